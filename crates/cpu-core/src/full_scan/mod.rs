@@ -1,0 +1,226 @@
+//! The full-precision pass: every row is scored by the contract's formula, in blocks of rows ×
+//! queries, by as many threads as the machine has cores.
+
+mod dots;
+mod instruction_set;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use model_store::{
+    Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch, Row, Table, TopK,
+    contract::score,
+};
+use rayon::ThreadPool;
+
+use dots::{Chunk, chunks_per_row, widen};
+pub use instruction_set::InstructionSet;
+
+/// Rows that are converted to float64 together: with 300 components they fill a first-level cache.
+const ROWS_PER_BLOCK: usize = 16;
+
+/// Rows that a thread takes at a time: large enough that taking costs nothing, small enough that
+/// the last thread does not keep the others waiting.
+const ROWS_PER_TASK: usize = 64 * ROWS_PER_BLOCK;
+
+/// Past this many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+const PREFERRED_BATCH: usize = 64;
+
+/// Scans the whole table once for a batch of queries and keeps the best `k` of each on the way.
+#[derive(Debug)]
+pub struct FullScanEngine {
+    model: Arc<ModelStore>,
+    pool: ThreadPool,
+    instructions: InstructionSet,
+}
+
+/// The engine's threads could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("can't start {threads} search threads: {source}; ask for fewer with --threads")]
+pub struct StartError {
+    threads: usize,
+    source: rayon::ThreadPoolBuildError,
+}
+
+impl FullScanEngine {
+    /// An engine for this model, with the best instructions this machine has. 0 threads are as many
+    /// as there are cores.
+    ///
+    /// # Errors
+    /// If the system refuses to start the threads.
+    pub fn new(model: Arc<ModelStore>, threads: usize) -> Result<Self, StartError> {
+        Self::with_instructions(model, threads, InstructionSet::best())
+    }
+
+    /// The same with these instructions, for tests and benchmarks of each.
+    ///
+    /// # Errors
+    /// As [`FullScanEngine::new`].
+    pub fn with_instructions(
+        model: Arc<ModelStore>,
+        threads: usize,
+        instructions: InstructionSet,
+    ) -> Result<Self, StartError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("kindred-scan-{i}"))
+            .build()
+            .map_err(|source| StartError { threads, source })?;
+        Ok(Self { model, pool, instructions })
+    }
+}
+
+impl Engine for FullScanEngine {
+    fn description(&self) -> EngineDescription {
+        let (instructions, threads) = (self.instructions, self.pool.current_num_threads());
+        let detail = format!("full float64 scan, {instructions}, {threads} threads");
+        EngineDescription { name: "cpu", detail }
+    }
+
+    fn preferred_batch(&self) -> usize {
+        PREFERRED_BATCH
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let table = self.model.table();
+        if !batch.fits(&table) {
+            return Err(EngineError::ForeignQuery);
+        }
+        let scan = Scan::new(table, batch, self.instructions);
+        let mut best: Vec<TopK> = scan.queries.iter().map(|query| TopK::new(query.k())).collect();
+        for lists in self.pool.broadcast(|_| scan.run_tasks()) {
+            for (best, list) in best.iter_mut().zip(lists) {
+                best.merge(list);
+            }
+        }
+        let mut answers = vec![Vec::new(); batch.len()];
+        for (&place, list) in scan.places.iter().zip(best) {
+            answers[place] = list.into_sorted();
+        }
+        Ok(answers)
+    }
+}
+
+/// One pass over the table, shared by all threads.
+struct Scan<'a> {
+    table: Table<'a>,
+    instructions: InstructionSet,
+    /// The queries, those that look at the most rows first, so that the ones a block is for are
+    /// always the first so many.
+    queries: Vec<&'a Query>,
+    /// Where each of them stood in the batch.
+    places: Vec<usize>,
+    /// Their components in float64, `[queries, chunks_per_row]`.
+    widened: Vec<Chunk>,
+    next_task: AtomicUsize,
+}
+
+impl<'a> Scan<'a> {
+    fn new(table: Table<'a>, batch: &QueryBatch<'a>, instructions: InstructionSet) -> Self {
+        let limit = |query: &Query| query.filter().row_limit(table.rows());
+        let mut places: Vec<usize> = (0..batch.len()).collect();
+        places.sort_by_key(|&place| std::cmp::Reverse(limit(batch.queries()[place])));
+        let queries: Vec<&Query> = places.iter().map(|&place| batch.queries()[place]).collect();
+        let chunks = chunks_per_row(table.dim());
+        let mut widened = vec![Chunk::ZERO; queries.len() * chunks];
+        for (query, widened) in queries.iter().zip(widened.chunks_exact_mut(chunks)) {
+            widen(query.components(&table), widened);
+        }
+        Self { table, instructions, queries, places, widened, next_task: AtomicUsize::new(0) }
+    }
+
+    /// One thread's share: tasks until there are none left.
+    fn run_tasks(&self) -> Vec<TopK> {
+        let mut worker = Worker::new(self);
+        loop {
+            let task = self.next_task.fetch_add(1, Ordering::Relaxed);
+            let start = task * ROWS_PER_TASK;
+            if start >= self.table.rows() {
+                return worker.kept.into_iter().map(|kept| kept.list).collect();
+            }
+            let end = self.table.rows().min(start + ROWS_PER_TASK);
+            for block in (start..end).step_by(ROWS_PER_BLOCK) {
+                worker.scan_block(block, end.min(block + ROWS_PER_BLOCK));
+            }
+        }
+    }
+}
+
+/// What a thread needs to itself.
+struct Worker<'a> {
+    scan: &'a Scan<'a>,
+    /// For each query of the scan.
+    kept: Vec<Kept>,
+    /// A block's rows in float64, `[ROWS_PER_BLOCK, chunks_per_row]`.
+    rows: Vec<Chunk>,
+    /// A block's dot products, `[ROWS_PER_BLOCK, queries]`.
+    dots: Vec<f64>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(scan: &'a Scan<'a>) -> Self {
+        Self {
+            scan,
+            kept: scan.queries.iter().map(|query| Kept::new(query)).collect(),
+            rows: vec![Chunk::ZERO; ROWS_PER_BLOCK * chunks_per_row(scan.table.dim())],
+            dots: vec![0.0; ROWS_PER_BLOCK * scan.queries.len()],
+        }
+    }
+
+    fn scan_block(&mut self, start: usize, end: usize) {
+        let Scan { table, queries, .. } = self.scan;
+        let active =
+            queries.partition_point(|query| query.filter().row_limit(table.rows()) > start);
+        if active == 0 {
+            return;
+        }
+        let chunks = chunks_per_row(table.dim());
+        let components = &table.components()[start * table.dim()..end * table.dim()];
+        for (row, widened) in
+            components.chunks_exact(table.dim()).zip(self.rows.chunks_exact_mut(chunks))
+        {
+            widen(row, widened);
+        }
+        let rows = &self.rows[..(end - start) * chunks];
+        let asked = &self.scan.widened[..active * chunks];
+        let dots = &mut self.dots[..(end - start) * active];
+        self.scan.instructions.dots(rows, asked, chunks, dots);
+
+        for (row, dots) in (start..end).zip(self.dots.chunks_exact(active)) {
+            let norm = table.norms()[row];
+            if norm > 0.0 {
+                for ((&dot, query), kept) in dots.iter().zip(queries).zip(&mut self.kept) {
+                    let score = score::cosine(dot, query.norm(), norm);
+                    kept.offer(query, Hit { row: Row(row as u32), score });
+                }
+            }
+        }
+    }
+}
+
+/// The best rows that a thread has seen for one query.
+struct Kept {
+    list: TopK,
+    /// A score below which nothing is kept any more: cheaper to ask than the list.
+    floor: f64,
+}
+
+impl Kept {
+    fn new(query: &Query) -> Self {
+        let floor = query.filter().min_score.unwrap_or(f64::NEG_INFINITY);
+        Self { list: TopK::new(query.k()), floor }
+    }
+
+    #[inline]
+    fn offer(&mut self, query: &Query, hit: Hit) {
+        if hit.score >= self.floor
+            && self.list.admits(hit)
+            && query.filter().admits(hit.row, hit.score)
+        {
+            self.list.push(hit);
+            if let Some(worst) = self.list.worst_if_full() {
+                self.floor = worst.score;
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use model_store::{
+    Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch, Row, Table,
+};
+
+/// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
+#[derive(Debug)]
+pub struct ReferenceEngine {
+    model: Arc<ModelStore>,
+}
+
+impl ReferenceEngine {
+    /// An engine for this model.
+    pub fn new(model: Arc<ModelStore>) -> Self {
+        Self { model }
+    }
+}
+
+impl Engine for ReferenceEngine {
+    fn description(&self) -> EngineDescription {
+        EngineDescription { name: "reference", detail: "one plain loop, one thread".into() }
+    }
+
+    fn preferred_batch(&self) -> usize {
+        1
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let table = self.model.table();
+        if !batch.fits(&table) {
+            return Err(EngineError::ForeignQuery);
+        }
+        Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
+    }
+}
+
+fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
+    let components = query.components(table);
+    let mut hits = Vec::new();
+    for row in (0..table.rows() as u32).map(Row) {
+        if let Some(score) = table.score(components, query.norm(), row)
+            && query.filter().admits(row, score)
+        {
+            hits.push(Hit { row, score });
+        }
+    }
+    hits.sort();
+    hits.truncate(query.k());
+    hits
+}

@@ -1,0 +1,132 @@
+//! Word arithmetic as one query vector, made by one function on the host for all engines.
+//!
+//! "king − man + woman" is 3CosAdd (Mikolov, Yih and Zweig 2013, "Linguistic Regularities in
+//! Continuous Space Word Representations"): the neighbours of the sum of weighted unit vectors.
+//!
+//! The sum is rounded to float32 once, at its end. So the analogy of one single word need not equal
+//! the neighbours of that word to the last bit of their scores.
+
+use indexmap::IndexMap;
+
+use super::score::{LANES, fold};
+use super::{Row, Table};
+
+/// A word of an analogy, already looked up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightedWord {
+    /// The word's row.
+    pub row: Row,
+    /// Its weight, finite; negative to move away from the word.
+    pub weight: f64,
+}
+
+/// Why an analogy has no query vector.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnalogyError {
+    /// No words, or all of them cancelled.
+    #[error("nothing is left of the analogy: no words were given, or their weights cancel")]
+    NothingLeft,
+    /// A word whose vector is zero has no direction to add.
+    #[error("row {row} is a zero vector: it has no direction and can't be part of an analogy")]
+    ZeroRow {
+        /// The word's row.
+        row: Row,
+    },
+    /// The weighted unit vectors sum to zero.
+    #[error("the weighted vectors of the analogy sum to zero: it points nowhere")]
+    ZeroSum,
+    /// A sum or its norm left the range of float64.
+    #[error("the weights of the analogy are too large: their sum is not a finite number")]
+    NotFinite,
+}
+
+/// The query vector of an analogy, `[dim]`: equal words merged (weights added in order of first
+/// appearance), weights of 0 dropped, `Σ weight · (x / norm(x))` in float64 in that order, divided
+/// by the norm of the sum, rounded to float32 once.
+///
+/// The norm of the sum takes its own order of summation from the contract's dot product, without
+/// fused multiply-adds.
+///
+/// # Errors
+/// When there is no direction to ask for; see [`AnalogyError`].
+///
+/// # Panics
+/// If a row does not exist in the table.
+pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f32>, AnalogyError> {
+    let mut merged: IndexMap<Row, f64> = IndexMap::with_capacity(words.len());
+    for word in words {
+        *merged.entry(word.row).or_insert(0.0) += word.weight;
+    }
+    merged.retain(|_, weight| *weight != 0.0);
+    if merged.is_empty() {
+        return Err(AnalogyError::NothingLeft);
+    }
+    let mut sum = vec![0.0f64; table.dim()];
+    for (&row, &weight) in &merged {
+        let norm = table.norm(row);
+        if norm == 0.0 {
+            return Err(AnalogyError::ZeroRow { row });
+        }
+        for (sum, &x) in sum.iter_mut().zip(table.row(row)) {
+            *sum += weight * (f64::from(x) / norm);
+        }
+    }
+    let norm = norm_of_sum(&sum);
+    if !norm.is_finite() {
+        return Err(AnalogyError::NotFinite);
+    }
+    if norm == 0.0 {
+        return Err(AnalogyError::ZeroSum);
+    }
+    let vector: Vec<f32> = sum.iter().map(|s| (s / norm) as f32).collect();
+    Ok(vector)
+}
+
+fn norm_of_sum(sum: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    for chunk in sum.chunks(LANES) {
+        for (lane, s) in lanes.iter_mut().zip(chunk) {
+            *lane += s * s;
+        }
+    }
+    fold(lanes).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::score;
+
+    const COMPONENTS: [f32; 8] = [2.0, 0.0, 0.0, 3.0, 0.0, 0.0, -5.0, 0.0];
+
+    fn vector(words: &[(u32, f64)]) -> Result<Vec<f32>, AnalogyError> {
+        let norms: Vec<f64> = COMPONENTS.chunks(2).map(score::norm).collect();
+        let words: Vec<_> =
+            words.iter().map(|&(row, weight)| WeightedWord { row: Row(row), weight }).collect();
+        analogy_vector(&Table::new(&COMPONENTS, &norms, 2), &words)
+    }
+
+    #[test]
+    fn unit_vectors_are_weighted_and_the_sum_is_normalised() {
+        assert_eq!(vector(&[(0, 3.0), (1, 4.0)]).unwrap(), [0.6, 0.8]);
+        assert_eq!(vector(&[(0, 1.0)]).unwrap(), [1.0, 0.0]);
+        assert_eq!(vector(&[(0, -0.5)]).unwrap(), [-1.0, 0.0]);
+    }
+
+    #[test]
+    fn equal_words_merge_and_cancelled_ones_are_dropped() {
+        assert_eq!(vector(&[(0, 1.0), (1, 4.0), (0, 2.0)]).unwrap(), [0.6, 0.8]);
+        // The zero row would be an error if its weight did not cancel first.
+        assert_eq!(vector(&[(2, 1.0), (1, 1.0), (2, -1.0)]).unwrap(), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn what_points_nowhere_is_refused() {
+        assert_eq!(vector(&[]).unwrap_err(), AnalogyError::NothingLeft);
+        assert_eq!(vector(&[(0, 1.0), (0, -1.0)]).unwrap_err(), AnalogyError::NothingLeft);
+        assert_eq!(vector(&[(2, 1.0)]).unwrap_err(), AnalogyError::ZeroRow { row: Row(2) });
+        assert_eq!(vector(&[(0, 1.0), (3, 1.0)]).unwrap_err(), AnalogyError::ZeroSum);
+        assert_eq!(vector(&[(0, 1e300), (1, 1.0)]).unwrap_err(), AnalogyError::NotFinite);
+        assert_eq!(vector(&[(0, 1e308), (0, 1e308)]).unwrap_err(), AnalogyError::NotFinite);
+    }
+}

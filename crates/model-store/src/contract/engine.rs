@@ -1,0 +1,38 @@
+use super::{Hit, QueryBatch};
+
+/// Answers batches of queries exactly, as the [contract](super) says.
+///
+/// One thread owns an engine and calls it; nothing else does.
+pub trait Engine: Send {
+    /// Which engine this is, for logs and clients.
+    fn description(&self) -> EngineDescription;
+
+    /// The most queries that one pass should take: where larger batches stop paying for the time
+    /// that they make their first query wait. A larger batch is answered all the same.
+    fn preferred_batch(&self) -> usize;
+
+    /// For each query of the batch, in order, its best `k` rows, best first.
+    ///
+    /// # Errors
+    /// Only for faults of the engine or its caller; every [`Query`](super::Query) made for this
+    /// engine's table has an answer.
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
+}
+
+/// Which engine answers, and on what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineDescription {
+    /// A short stable name, as in `--device`: `cpu`, `cuda`; `reference` for the oracle.
+    pub name: &'static str,
+    /// What it runs on and how, for people.
+    pub detail: String,
+}
+
+/// Why a batch could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A query was made for a table of another shape.
+    #[error("a query of this batch was made for another table than this engine's")]
+    ForeignQuery,
+}

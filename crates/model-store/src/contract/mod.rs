@@ -1,0 +1,23 @@
+//! The contract: the same query gives the same rows and the same score bits on every engine, in
+//! every batch, for every `k`.
+//!
+//! - [`score`]: the float64 formula and its order of summation;
+//! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
+//! - [`Query`], [`Filter`], [`QueryBatch`]: what an engine is asked;
+//! - [`analogy`]: how word arithmetic becomes one query vector;
+//! - [`Engine`]: who answers.
+
+pub mod analogy;
+mod engine;
+mod hit;
+mod query;
+pub mod score;
+mod table;
+mod top_k;
+
+pub use analogy::{AnalogyError, WeightedWord};
+pub use engine::{Engine, EngineDescription, EngineError};
+pub use hit::{Hit, Row};
+pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
+pub use table::Table;
+pub use top_k::TopK;

@@ -1,0 +1,232 @@
+use super::{Row, Table, score};
+
+/// What a query asks for: one vector, how many neighbours, and which rows may be among them.
+/// Checked against its table when it is made.
+#[derive(Debug, Clone)]
+pub struct Query {
+    vector: QueryVector,
+    norm: f64,
+    k: usize,
+    filter: Filter,
+}
+
+/// Where a query's components are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryVector {
+    /// A row of the table itself: an engine gathers it where the table lives.
+    Row(Row),
+    /// Components of the caller's, `[dim]`.
+    Components(Vec<f32>),
+}
+
+/// Which rows may be neighbours. Applied before `k`, inside the engine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    excluded: Vec<Row>,
+    /// Only the first so many rows (the most frequent words).
+    pub first_rows: Option<u32>,
+    /// Only scores of at least this.
+    pub min_score: Option<f64>,
+}
+
+impl Filter {
+    /// A filter that leaves out these rows; their order and repetitions do not matter.
+    pub fn excluding(mut excluded: Vec<Row>) -> Self {
+        excluded.sort_unstable();
+        excluded.dedup();
+        Self { excluded, ..Self::default() }
+    }
+
+    /// The rows left out, ascending.
+    pub fn excluded(&self) -> &[Row] {
+        &self.excluded
+    }
+
+    /// How many of `rows` rows this filter looks at.
+    pub fn row_limit(&self, rows: usize) -> usize {
+        self.first_rows.map_or(rows, |first| rows.min(first as usize))
+    }
+
+    /// Whether a row with this score may be a neighbour.
+    #[inline]
+    pub fn admits(&self, row: Row, score: f64) -> bool {
+        self.min_score.is_none_or(|min| score >= min)
+            && self.first_rows.is_none_or(|first| row.0 < first)
+            && self.excluded.binary_search(&row).is_err()
+    }
+}
+
+/// Why a query can't be asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum QueryError {
+    /// The caller's vector has another number of components than the table.
+    #[error("the vector has {found} components; this model's vectors have {expected}")]
+    Dimension {
+        /// The caller's number of components.
+        found: usize,
+        /// The table's.
+        expected: usize,
+    },
+    /// A component is NaN, infinite or outside the range of float32.
+    #[error("component {index} of the vector is not a finite 32-bit number")]
+    NotFinite {
+        /// The component, from 0.
+        index: usize,
+    },
+    /// Every component is zero: no direction, so no cosine.
+    #[error("the query is a zero vector: it has no direction, so nothing is near it")]
+    Zero,
+    /// There is no such row.
+    #[error("row {row} does not exist; this model has {rows} rows, counted from 0")]
+    NoSuchRow {
+        /// The row asked for.
+        row: Row,
+        /// The table's number of rows.
+        rows: usize,
+    },
+}
+
+impl Query {
+    /// A query for the `k` best rows of `table` that pass `filter`. `k` may exceed the number of
+    /// rows: then all that pass are the answer.
+    ///
+    /// # Errors
+    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
+    pub fn new(
+        table: &Table<'_>,
+        vector: QueryVector,
+        k: usize,
+        filter: Filter,
+    ) -> Result<Self, QueryError> {
+        let norm = match &vector {
+            QueryVector::Row(row) => *table
+                .norms()
+                .get(row.index())
+                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
+            QueryVector::Components(components) => {
+                if components.len() != table.dim() {
+                    let (found, expected) = (components.len(), table.dim());
+                    return Err(QueryError::Dimension { found, expected });
+                }
+                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
+                    return Err(QueryError::NotFinite { index });
+                }
+                score::norm(components)
+            }
+        };
+        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(Self { vector, norm, k, filter }) }
+    }
+
+    /// Where the components are.
+    pub fn vector(&self) -> &QueryVector {
+        &self.vector
+    }
+
+    /// The components, `[dim]`.
+    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
+        match &self.vector {
+            QueryVector::Row(row) => table.row(*row),
+            QueryVector::Components(components) => components,
+        }
+    }
+
+    /// The query's norm, above zero.
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+
+    /// How many neighbours at most.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Which rows may be neighbours.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+}
+
+/// Queries that are answered together, in one pass. Their vectors, `k` and filters differ freely.
+#[derive(Debug, Clone, Default)]
+pub struct QueryBatch<'a> {
+    queries: Vec<&'a Query>,
+}
+
+impl<'a> QueryBatch<'a> {
+    /// The queries, in order.
+    pub fn queries(&self) -> &[&'a Query] {
+        &self.queries
+    }
+
+    /// Number of queries.
+    pub fn len(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        self.queries.is_empty()
+    }
+
+    /// Whether every query fits a table of this shape: a query made for one table must not read
+    /// past the end of another.
+    pub fn fits(&self, table: &Table<'_>) -> bool {
+        self.queries.iter().all(|query| match query.vector() {
+            QueryVector::Row(row) => row.index() < table.rows(),
+            QueryVector::Components(components) => components.len() == table.dim(),
+        })
+    }
+}
+
+impl<'a> FromIterator<&'a Query> for QueryBatch<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a Query>>(queries: I) -> Self {
+        Self { queries: queries.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NORMS: [f64; 2] = [1.0, 0.0];
+    const TABLE: [f32; 4] = [1.0, 0.0, 0.0, 0.0];
+
+    fn ask(vector: QueryVector) -> Result<Query, QueryError> {
+        Query::new(&Table::new(&TABLE, &NORMS, 2), vector, 1, Filter::default())
+    }
+
+    #[test]
+    fn what_has_no_direction_or_does_not_fit_is_refused() {
+        use QueryVector::{Components, Row as InTable};
+        assert!(ask(InTable(Row(0))).is_ok());
+        assert_eq!(ask(InTable(Row(1))).unwrap_err(), QueryError::Zero);
+        assert_eq!(
+            ask(InTable(Row(2))).unwrap_err(),
+            QueryError::NoSuchRow { row: Row(2), rows: 2 }
+        );
+        assert_eq!(ask(Components(vec![0.0, -0.0])).unwrap_err(), QueryError::Zero);
+        assert_eq!(
+            ask(Components(vec![1.0; 3])).unwrap_err(),
+            QueryError::Dimension { found: 3, expected: 2 }
+        );
+        for bad in [f32::NAN, f32::INFINITY] {
+            assert_eq!(
+                ask(Components(vec![1.0, bad])).unwrap_err(),
+                QueryError::NotFinite { index: 1 }
+            );
+        }
+    }
+
+    #[test]
+    fn filters_combine() {
+        let mut filter = Filter::excluding(vec![Row(3), Row(1), Row(3)]);
+        filter.first_rows = Some(5);
+        filter.min_score = Some(0.5);
+        assert_eq!(filter.excluded(), [Row(1), Row(3)]);
+        assert!(filter.admits(Row(4), 0.5), "the minimum score is inclusive");
+        assert!(!filter.admits(Row(4), 0.4999));
+        assert!(!filter.admits(Row(5), 0.9));
+        assert!(!filter.admits(Row(3), 0.9));
+        assert_eq!((filter.row_limit(3), filter.row_limit(9)), (3, 5));
+    }
+}

@@ -1,0 +1,107 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong between a vectors file and a model in memory. Each message names the file (and
+/// the line) and, where there is one, the cure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The system refused to read or write.
+    #[error("can't {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as an infinitive.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder does not hold a model.
+    #[error("{} is not a Kindred model: {reason}; make one with `kindred prepare INPUT --out DIR`", path.display())]
+    NotAModel {
+        /// The folder or file.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// The model was written by a kindred with another format.
+    #[error(
+        "{} has model format {found}, this kindred reads format {supported}; \
+         prepare the model again from its vectors file", path.display()
+    )]
+    Version {
+        /// The file that says so.
+        path: PathBuf,
+        /// The version it has.
+        found: String,
+        /// The version this build reads and writes.
+        supported: u32,
+    },
+    /// A file of the model has another size than its header says.
+    #[error(
+        "{} is {found} bytes long and should be {expected}: the copy is incomplete or was changed; \
+         copy the model folder again or prepare it again from its vectors file", path.display()
+    )]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The size it should have.
+        expected: u64,
+    },
+    /// A file of the model contradicts itself or another file.
+    #[error(
+        "{} is damaged: {reason}; \
+         copy the model folder again or prepare it again from its vectors file", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not hold.
+        reason: String,
+    },
+    /// A line of a vectors file can't be read.
+    #[error(
+        "{}, line {line}: {reason} (correct the line, or leave such lines out with --skip-bad-rows)",
+        path.display()
+    )]
+    BadLine {
+        /// The vectors file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A vectors file as a whole can't be read.
+    #[error("{}: {reason}", path.display())]
+    BadInput {
+        /// The vectors file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The folder to write to is in use.
+    #[error("{} {reason}", path.display())]
+    OutputInTheWay {
+        /// The folder.
+        path: PathBuf,
+        /// What is in the way, and the cure.
+        reason: &'static str,
+    },
+    /// The caller stopped it. Nothing was left behind.
+    #[error("stopped before the end; nothing was written")]
+    Cancelled,
+}
+
+impl ModelError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,35 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// A BLAKE3 checksum, written as `blake3:` and 64 hexadecimal digits (`b3sum` prints the same).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checksum(blake3::Hash);
+
+impl Checksum {
+    /// The checksum of these bytes, computed on all cores.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::Hasher::new().update_rayon(bytes).finalize())
+    }
+
+    /// The checksum of what a hasher has seen.
+    pub(crate) fn from_hasher(hasher: &blake3::Hasher) -> Self {
+        Self(hasher.finalize())
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "blake3:{}", self.0.to_hex())
+    }
+}
+
+impl FromStr for Checksum {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        s.strip_prefix("blake3:")
+            .and_then(|hex| blake3::Hash::from_hex(hex).ok())
+            .map(Self)
+            .ok_or_else(|| format!("`{s}` is not a checksum (blake3: and 64 hexadecimal digits)"))
+    }
+}

@@ -1,0 +1,25 @@
+//! Word vectors: from a file that people have to a model in memory, and the contract of exactness
+//! that every search engine over such a model keeps.
+//!
+//! The data's path through this crate:
+//!
+//! 1. [`prepare`] reads a vectors file and writes a model folder, complete or not at all;
+//! 2. [`format`](mod@format) says what is in that folder, byte by byte;
+//! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
+//! 4. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them.
+
+pub mod contract;
+mod error;
+pub mod format;
+mod mapped;
+pub mod prepare;
+mod store;
+mod words;
+
+pub use contract::{
+    AnalogyError, Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch,
+    QueryError, QueryVector, Row, Table, TopK, WeightedWord,
+};
+pub use error::ModelError;
+pub use store::ModelStore;
+pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words};

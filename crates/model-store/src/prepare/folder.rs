@@ -1,0 +1,144 @@
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::ModelError;
+use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+
+/// A folder that appears in its place whole, or not at all: made beside it under another name,
+/// written to the disk, then renamed. Dropped before that, it vanishes.
+pub(crate) struct NewFolder {
+    out: PathBuf,
+    temporary: TempDir,
+}
+
+impl NewFolder {
+    /// A folder that will become `out`. Looks first whether `out` may be taken.
+    pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
+        check_free(out, replace)?;
+        let parent = parent(out);
+        fs::create_dir_all(parent).map_err(ModelError::io("create", parent))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".kindred-prepare-");
+        #[cfg(unix)]
+        {
+            // As `mkdir` would: others may read the model if the user's umask says so.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let temporary =
+            builder.tempdir_in(parent).map_err(ModelError::io("make a folder in", parent))?;
+        Ok(Self { out: out.to_owned(), temporary })
+    }
+
+    /// Where it is for now.
+    pub(crate) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// The file that takes the rows as they come.
+    pub(crate) fn create_vectors(&self) -> Result<BufWriter<File>, ModelError> {
+        let path = self.path().join(VECTORS_FILE);
+        let file = File::create_new(&path).map_err(ModelError::io("create", &path))?;
+        Ok(BufWriter::with_capacity(1 << 20, file))
+    }
+
+    /// Writes the other files, makes sure that all of it is on the disk, and moves it into place.
+    pub(crate) fn complete(
+        self,
+        vectors: BufWriter<File>,
+        words: &[u8],
+        index: &[u8],
+    ) -> Result<(), ModelError> {
+        let vectors_path = self.path().join(VECTORS_FILE);
+        vectors
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .and_then(|file| file.sync_all())
+            .map_err(ModelError::io("write", &vectors_path))?;
+        for (name, bytes) in [(WORDS_FILE, words), (INDEX_FILE, index)] {
+            let path = self.path().join(name);
+            File::create_new(&path)
+                .and_then(|mut file| {
+                    file.write_all(bytes)?;
+                    file.sync_all()
+                })
+                .map_err(ModelError::io("write", &path))?;
+        }
+        sync_folder(self.path())?;
+        self.put_in_place()
+    }
+
+    fn put_in_place(self) -> Result<(), ModelError> {
+        let out = &self.out;
+        if out.exists() && !is_empty_folder(out) {
+            // Checked at the start: this is an older model that may be replaced.
+            exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
+            // What the temporary folder holds now is the older model; it vanishes with it.
+        } else {
+            // Replaces an empty folder, and fails if someone filled it in the meantime.
+            fs::rename(self.path(), out).map_err(ModelError::io("rename the new model to", out))?;
+            let _ = self.temporary.keep();
+        }
+        sync_folder(parent(out))
+    }
+}
+
+/// `out` may be absent, an empty folder or, if that was asked for, a model.
+fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
+    let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    if !out.exists() || is_empty_folder(out) {
+        Ok(())
+    } else if !out.join(VECTORS_FILE).is_file() {
+        in_the_way("is in the way and is not a model; choose another --out")
+    } else if !replace {
+        in_the_way("already holds a model; choose another --out, or replace it with --replace")
+    } else {
+        Ok(())
+    }
+}
+
+fn is_empty_folder(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A rename is on the disk only when the folder that holds the names is.
+fn sync_folder(path: &Path) -> Result<(), ModelError> {
+    if cfg!(unix) {
+        File::open(path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(ModelError::io("write", path))?;
+    }
+    Ok(())
+}
+
+/// Swaps two folders. In one step where the system can; elsewhere the older one moves aside first.
+fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+    }
+    let aside = TempDir::new_in(parent(old))?;
+    let aside_path = aside.path().join("older-model");
+    fs::rename(old, &aside_path)?;
+    if let Err(e) = fs::rename(new, old) {
+        // Put the older one back; if even that fails, keep it where it is.
+        if fs::rename(&aside_path, old).is_err() {
+            let _ = aside.keep();
+        }
+        return Err(e);
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+use std::io::{self, Seek, SeekFrom, Write};
+
+use indexmap::IndexSet;
+
+use crate::contract::{Row, score};
+use crate::format::Layout;
+use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
+
+/// Writes a model row by row: vectors go straight out, the rest follows when all rows are known.
+pub struct ModelWriter<W> {
+    vectors: W,
+    vectors_hasher: blake3::Hasher,
+    dim: usize,
+    norms: Vec<f64>,
+    words: IndexSet<Box<str>>,
+}
+
+impl<W: Write + Seek> ModelWriter<W> {
+    /// A writer for rows of `dim` components; `vectors` becomes `vectors.safetensors`.
+    ///
+    /// # Errors
+    /// If `vectors` can't be written.
+    pub fn new(mut vectors: W, dim: usize) -> io::Result<Self> {
+        assert!(dim > 0, "a row has at least one component");
+        // The header comes last; its place is kept.
+        vectors.seek(SeekFrom::Start(DATA_START as u64))?;
+        let vectors_hasher = blake3::Hasher::new();
+        Ok(Self { vectors, vectors_hasher, dim, norms: Vec::new(), words: IndexSet::new() })
+    }
+
+    /// Adds a row of finite components. A word seen before keeps its first row: `false` then.
+    ///
+    /// # Errors
+    /// If the vectors can't be written or there are too many rows to count.
+    pub fn add(&mut self, word: &str, components: &[f32]) -> io::Result<bool> {
+        assert_eq!(components.len(), self.dim, "every row has the dimension of the first");
+        debug_assert!(components.iter().all(|c| c.is_finite()), "components are finite");
+        debug_assert!(!word.is_empty() && !word.contains('\n'), "a word is one line of words.txt");
+        if self.words.contains(word) {
+            return Ok(false);
+        }
+        if self.rows() >= u32::MAX as usize {
+            return Err(io::Error::other("a model has at most 4,294,967,295 rows"));
+        }
+        self.words.insert(word.into());
+        self.norms.push(score::norm(components));
+        let bytes = bytemuck::cast_slice(components);
+        self.vectors_hasher.update(bytes);
+        self.vectors.write_all(bytes)?;
+        Ok(true)
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Components in a row.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Writes what comes behind and before the vectors. Returns the writer of the vectors, the
+    /// content of `words.txt` and that of `words.fst`.
+    ///
+    /// # Errors
+    /// If the vectors can't be written.
+    pub fn finish(mut self, provenance: Provenance) -> io::Result<(W, Vec<u8>, Vec<u8>)> {
+        let (words, word_offsets) = self.words_file();
+        let index = self.index_file();
+
+        let layout =
+            Layout::new(self.rows(), self.dim).expect("a table that was written has a size");
+        let norms = bytemuck::cast_slice(&self.norms);
+        let word_offsets = bytemuck::cast_slice(&word_offsets);
+        self.vectors.write_all(&vec![0; layout.alignment.len()])?;
+        self.vectors.write_all(norms)?;
+        self.vectors.write_all(word_offsets)?;
+
+        let header = Header {
+            rows: self.rows(),
+            dim: self.dim,
+            words_bytes: words.len() as u64,
+            index_bytes: index.len() as u64,
+            checksums: Checksums {
+                vectors: Checksum::from_hasher(&self.vectors_hasher),
+                norms: Checksum::of(norms),
+                word_offsets: Checksum::of(word_offsets),
+                words: Checksum::of(&words),
+                index: Checksum::of(&index),
+            },
+            provenance,
+        };
+        self.vectors.seek(SeekFrom::Start(0))?;
+        self.vectors.write_all(&header.to_bytes())?;
+        self.vectors.flush()?;
+        Ok((self.vectors, words, index))
+    }
+
+    /// One word a line, and where each begins.
+    fn words_file(&self) -> (Vec<u8>, Vec<u64>) {
+        let mut words = Vec::new();
+        let mut offsets = vec![0];
+        for word in &self.words {
+            words.extend_from_slice(word.as_bytes());
+            words.push(b'\n');
+            offsets.push(words.len() as u64);
+        }
+        (words, offsets)
+    }
+
+    /// The map takes its words in the order of their bytes.
+    fn index_file(&self) -> Vec<u8> {
+        let mut rows: Vec<Row> = (0..self.rows() as u32).map(Row).collect();
+        rows.sort_unstable_by_key(|row| &self.words[row.index()]);
+        let mut map = fst::MapBuilder::memory();
+        for row in rows {
+            map.insert(self.words[row.index()].as_bytes(), u64::from(row.0))
+                .expect("sorted and without repetition, into memory");
+        }
+        map.into_inner().expect("into memory")
+    }
+}

@@ -1,0 +1,211 @@
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use bytemuck::cast_slice;
+
+use crate::contract::{Row, Table, score};
+use crate::format::{
+    Checksum, DATA_START, Header, INDEX_FILE, Provenance, VECTORS_FILE, WORDS_FILE,
+};
+use crate::mapped::Mapped;
+use crate::prepare::{ModelFiles, ModelWriter};
+use crate::{ModelError, Words};
+
+/// A model in memory: a table of vectors and the words of its rows, mapped and not parsed.
+#[derive(Debug)]
+pub struct ModelStore {
+    name: String,
+    folder: PathBuf,
+    header: Header,
+    vectors: Mapped,
+    words: Words,
+}
+
+impl ModelStore {
+    /// Maps a model folder. Checks the header and all sizes, in milliseconds; the checksums of the
+    /// data are the business of [`ModelStore::verify`].
+    ///
+    /// # Errors
+    /// If the folder is not a model, of another version, truncated or damaged.
+    pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        let vectors_path = folder.join(VECTORS_FILE);
+        if !vectors_path.is_file() {
+            let reason = if folder.is_dir() {
+                format!("it has no file {VECTORS_FILE}")
+            } else if folder.exists() {
+                "it is a file, not a folder".to_owned()
+            } else {
+                "there is no such folder".to_owned()
+            };
+            return Err(ModelError::NotAModel { path: folder.to_owned(), reason });
+        }
+        let vectors = Mapped::open(&vectors_path)?;
+        let header = Header::from_file(&vectors_path, &vectors)?;
+        let open_sized = |name: &str, expected: u64| {
+            let path = folder.join(name);
+            let file = Mapped::open(&path)?;
+            let found = file.len() as u64;
+            if found == expected {
+                Ok(file)
+            } else {
+                Err(ModelError::Size { path, found, expected })
+            }
+        };
+        let words = open_sized(WORDS_FILE, header.words_bytes)?;
+        let index = open_sized(INDEX_FILE, header.index_bytes)?;
+        Self::from_parts(folder.to_owned(), header, vectors, words, index)
+    }
+
+    /// A model that was prepared in memory; it is a folder nowhere.
+    ///
+    /// # Errors
+    /// If the system has no memory left.
+    pub fn from_memory(name: &str, files: &ModelFiles) -> Result<Self, ModelError> {
+        let folder = PathBuf::from(name);
+        let copy =
+            |bytes| Mapped::copy_of(bytes).map_err(ModelError::io("keep in memory", &folder));
+        let (vectors, words, index) =
+            (copy(&files.vectors)?, copy(&files.words)?, copy(&files.index)?);
+        let header = Header::from_file(&folder.join(VECTORS_FILE), &vectors)?;
+        Self::from_parts(folder, header, vectors, words, index)
+    }
+
+    /// A model of these rows, in memory: for tests, benchmarks and tables that are computed.
+    ///
+    /// # Errors
+    /// If the system has no memory left.
+    ///
+    /// # Panics
+    /// If there are no rows, `dim` is 0, a row has another number of components, or a word is empty
+    /// or holds a line feed.
+    pub fn from_rows<'a>(
+        name: &str,
+        dim: usize,
+        rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+    ) -> Result<Self, ModelError> {
+        let no_memory = |e| ModelError::io("keep in memory", Path::new(name))(e);
+        let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim).map_err(no_memory)?;
+        for (word, components) in rows {
+            writer.add(word, components).map_err(no_memory)?;
+        }
+        assert!(writer.rows() > 0, "a model has at least one row");
+        let (vectors, words, index) =
+            writer.finish(Provenance::of_memory(name)).map_err(no_memory)?;
+        Self::from_memory(name, &ModelFiles { vectors: vectors.into_inner(), words, index })
+    }
+
+    fn from_parts(
+        folder: PathBuf,
+        header: Header,
+        vectors: Mapped,
+        words: Mapped,
+        index: Mapped,
+    ) -> Result<Self, ModelError> {
+        let range = header.layout().word_offsets;
+        let offsets = DATA_START + range.start..DATA_START + range.end;
+        let words = Words::new(&folder, words, index, vectors.clone(), offsets)?;
+        // The folder's own name, also when it is given as `.` or ends in `..`.
+        let name = folder
+            .canonicalize()
+            .as_deref()
+            .unwrap_or(&folder)
+            .file_name()
+            .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        vectors.will_need();
+        Ok(Self { name, folder, header, vectors, words })
+    }
+
+    /// The same model under another name.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The model's name: its folder's, unless it was given another.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Shapes, checksums and provenance.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.header.rows
+    }
+
+    /// Components in a row.
+    pub fn dim(&self) -> usize {
+        self.header.dim
+    }
+
+    /// The words of the rows.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// The numbers: components `[rows, dim]` and norms `[rows]`.
+    pub fn table(&self) -> Table<'_> {
+        let layout = self.header.layout();
+        // Both casts are checked: a page holds the start, and the layout keeps the alignment.
+        Table::new(
+            cast_slice(self.data(layout.vectors)),
+            cast_slice(self.data(layout.norms)),
+            self.header.dim,
+        )
+    }
+
+    fn data(&self, range: std::ops::Range<usize>) -> &[u8] {
+        &self.vectors[DATA_START..][range]
+    }
+
+    /// Reads everything and checks every checksum, and that components are finite, norms are the
+    /// contract's, and both word maps say the same. `progress` gets the name of each step.
+    ///
+    /// # Errors
+    /// Names the first file that is not what it should be.
+    pub fn verify(&self, mut progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
+        let (layout, sums) = (self.header.layout(), &self.header.checksums);
+        for (step, file, bytes, expected) in [
+            ("vectors", VECTORS_FILE, self.data(layout.vectors), sums.vectors),
+            ("norms", VECTORS_FILE, self.data(layout.norms), sums.norms),
+            ("word offsets", VECTORS_FILE, self.data(layout.word_offsets), sums.word_offsets),
+            ("words", WORDS_FILE, self.words.text(), sums.words),
+            ("word map", INDEX_FILE, self.words.index_bytes(), sums.index),
+        ] {
+            progress(step);
+            let found = Checksum::of(bytes);
+            if found != expected {
+                let reason = format!("the checksum of its {step} is {found}, not {expected}");
+                return Err(ModelError::damaged(&self.folder.join(file), reason));
+            }
+        }
+        progress("contents");
+        self.verify_contents()
+    }
+
+    fn verify_contents(&self) -> Result<(), ModelError> {
+        let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
+        if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {
+            return Err(ModelError::damaged(&vectors_path, "its tensor `alignment` is not zero"));
+        }
+        for row in (0..self.rows() as u32).map(Row) {
+            let components = table.row(row);
+            if components.iter().any(|c| !c.is_finite()) {
+                let reason = format!("row {row} has a component that is not finite");
+                return Err(ModelError::damaged(&vectors_path, reason));
+            }
+            if score::norm(components).to_bits() != table.norm(row).to_bits() {
+                let reason = format!("the norm of row {row} is not the norm of its components");
+                return Err(ModelError::damaged(&vectors_path, reason));
+            }
+            if self.words.row(self.words.word(row)) != Some(row) {
+                let reason = format!("the word of row {row} leads to another row");
+                return Err(ModelError::damaged(&self.folder.join(INDEX_FILE), reason));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Row → word and word → row.
+
+mod suggest;
+
+use std::ops::Range;
+use std::path::Path;
+
+use bytemuck::cast_slice;
+
+pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
+
+use crate::ModelError;
+use crate::contract::Row;
+use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use crate::mapped::Mapped;
+
+/// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are told
+/// apart by their exact bytes.
+#[derive(Debug)]
+pub struct Words {
+    text: Mapped,
+    index: fst::Map<Mapped>,
+    /// The file that holds the offsets, and where in it they are.
+    offsets_file: Mapped,
+    offsets: Range<usize>,
+}
+
+impl Words {
+    pub(crate) fn new(
+        folder: &Path,
+        text: Mapped,
+        index: Mapped,
+        offsets_file: Mapped,
+        offsets: Range<usize>,
+    ) -> Result<Self, ModelError> {
+        let words_path = folder.join(WORDS_FILE);
+        let index_path = folder.join(INDEX_FILE);
+        let whole = std::str::from_utf8(&text)
+            .map_err(|e| ModelError::damaged(&words_path, format!("it is not UTF-8: {e}")))?;
+        check_offsets(whole, cast_slice(&offsets_file[offsets.clone()]))
+            .map_err(|reason| ModelError::damaged(&folder.join(VECTORS_FILE), reason))?;
+        let index = fst::Map::new(index)
+            .map_err(|e| ModelError::damaged(&index_path, format!("it is not a word map ({e})")))?;
+        let words = Self { text, index, offsets_file, offsets };
+        if words.index.len() != words.len() {
+            let reason = format!("it has {} words, not {}", words.index.len(), words.len());
+            return Err(ModelError::damaged(&index_path, reason));
+        }
+        Ok(words)
+    }
+
+    fn offsets(&self) -> &[u64] {
+        cast_slice(&self.offsets_file[self.offsets.clone()])
+    }
+
+    /// Number of words: one for each row.
+    pub fn len(&self) -> usize {
+        self.offsets().len() - 1
+    }
+
+    /// Whether there are none; never so in a model that was prepared.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The word of a row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn word(&self, row: Row) -> &str {
+        let offsets = self.offsets();
+        let (start, end) = (offsets[row.index()] as usize, offsets[row.index() + 1] as usize);
+        std::str::from_utf8(&self.text[start..end - 1]).expect("checked when the model was opened")
+    }
+
+    /// The row of a word, if the model has it.
+    pub fn row(&self, word: &str) -> Option<Row> {
+        // A damaged map could name a row that is not there.
+        self.index.get(word).filter(|&row| row < self.len() as u64).map(|row| Row(row as u32))
+    }
+
+    /// The whole of `words.txt`.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The whole of `words.fst`.
+    pub(crate) fn index_bytes(&self) -> &[u8] {
+        self.index.as_fst().as_bytes()
+    }
+}
+
+/// Every later look-up trusts that consecutive offsets enclose one line of the text each.
+fn check_offsets(text: &str, offsets: &[u64]) -> Result<(), &'static str> {
+    let bytes = text.as_bytes();
+    if offsets.first() != Some(&0) || offsets.last() != Some(&(bytes.len() as u64)) {
+        return Err("its word offsets do not span words.txt");
+    }
+    let ascending = offsets.windows(2).all(|pair| pair[0] < pair[1]);
+    // A line feed is never part of a longer UTF-8 sequence, so slices between them are UTF-8.
+    if !ascending || offsets[1..].iter().any(|&end| bytes[end as usize - 1] != b'\n') {
+        return Err("its word offsets are not the starts of the lines of words.txt");
+    }
+    Ok(())
+}

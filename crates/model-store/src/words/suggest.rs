@@ -1,0 +1,101 @@
+//! What someone who wrote an unknown word may have meant.
+
+use std::collections::BTreeSet;
+
+use fst::automaton::{Automaton, Levenshtein};
+use fst::{IntoStreamer, Streamer};
+use regex_automata::Anchored;
+use regex_automata::dfa::{Automaton as _, StartKind, dense};
+use regex_automata::util::{primitives::StateID, start};
+
+use super::Words;
+use crate::contract::Row;
+
+/// At most so many suggestions a word.
+pub const MAX_SUGGESTIONS: usize = 5;
+
+/// Longer words get no suggestions: the automata that find them grow with the word.
+pub const MAX_SUGGESTED_WORD_CHARS: usize = 32;
+
+/// Words of at least so many characters may be two edits away from what was meant.
+const TWO_EDITS_FROM_CHARS: usize = 5;
+
+impl Words {
+    /// Words of the model that resemble `word`, at most [`MAX_SUGGESTIONS`]: variants in upper and
+    /// lower case first, then words one edit away, then (from five letters on) two; the more
+    /// frequent first among equals.
+    ///
+    /// Takes up to some milliseconds; keep it off threads that must not wait.
+    pub fn suggestions(&self, word: &str) -> Vec<&str> {
+        let chars = word.chars().count();
+        if chars == 0 || chars > MAX_SUGGESTED_WORD_CHARS {
+            return Vec::new();
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        // Each step costs more than the one before and is taken only while places are left.
+        if let Some(variants) = CaseVariants::of(word) {
+            self.add_matches(variants, &mut rows);
+        }
+        let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
+        for edits in 1..=most_edits {
+            if rows.len() < MAX_SUGGESTIONS
+                && let Ok(close) = Levenshtein::new(word, edits)
+            {
+                self.add_matches(close, &mut rows);
+            }
+        }
+        rows.into_iter().map(|row| self.word(row)).collect()
+    }
+
+    /// Appends the most frequent matches that are not there yet, as long as there are places.
+    fn add_matches(&self, automaton: impl Automaton, rows: &mut Vec<Row>) {
+        let mut best = BTreeSet::new();
+        let mut matches = self.index.search(automaton).into_stream();
+        while let Some((_, row)) = matches.next() {
+            let Some(row) = u32::try_from(row).ok().map(Row) else { continue };
+            if row.index() < self.len() && !rows.contains(&row) {
+                best.insert(row);
+                if best.len() > MAX_SUGGESTIONS {
+                    best.pop_last();
+                }
+            }
+        }
+        rows.extend(best.into_iter().take(MAX_SUGGESTIONS - rows.len()));
+    }
+}
+
+/// Accepts what differs from a word only in upper and lower case (Unicode simple case folding).
+struct CaseVariants(dense::DFA<Vec<u32>>);
+
+impl CaseVariants {
+    fn of(word: &str) -> Option<Self> {
+        // Every character is escaped: none of them means anything but itself.
+        let literal: String = word.chars().map(|c| format!("\\x{{{:X}}}", u32::from(c))).collect();
+        dense::Builder::new()
+            .configure(dense::Config::new().start_kind(StartKind::Anchored))
+            .build(&format!("(?i:{literal})"))
+            .ok()
+            .map(Self)
+    }
+}
+
+impl Automaton for CaseVariants {
+    type State = StateID;
+
+    fn start(&self) -> StateID {
+        let anchored = start::Config::new().anchored(Anchored::Yes);
+        self.0.start_state(&anchored).expect("the automaton is built for anchored searches")
+    }
+
+    fn is_match(&self, state: &StateID) -> bool {
+        self.0.is_match_state(self.0.next_eoi_state(*state))
+    }
+
+    fn can_match(&self, state: &StateID) -> bool {
+        !self.0.is_dead_state(*state)
+    }
+
+    fn accept(&self, state: &StateID, byte: u8) -> StateID {
+        self.0.next_state(*state, byte)
+    }
+}

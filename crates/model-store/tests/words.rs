@@ -1,0 +1,66 @@
+//! Suggestions for words that a model does not have.
+
+use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore};
+
+fn model(words: &[&str]) -> ModelStore {
+    ModelStore::from_rows("words", 1, words.iter().map(|&word| (word, &[1.0f32][..]))).unwrap()
+}
+
+#[test]
+fn case_variants_come_first_then_one_edit_then_two_each_by_frequency() {
+    let model = model(&["frogs", "flog", "fog", "FROG", "Frog", "froggy", "xfrogx", "unrelated"]);
+    // `frogs` and `flog` are more frequent than `FROG`, but further away.
+    assert_eq!(model.words().suggestions("frog"), ["FROG", "Frog", "frogs", "flog", "fog"]);
+    assert_eq!(model.words().suggestions("froggs"), ["frogs", "froggy", "flog", "FROG"][..2]);
+}
+
+#[test]
+fn two_edits_only_from_five_letters_on() {
+    let model = model(&["abxy", "abcdxy"]);
+    assert!(model.words().suggestions("abcd").is_empty());
+    assert_eq!(model.words().suggestions("abcdz"), ["abcdxy"]);
+}
+
+#[test]
+fn at_most_five_and_never_the_same_twice() {
+    let words: Vec<String> = ('a'..='z').map(|c| format!("wor{c}")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assert_eq!(model(&words).words().suggestions("wor"), words[..5]);
+    assert_eq!(model(&["Wort", "wort"]).words().suggestions("WORT"), ["Wort", "wort"]);
+}
+
+#[test]
+fn characters_outside_ascii_count_as_one_and_fold_their_case() {
+    let model = model(&["naïve", "ΣΊΣΥΦΟΣ", "iPhone", "日本"]);
+    assert_eq!(model.words().suggestions("NAÏVE"), ["naïve"]);
+    assert_eq!(model.words().suggestions("naive"), ["naïve"]);
+    assert_eq!(model.words().suggestions("σίσυφος"), ["ΣΊΣΥΦΟΣ"]);
+    assert_eq!(model.words().suggestions("IPHONE"), ["iPhone"]);
+    assert_eq!(model.words().suggestions("日"), ["日本"]);
+}
+
+#[test]
+fn characters_that_mean_something_in_a_pattern_mean_themselves() {
+    let model = model(&["C++", "aXc"]);
+    assert_eq!(model.words().suggestions("c++"), ["C++"]);
+    assert_eq!(model.words().suggestions("A.C"), ["aXc"][..0]);
+    for odd in ["", "(", "[a-z]+", "\\", "\u{10ffff}", "\n"] {
+        model.words().suggestions(odd);
+    }
+}
+
+#[test]
+fn long_words_get_none_and_the_longest_allowed_do() {
+    let word: String = ('a'..='z').cycle().take(MAX_SUGGESTED_WORD_CHARS).collect();
+    let near = format!("{}zz", &word[..MAX_SUGGESTED_WORD_CHARS - 2]);
+    let model = model(&[&word]);
+    assert_eq!(model.words().suggestions(&near), [&word]);
+    assert!(model.words().suggestions(&format!("{word}x")).is_empty());
+}
+
+#[test]
+fn the_longest_words_of_the_widest_characters_can_be_searched() {
+    let word: String = std::iter::repeat_n('𝔘', MAX_SUGGESTED_WORD_CHARS).collect();
+    let near: String = word.chars().skip(1).collect();
+    assert_eq!(model(&[&word]).words().suggestions(&near), [&word]);
+}
