@@ -64,3 +64,12 @@ fn the_longest_words_of_the_widest_characters_can_be_searched() {
     let near: String = word.chars().skip(1).collect();
     assert_eq!(model(&[&word]).words().suggestions(&near), [&word]);
 }
+
+#[test]
+fn characters_that_share_their_first_bytes_are_told_apart() {
+    let model = model(&["привет", "日本語"]);
+    for close in ["првет", "приввет", "привет!", "прибет"] {
+        assert_eq!(model.words().suggestions(close), ["привет"], "{close}");
+    }
+    assert_eq!(model.words().suggestions("日木語"), ["日本語"]);
+}

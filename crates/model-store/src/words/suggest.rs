@@ -1,9 +1,10 @@
 //! What someone who wrote an unknown word may have meant.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use fst::automaton::{Automaton, Levenshtein};
-use fst::{IntoStreamer, Streamer};
+use fst::{Automaton, IntoStreamer, Streamer};
+use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
 use regex_automata::Anchored;
 use regex_automata::dfa::{Automaton as _, StartKind, dense};
 use regex_automata::util::{primitives::StateID, start};
@@ -38,10 +39,8 @@ impl Words {
         }
         let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
         for edits in 1..=most_edits {
-            if rows.len() < MAX_SUGGESTIONS
-                && let Ok(close) = Levenshtein::new(word, edits)
-            {
-                self.add_matches(close, &mut rows);
+            if rows.len() < MAX_SUGGESTIONS {
+                self.add_matches(close_words(word, edits), &mut rows);
             }
         }
         rows.into_iter().map(|row| self.word(row)).collect()
@@ -98,4 +97,13 @@ impl Automaton for CaseVariants {
     fn accept(&self, state: &StateID, byte: u8) -> StateID {
         self.0.next_state(*state, byte)
     }
+}
+
+/// Accepts what is at most so many edits (1 or 2) away from a word: characters inserted, left out or
+/// replaced.
+fn close_words(word: &str, edits: u8) -> DFA {
+    // These tables depend on the number of edits alone and take a moment to make.
+    static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
+        LazyLock::new(|| [1, 2].map(|edits| LevenshteinAutomatonBuilder::new(edits, false)));
+    BUILDERS[usize::from(edits) - 1].build_dfa(word)
 }
