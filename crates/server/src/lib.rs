@@ -1,1 +1,16 @@
+//! Kindred's service: from a queue of queries to HTTP, and the command line around it.
+//!
+//! The data's path, from the outside in: [`http`] reads requests and writes answers, [`queue`] holds
+//! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
+//! [`default_model`] and `model-store` the model it searches. [`config`] says how.
+#![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod default_model;
+pub mod engines;
+pub mod expression;
+pub mod http;
+pub mod logging;
+pub mod queue;

@@ -2,8 +2,8 @@ use super::{Hit, QueryBatch};
 
 /// Answers batches of queries exactly, as the [contract](super) says.
 ///
-/// One thread owns an engine and calls it; nothing else does.
-pub trait Engine: Send {
+/// One thread makes an engine, owns it and calls it; nothing else does. So it need not be `Send`.
+pub trait Engine {
     /// Which engine this is, for logs and clients.
     fn description(&self) -> EngineDescription;
 

@@ -1,0 +1,155 @@
+//! The command line.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+
+use crate::config::{Device, LogFormat};
+
+/// Kindred finds kindred words: exact nearest neighbours in a table of word vectors, over HTTP.
+///
+/// Without a command it serves the model that is built in.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do; to serve, if not said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Flags of `serve`, for when no command is said.
+    #[command(flatten)]
+    pub serve: ServeFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kindred                                      serve the built-in model on 127.0.0.1:8080
+  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
+  kindred serve --model models/glove.6B.50d    serve what was prepared
+  curl '127.0.0.1:8080/nearest?word=frog&k=5'  ask it";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer queries over HTTP
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeFlags),
+    /// Turn a file of word vectors into a model folder
+    #[command(after_help = PREPARE_EXAMPLES)]
+    Prepare(PrepareArguments),
+    /// Check every checksum of a model folder
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArguments),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Every setting can also stand in a file (--config FILE) or in the environment (KINDRED_LISTEN=…);
+flags win over the environment, the environment over the file.
+
+Examples:
+  kindred serve
+  kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
+  kindred serve --listen 127.0.0.1:0           on any free port; the start-up message says which";
+
+/// What `serve` can be told. What is not said comes from the environment, the file or the defaults.
+#[derive(Debug, Default, Clone, Args, Serialize)]
+pub struct ServeFlags {
+    /// Model folder, as `kindred prepare` writes it [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<PathBuf>,
+    /// The model's name in answers [default: its folder's name]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// What searches [default: auto]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+    /// Threads of the CPU engine; 0 is one for each core [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Queries that may wait or be in work; more are answered 429 [default: 8192]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_capacity_queries: Option<u32>,
+    /// Queries that one pass over the table takes at most [default: 1024]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_batch_queries: Option<usize>,
+    /// Milliseconds that a request may take before it is answered 504 [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_timeout_ms: Option<u64>,
+    /// Milliseconds that /health/ready waits for its query [default: 5000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readiness_timeout_ms: Option<u64>,
+    /// Milliseconds that requests in flight may take when the service stops [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_timeout_ms: Option<u64>,
+    /// Where the built-in model is kept once prepared [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_dir: Option<PathBuf>,
+    /// What is logged: error, warn, info, debug, trace, or per module [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// How it is logged [default: text]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// File of settings; config/kindred.toml shows them all
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+}
+
+const PREPARE_EXAMPLES: &str = "\
+INPUT is GloVe text, plain or gzip: one word a line, then its components, single spaces between
+them, no header. The folder appears when it is complete; until then DIR stays as it is.
+
+Examples:
+  kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
+  kindred prepare mine.txt --out models/mine --skip-bad-rows
+  kindred prepare glove.840B.300d.txt --out models/glove --dim 300 --replace";
+
+/// What `prepare` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct PrepareArguments {
+    /// File of word vectors: GloVe text, plain or gzip
+    pub input: PathBuf,
+    /// Model folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Components in a row [default: fields of the first line, less one]
+    #[arg(long, value_name = "N")]
+    pub dim: Option<NonZeroUsize>,
+    /// Leave out and count lines that can't be read, instead of stopping at the first
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// Replace the model that is in DIR now
+    #[arg(long)]
+    pub replace: bool,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Reads the whole model and exits with 0 if every byte is as it was written.
+
+Example:
+  kindred verify models/glove.6B.50d";
+
+/// What `verify` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArguments {
+    /// Model folder to check
+    pub model: PathBuf,
+}

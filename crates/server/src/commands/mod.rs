@@ -1,0 +1,50 @@
+//! What each command does.
+
+mod prepare;
+mod serve;
+mod verify;
+
+use std::io;
+
+pub use prepare::prepare;
+pub use serve::serve;
+pub use verify::verify;
+
+use crate::config::ConfigError;
+use crate::engines::EngineStartError;
+use model_store::ModelError;
+
+/// Why a command failed, for the person who typed it.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineStartError),
+    /// The address.
+    #[error(
+        "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
+    )]
+    Listen {
+        /// As given.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else that the system refused.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Requests were still in flight when the time for draining was over.
+    #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
+    DrainTimeout(u64),
+}

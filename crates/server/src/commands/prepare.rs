@@ -1,0 +1,115 @@
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use model_store::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
+
+use super::CommandError;
+use crate::cli::PrepareArguments;
+
+/// Turns a vectors file into a model folder, and shows how far it is.
+///
+/// # Errors
+/// Names file and line; nothing is left behind.
+pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
+    let options = PrepareOptions {
+        dim: arguments.dim,
+        skip_bad_rows: arguments.skip_bad_rows,
+        replace: arguments.replace,
+    };
+    let interrupted = watch_for_interrupt()?;
+    let mut display = Display::new();
+    let started = Instant::now();
+    let input = Input::File(&arguments.input);
+    let result = prepare_folder(input, &arguments.out, &options, &mut |progress| {
+        display.show(progress);
+        if interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    display.finish();
+    let summary = result?;
+    print_summary(arguments, &summary, started.elapsed());
+    Ok(())
+}
+
+/// Ctrl-C and SIGTERM stop the work between two chunks, so that it can clean up behind itself.
+fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = interrupted.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CommandError::System { doing: "can't wait for signals", source })?;
+    std::thread::spawn(move || {
+        runtime.block_on(super::serve::told_to_stop());
+        flag.store(true, Ordering::Relaxed);
+    });
+    Ok(interrupted)
+}
+
+fn print_summary(arguments: &PrepareArguments, summary: &Summary, took: Duration) {
+    let seconds = took.as_secs_f64();
+    println!(
+        "{}: {} rows × {} dimensions from {} in {seconds:.1} s",
+        arguments.out.display(),
+        HumanCount(summary.rows as u64),
+        summary.dim,
+        HumanBytes(summary.source_bytes),
+    );
+    println!(
+        "skipped: {} bad lines, {} repeated words",
+        summary.bad_rows_skipped, summary.duplicate_words_dropped
+    );
+    if let Some((line, reason)) = &summary.first_bad_row {
+        println!("the first bad line is line {line}: {reason}");
+    }
+    println!("serve it with: kindred serve --model {}", arguments.out.display());
+}
+
+/// A bar on a terminal, a line now and then elsewhere. Both on standard error.
+enum Display {
+    Bar(ProgressBar),
+    Lines { last: Instant },
+}
+
+const BETWEEN_LINES: Duration = Duration::from_secs(2);
+
+impl Display {
+    fn new() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines { last: Instant::now() };
+        }
+        let style = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {msg}  {eta} left";
+        let style = ProgressStyle::with_template(style).expect("checked by use");
+        Self::Bar(ProgressBar::new(0).with_style(style))
+    }
+
+    fn show(&mut self, progress: Progress) {
+        let rows = HumanCount(progress.rows as u64);
+        match self {
+            Self::Bar(bar) => {
+                bar.set_length(progress.bytes_total);
+                bar.set_position(progress.bytes_read);
+                bar.set_message(format!("{rows} rows"));
+            }
+            Self::Lines { last } if last.elapsed() >= BETWEEN_LINES => {
+                *last = Instant::now();
+                let percent = progress.bytes_read * 100 / progress.bytes_total.max(1);
+                eprintln!("{percent} % read, {rows} rows");
+            }
+            Self::Lines { .. } => {}
+        }
+    }
+
+    fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,179 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model_store::{ModelError, ModelStore, Row};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::CommandError;
+use crate::cli::ServeFlags;
+use crate::config::Config;
+use crate::http::{AppState, router};
+use crate::queue::{EngineThread, Limits};
+use crate::{default_model, engines, logging, queue};
+
+/// Serves a model until it is told to stop, then answers what is in flight and returns.
+///
+/// # Errors
+/// If the settings, the model, the engine or the address can't be used.
+pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
+    let config = Config::load(flags)?;
+    logging::start(&config)?;
+    let started = Instant::now();
+    let model = Arc::new(open_model(&config)?);
+    let opened = started.elapsed();
+    info!(
+        model = model.name(),
+        rows = model.rows(),
+        dim = model.dim(),
+        milliseconds = opened.as_secs_f64() * 1e3,
+        "the model is open"
+    );
+
+    let limits = Limits {
+        capacity_queries: config.queue_capacity_queries,
+        max_batch_queries: config.max_batch_queries,
+    };
+    let (engine_model, device, threads) = (model.clone(), config.device, config.threads);
+    let (queue, engine) =
+        queue::start(limits, move || engines::make(&engine_model, device, threads))?;
+    info!(
+        engine = engine.description.name,
+        detail = engine.description.detail,
+        "the engine is ready"
+    );
+
+    let state = AppState::new(
+        model,
+        queue,
+        engine.description.clone(),
+        Duration::from_millis(config.request_timeout_ms),
+        Duration::from_millis(config.readiness_timeout_ms),
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
+    let result = runtime.block_on(listen_and_drain(&config, state, &engine));
+    // What is left are connections past their time: they end with the runtime.
+    runtime.shutdown_background();
+    if result.is_ok() {
+        engine.join();
+        info!("stopped");
+    }
+    result
+}
+
+fn open_model(config: &Config) -> Result<ModelStore, ModelError> {
+    let model = if config.model.as_os_str().is_empty() {
+        default_model::open(&config.cache_dir)?
+    } else {
+        ModelStore::open(&config.model)?
+    };
+    Ok(if config.name.is_empty() { model } else { model.named(&config.name) })
+}
+
+async fn listen_and_drain(
+    config: &Config,
+    state: Arc<AppState>,
+    engine: &EngineThread,
+) -> Result<(), CommandError> {
+    let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
+    let listener = TcpListener::bind(&config.listen).await.map_err(can_not_listen)?;
+    let address = listener.local_addr().map_err(can_not_listen)?;
+    print_welcome(&state, engine, address);
+    info!(%address, "listening");
+
+    let (stop, mut stopped) = watch::channel(false);
+    let draining = state.clone();
+    let told = async move {
+        told_to_stop().await;
+        info!("told to stop: answering what is in flight");
+        draining.start_draining();
+        drop(draining);
+        let _ = stop.send(true);
+    };
+    // TCP_NODELAY: an answer is one small write that should not wait for another.
+    let listener = axum::serve::ListenerExt::tap_io(listener, |connection| {
+        let _ = connection.set_nodelay(true);
+    });
+    let server = axum::serve(listener, router(state)).with_graceful_shutdown(told);
+    let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
+    let too_long = async {
+        // An error means that the sender is gone: then the server is about to end by itself.
+        if stopped.wait_for(|&stopped| stopped).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(drain_timeout) => {}
+            () = told_to_stop() => warn!("told to stop again"),
+        }
+    };
+    tokio::select! {
+        result = server.into_future() => {
+            result.map_err(|source| CommandError::System { doing: "can't serve", source })
+        }
+        () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
+    }
+}
+
+/// Returns at the next Ctrl-C or SIGTERM.
+pub(super) async fn told_to_stop() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = interrupt => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Err(_) => {
+                let _ = interrupt.await;
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupt.await;
+}
+
+/// What is served, where, and what to type next.
+fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
+    let model = state.model();
+    let word = |preferred: &'static str, row: u32| {
+        if model.words().row(preferred).is_some() {
+            preferred.to_owned()
+        } else {
+            encoded(model.words().word(Row(row.min(model.rows() as u32 - 1))))
+        }
+    };
+    println!(
+        "Kindred {} serves {} ({} rows × {} dimensions) on the {} engine ({}).",
+        env!("CARGO_PKG_VERSION"),
+        model.name(),
+        model.rows(),
+        model.dim(),
+        engine.description.name,
+        engine.description.detail,
+    );
+    println!("Listening on http://{address}");
+    println!();
+    println!("Try:");
+    println!("  curl 'http://{address}/nearest?word={}&k=5'", word("frog", 100));
+    println!(
+        "  curl 'http://{address}/analogy?expression={}+-+{}+%2B+{}'",
+        word("king", 100),
+        word("man", 101),
+        word("woman", 102)
+    );
+    println!("  curl http://{address}/openapi.yaml");
+    println!("Ctrl-C stops it.");
+}
+
+fn encoded(word: &str) -> String {
+    percent_encoding::utf8_percent_encode(word, percent_encoding::NON_ALPHANUMERIC).to_string()
+}

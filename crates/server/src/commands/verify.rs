@@ -1,0 +1,24 @@
+use model_store::ModelStore;
+
+use super::CommandError;
+use crate::cli::VerifyArguments;
+
+/// Checks every checksum of a model folder and says what it is.
+///
+/// # Errors
+/// Names the file that is not what it should be.
+pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
+    let model = ModelStore::open(&arguments.model)?;
+    model.verify(|step| println!("checking {step}"))?;
+    let (header, from) = (model.header(), &model.header().provenance);
+    println!(
+        "{}: {} rows × {} dimensions, as prepared from {} by {} at {}; every byte is as it was written",
+        arguments.model.display(),
+        header.rows,
+        header.dim,
+        from.source,
+        from.prepared_by,
+        from.prepared_at
+    );
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::http::{HeaderMap, header};
+use mediatype::{MediaType, names};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::ApiError;
+use super::fields::{Parts, RawTarget, invalid};
+use crate::expression;
+
+/// The bytes of a body, or why they are not there.
+pub(super) fn received(
+    body: Result<Bytes, BytesRejection>,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
+    body.map_err(|rejection| match rejection {
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+            ApiError::BodyTooLarge { limit }
+        }
+        _ => ApiError::UnreadableBody,
+    })
+}
+
+/// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
+/// expression (400), then the media type (415), then the form (422).
+pub(super) fn parse<'a, B>(headers: &HeaderMap, body: &'a [u8]) -> Result<Parts<'a>, ApiError>
+where
+    B: Deserialize<'a> + Into<Parts<'a>>,
+{
+    let text = std::str::from_utf8(body)
+        .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
+    let parts = serde_json::from_str::<B>(text).map(Into::into);
+    // The rest looks for faults; a request without any passes through quickly.
+    if parts.is_err()
+        && let Err(not_json) = serde_json::from_str::<IgnoredAny>(text)
+    {
+        let reason =
+            if text.trim().is_empty() { "it is empty".into() } else { not_json.to_string() };
+        return Err(ApiError::NotJson { reason });
+    }
+    let expression = match &parts {
+        Ok(Parts { target: RawTarget::Analogy { expression, .. }, .. }) => expression.clone(),
+        Ok(_) => None,
+        Err(_) => expression_of(text),
+    };
+    if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
+        return Err(ApiError::BadExpression(e));
+    }
+    check_media_type(headers)?;
+    parts.map_err(|_| shape_fault::<B>(text))
+}
+
+/// Takes one item of `queries` apart. The body that it was part of is JSON, so it is too.
+pub(super) fn parse_item<'a, B>(item: &'a RawValue) -> Result<Parts<'a>, ApiError>
+where
+    B: Deserialize<'a> + Into<Parts<'a>>,
+{
+    let text = item.get();
+    match serde_json::from_str::<B>(text) {
+        Ok(body) => Ok(body.into()),
+        Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
+            Some(Err(e)) => Err(ApiError::BadExpression(e)),
+            _ => Err(shape_fault::<B>(text)),
+        },
+    }
+}
+
+/// The expression of a body that otherwise does not have the right form.
+fn expression_of(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OnlyExpression {
+        expression: String,
+    }
+    serde_json::from_str::<OnlyExpression>(text).ok().map(|only| only.expression)
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(declared) = headers.get(header::CONTENT_TYPE) else {
+        // Nothing else than JSON can be meant.
+        return Ok(());
+    };
+    let is_json = declared.to_str().ok().and_then(|text| MediaType::parse(text).ok()).is_some_and(
+        |declared| {
+            declared.ty == names::APPLICATION
+                && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
+        },
+    );
+    if is_json {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(declared.as_bytes()).into_owned();
+    Err(ApiError::UnsupportedMediaType { found })
+}
+
+/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, and only for
+/// what has failed already.
+fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let error = match serde_path_to_error::deserialize::<_, B>(&mut json) {
+        Err(error) => error,
+        // It was read; so what follows it is wrong, which is no JSON and was found before.
+        Ok(_) => {
+            return ApiError::InvalidRequest { reason: "the body is not one JSON object".into() };
+        }
+    };
+    let path = error.path().to_string();
+    let reason = error.inner().to_string();
+    if let Some((field, known)) = unknown_field(&reason) {
+        let field = match path.rsplit_once('.') {
+            Some((parent, _)) => format!("{parent}.{field}"),
+            None => field,
+        };
+        return ApiError::UnknownField { field, known };
+    }
+    if path == "." || path == "?" {
+        let reason =
+            format!("the request must be a JSON object with the documented fields ({reason})");
+        return ApiError::InvalidRequest { reason };
+    }
+    match reason.strip_prefix("duplicate field") {
+        Some(_) => ApiError::InvalidRequest { reason: format!("`{path}` is given twice") },
+        None => invalid(&path),
+    }
+}
+
+/// Name and alternatives, out of serde's "unknown field `a`, expected one of `b`, `c` at line …".
+fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
+    let rest = reason.strip_prefix("unknown field `")?;
+    let (field, rest) = rest.split_once("`, expected ")?;
+    let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    Some((field.to_owned(), known))
+}

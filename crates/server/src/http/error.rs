@@ -1,0 +1,342 @@
+//! Every way in which a request can fail, and the one table from there to what the client sees: RFC
+//! 9457 problem details.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model_store::QueryError;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::expression::ExpressionError;
+
+/// A word that the model does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnknownWord {
+    /// As it was written.
+    pub word: String,
+    /// Words of the model that resemble it, the likeliest first.
+    pub suggestions: Vec<String>,
+}
+
+/// Why a request, or one item of a batch, is not answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApiError {
+    /// The body or a query parameter is not UTF-8.
+    NotUtf8 {
+        /// Which of them.
+        place: String,
+    },
+    /// The body is not JSON.
+    NotJson {
+        /// Where and why.
+        reason: String,
+    },
+    /// The body did not arrive.
+    UnreadableBody,
+    /// An expression that does not follow the grammar.
+    BadExpression(ExpressionError),
+    /// The body is larger than any valid one.
+    BodyTooLarge {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The body is declared as something else than JSON.
+    UnsupportedMediaType {
+        /// As declared.
+        found: String,
+    },
+    /// The request as a whole does not have the form of one.
+    InvalidRequest {
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// A field or parameter that does not exist.
+    UnknownField {
+        /// Its name or path.
+        field: String,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+    /// A field or parameter with an impossible value.
+    InvalidValue {
+        /// Its name or path.
+        field: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// More than one answer may hold.
+    TooManyResults {
+        /// What is too much, and what would be right.
+        reason: String,
+    },
+    /// A vector with the wrong number of components.
+    DimensionMismatch {
+        /// The request's.
+        found: usize,
+        /// The model's.
+        expected: usize,
+    },
+    /// A query that is not a finite vector.
+    NotFinite {
+        /// What is not finite.
+        reason: String,
+    },
+    /// A query without a direction.
+    ZeroQuery {
+        /// Why it has none.
+        reason: String,
+    },
+    /// Words that the model does not have; all of the request.
+    UnknownWord {
+        /// In the order in which they were written.
+        unknown: Vec<UnknownWord>,
+    },
+    /// A path that does not exist.
+    NoSuchRoute {
+        /// As it was asked for.
+        path: String,
+    },
+    /// A path that exists, with another method. The `Allow` header says which.
+    MethodNotAllowed {
+        /// As it was used.
+        method: String,
+    },
+    /// The client takes no form that the answer can have.
+    NotAcceptable {
+        /// The form that it has.
+        offered: &'static str,
+    },
+    /// The queue is full.
+    QueueFull {
+        /// How long to wait before asking again.
+        retry_after_seconds: u64,
+    },
+    /// The service is stopping.
+    Draining,
+    /// The pass of the engine failed. Asking again may help.
+    EngineFailed,
+    /// There is no engine any more. Asking again does not help.
+    EngineGone,
+    /// The readiness check did not get its answer.
+    NotReady {
+        /// What came instead.
+        reason: String,
+    },
+    /// The answer was not there in time.
+    DeadlinePassed,
+    /// A fault of ours.
+    Internal,
+}
+
+/// What a client sees of an error: everything but the extras.
+struct Shape {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    detail: String,
+}
+
+impl ApiError {
+    /// The one table.
+    fn shape(&self) -> Shape {
+        use StatusCode as S;
+        let (status, code, title, detail) = match self {
+            Self::NotUtf8 { place } => {
+                (S::BAD_REQUEST, "not_utf8", "Not UTF-8", format!("{place} is not valid UTF-8"))
+            }
+            Self::NotJson { reason } => {
+                (S::BAD_REQUEST, "not_json", "Not JSON", format!("the body is not JSON: {reason}"))
+            }
+            Self::UnreadableBody => (
+                S::BAD_REQUEST,
+                "unreadable_body",
+                "Unreadable body",
+                "the body did not arrive whole; send it again".into(),
+            ),
+            Self::BadExpression(e) => {
+                (S::BAD_REQUEST, "bad_expression", "Bad expression", e.to_string())
+            }
+            Self::BodyTooLarge { limit } => (
+                S::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                "Body too large",
+                format!("the body may have {limit} bytes; split the queries over several requests"),
+            ),
+            Self::UnsupportedMediaType { found } => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "Unsupported media type",
+                format!(
+                    "the body is declared as {found}; send JSON with the header \
+                     Content-Type: application/json (curl: --json, or -H with that header)"
+                ),
+            ),
+            Self::InvalidRequest { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "invalid_request", "Invalid request", reason.clone())
+            }
+            Self::UnknownField { field, known } => (
+                S::UNPROCESSABLE_ENTITY,
+                "unknown_field",
+                "Unknown field",
+                format!("there is no `{field}` here; there are {}", known.join(", ")),
+            ),
+            Self::InvalidValue { field, expected } => (
+                S::UNPROCESSABLE_ENTITY,
+                "invalid_value",
+                "Invalid value",
+                format!("`{field}` must be {expected}"),
+            ),
+            Self::TooManyResults { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "too_many_results", "Too many results", reason.clone())
+            }
+            Self::DimensionMismatch { found, expected } => (
+                S::UNPROCESSABLE_ENTITY,
+                "dimension_mismatch",
+                "Dimension mismatch",
+                QueryError::Dimension { found: *found, expected: *expected }.to_string(),
+            ),
+            Self::NotFinite { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "not_finite", "Not finite", reason.clone())
+            }
+            Self::ZeroQuery { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "zero_query", "Zero query", reason.clone())
+            }
+            Self::UnknownWord { unknown } => {
+                (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_detail(unknown))
+            }
+            Self::NoSuchRoute { path } => (
+                S::NOT_FOUND,
+                "no_such_route",
+                "No such route",
+                format!("there is nothing at {path}; GET /openapi.yaml describes what there is"),
+            ),
+            Self::MethodNotAllowed { method } => (
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "Method not allowed",
+                format!("{method} is not possible here; the Allow header says what is"),
+            ),
+            Self::NotAcceptable { offered } => (
+                S::NOT_ACCEPTABLE,
+                "not_acceptable",
+                "Not acceptable",
+                format!("the answer is {offered}, which the Accept header does not take"),
+            ),
+            Self::QueueFull { retry_after_seconds } => (
+                S::TOO_MANY_REQUESTS,
+                "queue_full",
+                "Queue full",
+                format!("too many queries are waiting; ask again in {retry_after_seconds} s"),
+            ),
+            Self::Draining => (
+                S::SERVICE_UNAVAILABLE,
+                "draining",
+                "Draining",
+                "the service is stopping; ask another instance".into(),
+            ),
+            Self::EngineFailed => (
+                S::SERVICE_UNAVAILABLE,
+                "engine_failed",
+                "Engine failed",
+                "the engine failed while it worked on this request; ask again".into(),
+            ),
+            Self::EngineGone => (
+                S::SERVICE_UNAVAILABLE,
+                "engine_gone",
+                "Engine gone",
+                "the engine has stopped working; the service must be restarted".into(),
+            ),
+            Self::NotReady { reason } => {
+                (S::SERVICE_UNAVAILABLE, "not_ready", "Not ready", reason.clone())
+            }
+            Self::DeadlinePassed => (
+                S::GATEWAY_TIMEOUT,
+                "deadline_passed",
+                "Deadline passed",
+                "the answer was not there in time; ask for less at once, or again later".into(),
+            ),
+            Self::Internal => (
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                "Internal error",
+                "the service made a mistake, which is in its log".into(),
+            ),
+        };
+        Shape { status, code, title, detail }
+    }
+
+    /// What some codes carry besides.
+    fn extras(&self) -> Value {
+        match self {
+            Self::BadExpression(e) => json!({"column": e.column, "expected": e.expected}),
+            Self::BodyTooLarge { limit } => json!({"limit": limit}),
+            Self::UnknownField { field, known } => json!({"field": field, "known": known}),
+            Self::InvalidValue { field, expected } => json!({"field": field, "expected": expected}),
+            Self::DimensionMismatch { found, expected } => {
+                json!({"found": found, "expected": expected})
+            }
+            Self::UnknownWord { unknown } => json!({"unknown": unknown}),
+            Self::QueueFull { retry_after_seconds } => json!({"retry_after": retry_after_seconds}),
+            _ => json!({}),
+        }
+    }
+
+    /// The HTTP status of this error.
+    pub fn status(&self) -> StatusCode {
+        self.shape().status
+    }
+
+    /// The problem document.
+    pub fn problem(&self) -> Value {
+        let shape = self.shape();
+        let mut problem = json!({
+            "type": format!("urn:kindred:problem:{}", shape.code),
+            "title": shape.title,
+            "status": shape.status.as_u16(),
+            "detail": shape.detail,
+            "code": shape.code,
+        });
+        if let (Value::Object(problem), Value::Object(extras)) = (&mut problem, self.extras()) {
+            problem.extend(extras);
+        }
+        problem
+    }
+}
+
+fn unknown_detail(unknown: &[UnknownWord]) -> String {
+    let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
+    let mut detail = format!("the model does not have {}", words.join(", "));
+    if let [UnknownWord { suggestions, .. }] = unknown
+        && !suggestions.is_empty()
+    {
+        detail += &format!("; it has {}", suggestions.join(", "));
+    }
+    detail
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Dimension { found, expected } => {
+                Self::DimensionMismatch { found, expected }
+            }
+            QueryError::NotFinite { .. } => Self::NotFinite { reason: error.to_string() },
+            QueryError::Zero => Self::ZeroQuery { reason: error.to_string() },
+            // Rows come from the model's own words, never from a client.
+            QueryError::NoSuchRow { .. } => Self::Internal,
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = self.problem().to_string();
+        let mut response = (self.status(), body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Self::QueueFull { retry_after_seconds } = self {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+        }
+        response
+    }
+}

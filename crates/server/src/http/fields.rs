@@ -1,0 +1,176 @@
+//! The fields that requests may have, what each must be, and the bounds of one request.
+
+use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::ApiError;
+
+/// Most neighbours that one query may ask for.
+pub const MAX_K: u64 = 1000;
+/// Neighbours of a query that does not say how many.
+pub(super) const DEFAULT_K: u64 = 10;
+/// Most words that one query may leave out.
+pub const MAX_EXCLUDED: usize = 1000;
+/// Most queries in one request.
+pub const MAX_QUERIES: usize = 1024;
+/// Most neighbours in one answer: the sum of `k` over its queries.
+pub const MAX_RESULTS: usize = 65_536;
+/// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
+pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
+
+/// The options, as far as a request gives them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RawOptions {
+    pub(super) k: Option<u64>,
+    pub(super) exclude: Option<Vec<String>>,
+    pub(super) include_query: Option<bool>,
+    pub(super) vocab_limit: Option<u64>,
+    pub(super) min_score: Option<f64>,
+    pub(super) with_vectors: Option<bool>,
+}
+
+/// What each field must be, in words. The last part of a path is its field.
+pub(super) fn expected(field: &str) -> &'static str {
+    let name = field.rsplit('.').next().unwrap_or(field);
+    let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
+    match (name, is_element) {
+        ("k", _) => "a whole number from 1 to 1000",
+        ("vocab_limit", _) => "a whole number from 1 up (the first so many rows are searched)",
+        ("min_score", _) => "a finite number (cosines are from -1 to 1)",
+        ("include_query" | "with_vectors", _) => "true or false",
+        ("exclude", false) => "a list of at most 1000 words",
+        ("exclude", true) | ("word", _) => "a word: a string",
+        ("vector", false) => "a list of numbers, one for each dimension of the model",
+        ("vector", true) => "a finite number",
+        ("expression", _) => "a string such as \"king - man + woman\"",
+        ("positive" | "negative", false) => "a list of words or of {\"word\", \"weight\"}",
+        ("positive" | "negative", true) => "a word or {\"word\", \"weight\"}",
+        ("weight", _) => "a finite number",
+        ("queries", _) => "a list of 1 to 1024 queries",
+        _ => "something else",
+    }
+}
+
+pub(super) fn invalid(field: &str) -> ApiError {
+    ApiError::InvalidValue { field: field.to_owned(), expected: expected(field).to_owned() }
+}
+
+/// What a request's fields say that a query is for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RawTarget {
+    Nearest {
+        word: Option<String>,
+        vector: Option<Vec<f64>>,
+    },
+    Analogy {
+        expression: Option<String>,
+        positive: Option<Vec<WordWithWeight>>,
+        negative: Option<Vec<WordWithWeight>>,
+    },
+}
+
+/// A request's body, or one item of its `queries`, taken apart.
+#[derive(Debug, Clone)]
+pub(super) struct Parts<'a> {
+    pub(super) target: RawTarget,
+    pub(super) queries: Option<Vec<&'a RawValue>>,
+    pub(super) options: RawOptions,
+}
+
+/// A field that may be absent but, if it is there, is not null.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(d).map(Some)
+}
+
+/// Defines a JSON body: its own fields, `queries`, and the options that all bodies share.
+macro_rules! body {
+    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),+ } => $target:ident) => {
+        $(#[$meta])*
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name<'a> {
+            $(#[serde(default, deserialize_with = "present")] $field: Option<$type>,)+
+            #[serde(default, deserialize_with = "present", borrow)]
+            queries: Option<Vec<&'a RawValue>>,
+            #[serde(default, deserialize_with = "present")]
+            k: Option<u64>,
+            #[serde(default, deserialize_with = "present")]
+            exclude: Option<Vec<String>>,
+            #[serde(default, deserialize_with = "present")]
+            include_query: Option<bool>,
+            #[serde(default, deserialize_with = "present")]
+            vocab_limit: Option<u64>,
+            #[serde(default, deserialize_with = "present")]
+            min_score: Option<f64>,
+            #[serde(default, deserialize_with = "present")]
+            with_vectors: Option<bool>,
+        }
+
+        impl<'a> From<$name<'a>> for Parts<'a> {
+            fn from(body: $name<'a>) -> Self {
+                let $name {
+                    $($field,)+ queries, k, exclude, include_query, vocab_limit, min_score, with_vectors,
+                } = body;
+                Self {
+                    target: RawTarget::$target { $($field),+ },
+                    queries,
+                    options: RawOptions { k, exclude, include_query, vocab_limit, min_score, with_vectors },
+                }
+            }
+        }
+    };
+}
+
+body! {
+    /// What `POST /nearest` takes.
+    NearestBody { word: String, vector: Vec<f64> } => Nearest
+}
+
+body! {
+    /// What `POST /analogy` takes.
+    AnalogyBody {
+        expression: String, positive: Vec<WordWithWeight>, negative: Vec<WordWithWeight>
+    } => Analogy
+}
+
+/// An element of `positive` or `negative`: a word, or a word and its weight.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WordWithWeight {
+    pub(super) word: String,
+    pub(super) weight: f64,
+}
+
+impl<'de> Deserialize<'de> for WordWithWeight {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Both {
+            word: String,
+            #[serde(default = "one")]
+            weight: f64,
+        }
+        fn one() -> f64 {
+            1.0
+        }
+
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = WordWithWeight;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a word or {\"word\", \"weight\"}")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<WordWithWeight, E> {
+                Ok(WordWithWeight { word: word.to_owned(), weight: 1.0 })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WordWithWeight, A::Error> {
+                let Both { word, weight } = Both::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(WordWithWeight { word, weight })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}

@@ -1,0 +1,25 @@
+//! The wire: requests into queries, answers into JSON, every fault into a problem document.
+//!
+//! The data's path: [`routes`](router) → `body` or `query_string` (bytes to fields) → `request`
+//! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
+//! the repository says what clients may rely on; tests hold the two against each other.
+
+mod answer;
+mod ask;
+mod body;
+mod error;
+mod fields;
+mod health;
+mod info;
+mod negotiation;
+mod query_string;
+mod request;
+mod routes;
+mod server_timing;
+mod state;
+mod suggestions;
+
+pub use error::{ApiError, UnknownWord};
+pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
+pub use routes::router;
+pub use state::AppState;

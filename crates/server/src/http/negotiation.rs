@@ -1,0 +1,87 @@
+//! Whether a client takes what it would get.
+
+use axum::http::{HeaderMap, header};
+use mediatype::{MediaType, MediaTypeList, ReadParams, names};
+
+use super::ApiError;
+
+/// The form of answers.
+pub(super) const JSON: MediaType<'static> = MediaType::new(names::APPLICATION, names::JSON);
+/// The form of `openapi.yaml`.
+pub(super) const YAML: MediaType<'static> =
+    MediaType::new(names::APPLICATION, mediatype::Name::new_unchecked("yaml"));
+/// The form of the start page.
+pub(super) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
+
+/// Checks the `Accept` headers: none means anything, and of several ranges that match the most
+/// precise one counts (RFC 9110, section 12.5.1). What can't be read is passed over.
+pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
+    let mut best: Option<(u8, bool)> = None;
+    let mut any = false;
+    for value in headers.get_all(header::ACCEPT) {
+        let Ok(text) = value.to_str() else { continue };
+        for range in MediaTypeList::new(text).filter_map(Result::ok) {
+            any = true;
+            let precision = match (range.ty.as_str(), range.subty.as_str()) {
+                ("*", "*") => 1,
+                (ty, "*") if offered.ty == ty => 2,
+                (ty, subty) if offered.ty == ty && offered.subty == subty => 3,
+                _ => continue,
+            };
+            let wanted = range
+                .get_param(names::Q)
+                .and_then(|q| q.as_str().parse::<f32>().ok())
+                .is_none_or(|q| q > 0.0);
+            if best.is_none_or(|(before, _)| precision > before) {
+                best = Some((precision, wanted));
+            }
+        }
+    }
+    match best {
+        Some((_, true)) => Ok(()),
+        None if !any => Ok(()),
+        _ => Err(ApiError::NotAcceptable {
+            offered: match offered.subty.as_str() {
+                "json" => "application/json",
+                "yaml" => "application/yaml",
+                _ => "text/plain",
+            },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes_json(accept: &[&str]) -> bool {
+        let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+        check(&values.collect(), &JSON).is_ok()
+    }
+
+    #[test]
+    fn the_most_precise_range_counts() {
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["application/*"],
+            &["application/json"],
+            &["Application/JSON;charset=utf-8"],
+            &["text/html", "application/json;q=0.1"],
+            &["text/html,application/xhtml+xml,*/*;q=0.8"],
+            &["*/*;q=0, application/json"],
+            &["not a media type"],
+        ] {
+            assert!(takes_json(accept), "{accept:?}");
+        }
+        for accept in [
+            &["text/html"][..],
+            &["application/json;q=0"],
+            &["*/*, application/json;q=0.0"],
+            &["application/*;q=0"],
+            &["image/png, text/*"],
+        ] {
+            assert!(!takes_json(accept), "{accept:?}");
+        }
+    }
+}

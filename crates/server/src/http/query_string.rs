@@ -1,0 +1,119 @@
+//! GET requests: from form-encoded query parameters to the same fields as JSON bodies have.
+
+use percent_encoding::percent_decode;
+
+use super::ApiError;
+use super::fields::{Parts, RawOptions, RawTarget, WordWithWeight, invalid};
+use crate::expression;
+
+const OPTIONS: [&str; 6] =
+    ["k", "exclude", "include_query", "vocab_limit", "min_score", "with_vectors"];
+
+/// The parameters of `GET /nearest`: a word and the options. Vectors are for POST.
+pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let word = parameters.take_one("word")?;
+    let options = parameters.options()?;
+    parameters.none_left(&["word"])?;
+    Ok(Parts { target: RawTarget::Nearest { word, vector: None }, queries: None, options })
+}
+
+/// The parameters of `GET /analogy`: an expression, or words that repeat, and the options.
+pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let expressions = parameters.take("expression");
+    for text in &expressions {
+        // Before anything else that may be wrong, as in a body.
+        expression::parse(text).map_err(ApiError::BadExpression)?;
+    }
+    let expression = at_most_one("expression", expressions)?;
+    let [positive, negative] = ["positive", "negative"].map(|name| {
+        let words = parameters.take(name).into_iter();
+        let words: Vec<_> = words.map(|word| WordWithWeight { word, weight: 1.0 }).collect();
+        (!words.is_empty()).then_some(words)
+    });
+    let options = parameters.options()?;
+    parameters.none_left(&["expression", "positive", "negative"])?;
+    let target = RawTarget::Analogy { expression, positive, negative };
+    Ok(Parts { target, queries: None, options })
+}
+
+/// Routes without parameters: whatever is there is unknown.
+pub(super) fn nothing(query: &str) -> Result<(), ApiError> {
+    let parameters = Parameters::decode(query)?;
+    match parameters.0.into_iter().next() {
+        None => Ok(()),
+        Some((field, _)) => Err(ApiError::InvalidRequest {
+            reason: format!("this route takes no parameters; it got `{field}`"),
+        }),
+    }
+}
+
+/// Names and values, decoded, in order.
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn decode(query: &str) -> Result<Self, ApiError> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let decoded = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name)
+                .ok_or_else(|| ApiError::NotUtf8 { place: "the name of a parameter".into() })?;
+            let value = decode(value)
+                .ok_or_else(|| ApiError::NotUtf8 { place: format!("parameter `{name}`") })?;
+            Ok((name, value))
+        });
+        decoded.collect::<Result<_, ApiError>>().map(Self)
+    }
+
+    /// All values of a parameter, taken out.
+    fn take(&mut self, name: &str) -> Vec<String> {
+        self.0.extract_if(.., |(found, _)| found == name).map(|(_, value)| value).collect()
+    }
+
+    fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        at_most_one(name, self.take(name))
+    }
+
+    fn take_parsed<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+        self.take_one(name)?.map(|value| value.parse().map_err(|_| invalid(name))).transpose()
+    }
+
+    fn options(&mut self) -> Result<RawOptions, ApiError> {
+        let excluded = self.take("exclude");
+        Ok(RawOptions {
+            k: self.take_parsed("k")?,
+            exclude: (!excluded.is_empty()).then_some(excluded),
+            include_query: self.take_parsed("include_query")?,
+            vocab_limit: self.take_parsed("vocab_limit")?,
+            min_score: self.take_parsed("min_score")?,
+            with_vectors: self.take_parsed("with_vectors")?,
+        })
+    }
+
+    fn none_left(self, own: &[&str]) -> Result<(), ApiError> {
+        let Some((field, _)) = self.0.into_iter().next() else {
+            return Ok(());
+        };
+        if ["vector", "queries"].contains(&field.as_str()) {
+            let reason = format!("`{field}` is possible with POST and a JSON body only");
+            return Err(ApiError::InvalidRequest { reason });
+        }
+        let known = own.iter().chain(&OPTIONS).map(|&name| name.to_owned()).collect();
+        Err(ApiError::UnknownField { field, known })
+    }
+}
+
+fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {
+    if values.len() > 1 {
+        let reason = format!("`{name}` is given {} times; give it once", values.len());
+        return Err(ApiError::InvalidRequest { reason });
+    }
+    Ok(values.into_iter().next())
+}
+
+/// Form encoding: a plus is a space, %XX is a byte. `None` if the bytes are not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let spaced = text.replace('+', " ");
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}

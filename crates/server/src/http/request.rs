@@ -1,0 +1,218 @@
+//! From fields to checked queries.
+
+use std::collections::HashSet;
+
+use model_store::contract::analogy::analogy_vector;
+use model_store::{AnalogyError, Filter, ModelStore, Query, QueryVector, Row, WeightedWord};
+
+use super::fields::{
+    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
+    WordWithWeight, invalid,
+};
+use super::{ApiError, UnknownWord};
+use crate::expression::{self, MAX_TERMS};
+
+/// What a query is for, its form checked, its words not yet looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Target {
+    Word(String),
+    Vector(Vec<f64>),
+    Words(Vec<WordWithWeight>),
+}
+
+/// The options of a query, checked, with defaults where nothing was given.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Options {
+    pub(super) k: usize,
+    pub(super) exclude: Vec<String>,
+    pub(super) include_query: bool,
+    pub(super) vocab_limit: Option<u32>,
+    pub(super) min_score: Option<f64>,
+    pub(super) with_vectors: bool,
+}
+
+impl Options {
+    /// `own` options, `common` ones where there are none, defaults where there are neither.
+    pub(super) fn new(own: RawOptions, common: &RawOptions) -> Result<Self, ApiError> {
+        let k = own.k.or(common.k).unwrap_or(DEFAULT_K);
+        if !(1..=MAX_K).contains(&k) {
+            return Err(invalid("k"));
+        }
+        let exclude = own.exclude.or_else(|| common.exclude.clone()).unwrap_or_default();
+        if exclude.len() > MAX_EXCLUDED {
+            return Err(invalid("exclude"));
+        }
+        let vocab_limit = own.vocab_limit.or(common.vocab_limit);
+        if vocab_limit == Some(0) {
+            return Err(invalid("vocab_limit"));
+        }
+        let min_score = own.min_score.or(common.min_score);
+        if min_score.is_some_and(|min| !min.is_finite()) {
+            return Err(invalid("min_score"));
+        }
+        Ok(Self {
+            k: k as usize,
+            exclude,
+            include_query: own.include_query.or(common.include_query).unwrap_or(false),
+            // More rows than can be counted are all rows.
+            vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            min_score,
+            with_vectors: own.with_vectors.or(common.with_vectors).unwrap_or(false),
+        })
+    }
+}
+
+impl RawTarget {
+    /// Whether the request says anything of what it is for.
+    pub(super) fn is_given(&self) -> bool {
+        match self {
+            Self::Nearest { word, vector } => word.is_some() || vector.is_some(),
+            Self::Analogy { expression, positive, negative } => {
+                expression.is_some() || positive.is_some() || negative.is_some()
+            }
+        }
+    }
+
+    /// The alternatives, for messages.
+    pub(super) fn alternatives(&self) -> &'static str {
+        match self {
+            Self::Nearest { .. } => "`word`, `vector` or `queries`",
+            Self::Analogy { .. } => "`expression`, `positive` and/or `negative`, or `queries`",
+        }
+    }
+
+    /// The one thing that is asked for.
+    pub(super) fn resolve(self) -> Result<Target, ApiError> {
+        let alternatives = self.alternatives();
+        match self {
+            Self::Nearest { word: Some(word), vector: None } => Ok(Target::Word(word)),
+            Self::Nearest { word: None, vector: Some(vector) } => Ok(Target::Vector(vector)),
+            Self::Analogy { expression: Some(text), positive, negative } => {
+                let terms = expression::parse(&text).map_err(ApiError::BadExpression)?;
+                if positive.is_some() || negative.is_some() {
+                    return Err(not_exactly_one(alternatives));
+                }
+                let words = terms
+                    .into_iter()
+                    .map(|term| WordWithWeight { word: term.word, weight: term.weight });
+                Ok(Target::Words(words.collect()))
+            }
+            Self::Analogy { expression: None, positive, negative }
+                if positive.is_some() || negative.is_some() =>
+            {
+                let (mut words, negative) =
+                    (positive.unwrap_or_default(), negative.unwrap_or_default());
+                words.extend(
+                    negative.into_iter().map(|w| WordWithWeight { weight: -w.weight, ..w }),
+                );
+                if words.len() > MAX_TERMS {
+                    let reason = format!(
+                        "`positive` and `negative` have {} words together; {MAX_TERMS} are the most",
+                        words.len()
+                    );
+                    return Err(ApiError::InvalidRequest { reason });
+                }
+                Ok(Target::Words(words))
+            }
+            _ => Err(not_exactly_one(alternatives)),
+        }
+    }
+}
+
+pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
+    ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
+}
+
+/// Looks up the words of a query and makes it.
+pub(super) fn query(
+    model: &ModelStore,
+    target: Target,
+    options: &Options,
+) -> Result<Query, ApiError> {
+    let table = model.table();
+    let words = model.words();
+    let (vector, inputs) = match target {
+        Target::Word(word) => {
+            let row = words.row(&word).ok_or_else(|| unknown([word]))?;
+            (QueryVector::Row(row), vec![row])
+        }
+        Target::Vector(vector) => {
+            // To the nearest float32; what is out of its range becomes infinite and is refused.
+            let vector = vector.into_iter().map(|x| x as f32).collect();
+            (QueryVector::Components(vector), Vec::new())
+        }
+        Target::Words(asked) => {
+            let rows: Vec<Option<Row>> = asked.iter().map(|w| words.row(&w.word)).collect();
+            if rows.contains(&None) {
+                let missing = asked.into_iter().zip(&rows).filter(|(_, row)| row.is_none());
+                return Err(unknown(missing.map(|(w, _)| w.word)));
+            }
+            let rows: Vec<Row> = rows.into_iter().flatten().collect();
+            let weighted: Vec<_> = rows
+                .iter()
+                .zip(&asked)
+                .map(|(&row, asked)| WeightedWord { row, weight: asked.weight })
+                .collect();
+            let vector = analogy_vector(&table, &weighted).map_err(|e| analogy_fault(model, e))?;
+            (QueryVector::Components(vector), rows)
+        }
+    };
+    let mut excluded: Vec<Row> =
+        options.exclude.iter().filter_map(|word| words.row(word)).collect();
+    if !options.include_query {
+        excluded.extend(inputs);
+    }
+    let mut filter = Filter::excluding(excluded);
+    filter.first_rows = options.vocab_limit;
+    filter.min_score = options.min_score;
+    Ok(Query::new(&table, vector, options.k, filter)?)
+}
+
+/// Each word once, in the order in which they were written. Suggestions come later.
+fn unknown(words: impl IntoIterator<Item = String>) -> ApiError {
+    let mut seen = HashSet::new();
+    let unknown = words
+        .into_iter()
+        .filter(|word| seen.insert(word.clone()))
+        .map(|word| UnknownWord { word, suggestions: Vec::new() })
+        .collect();
+    ApiError::UnknownWord { unknown }
+}
+
+fn analogy_fault(model: &ModelStore, error: AnalogyError) -> ApiError {
+    match error {
+        AnalogyError::ZeroRow { row } => ApiError::ZeroQuery {
+            reason: format!(
+                "the vector of `{}` is zero: it has no direction and can't be part of an analogy",
+                model.words().word(row)
+            ),
+        },
+        AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
+            ApiError::ZeroQuery { reason: error.to_string() }
+        }
+        AnalogyError::NotFinite => ApiError::NotFinite { reason: error.to_string() },
+    }
+}
+
+/// What one answer may hold at most, over all its queries.
+pub(super) fn check_size<'a>(
+    options: impl Iterator<Item = &'a Options> + Clone,
+    dim: usize,
+) -> Result<(), ApiError> {
+    let results: usize = options.clone().map(|options| options.k).sum();
+    if results > MAX_RESULTS {
+        let reason =
+            format!("the sum of `k` over all queries is {results}; {MAX_RESULTS} is the most");
+        return Err(ApiError::TooManyResults { reason });
+    }
+    let components: usize =
+        options.filter(|options| options.with_vectors).map(|options| options.k * dim).sum();
+    if components > MAX_VECTOR_COMPONENTS {
+        let reason = format!(
+            "the sum of `k` × {dim} over all queries with vectors is {components}; \
+             {MAX_VECTOR_COMPONENTS} is the most"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use model_store::{EngineDescription, ModelStore};
+use tokio::sync::Semaphore;
+
+use super::fields::MAX_QUERIES;
+use super::health::Readiness;
+use crate::queue::QueueHandle;
+
+/// What all handlers share.
+pub struct AppState {
+    /// The model that is served.
+    pub(super) model: Arc<ModelStore>,
+    /// Where queries go.
+    pub(super) queue: QueueHandle,
+    /// What answers them.
+    pub(super) engine: EngineDescription,
+    /// How long a request may take.
+    pub(super) request_timeout: Duration,
+    /// The largest body there can be any use for.
+    pub(super) body_limit: usize,
+    pub(super) readiness: Readiness,
+    /// Searches for suggestions that may run at once.
+    pub(super) suggestion_searches: Arc<Semaphore>,
+    draining: AtomicBool,
+}
+
+/// A component in JSON: sign, 17 digits, point, exponent, comma, space.
+const BYTES_PER_COMPONENT: usize = 27;
+/// Everything else in a body: words, options and excluded words.
+const BYTES_BESIDES: usize = 4 << 20;
+
+impl AppState {
+    /// State for a model and the queue in front of its engine.
+    pub fn new(
+        model: Arc<ModelStore>,
+        queue: QueueHandle,
+        engine: EngineDescription,
+        request_timeout: Duration,
+        readiness_timeout: Duration,
+    ) -> Arc<Self> {
+        let body_limit = BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT;
+        let readiness = Readiness::new(&model, readiness_timeout);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new(Self {
+            model,
+            queue,
+            engine,
+            request_timeout,
+            body_limit,
+            readiness,
+            suggestion_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// The model that is served.
+    pub fn model(&self) -> &ModelStore {
+        &self.model
+    }
+
+    /// From now on the service is not ready: it was told to stop.
+    pub fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}

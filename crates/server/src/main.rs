@@ -1,0 +1,25 @@
+//! The `kindred` program.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use server::cli::{Cli, Command};
+use server::commands;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => commands::serve(&cli.serve),
+        Some(Command::Serve(flags)) => commands::serve(&flags),
+        Some(Command::Prepare(arguments)) => commands::prepare(&arguments),
+        Some(Command::Verify(arguments)) => commands::verify(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kindred: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

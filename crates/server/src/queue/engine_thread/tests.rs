@@ -1,0 +1,233 @@
+//! The queue against an engine that can be held, counted and broken.
+
+use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use model_store::{
+    Engine, EngineDescription, EngineError, Filter, Hit, ModelStore, Query, QueryBatch,
+    QueryVector, Row,
+};
+
+use super::super::{EngineThread, Limits, QueueHandle, SubmitError};
+
+/// Waits before each pass until it is let go, and answers each query with its own row.
+struct HeldEngine {
+    go: std_mpsc::Receiver<Order>,
+    passes: Arc<Mutex<Vec<Vec<usize>>>>,
+}
+
+enum Order {
+    Answer,
+    Fail,
+    Panic,
+}
+
+impl Engine for HeldEngine {
+    fn description(&self) -> EngineDescription {
+        EngineDescription { name: "held", detail: String::new() }
+    }
+
+    fn preferred_batch(&self) -> usize {
+        4
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.passes.lock().unwrap().push(batch.queries().iter().map(|query| query.k()).collect());
+        match self.go.recv().unwrap_or(Order::Answer) {
+            Order::Answer => {}
+            Order::Fail => return Err(EngineError::ForeignQuery),
+            Order::Panic => panic!("as ordered"),
+        }
+        let hit = |query: &&Query| vec![Hit { row: Row(query.k() as u32), score: 1.0 }];
+        Ok(batch.queries().iter().map(hit).collect())
+    }
+}
+
+struct Setup {
+    handle: QueueHandle,
+    thread: EngineThread,
+    go: std_mpsc::Sender<Order>,
+    passes: Arc<Mutex<Vec<Vec<usize>>>>,
+}
+
+fn setup(capacity_queries: u32) -> Setup {
+    let (go, orders) = std_mpsc::channel();
+    let passes = Arc::new(Mutex::new(Vec::new()));
+    let engine_passes = passes.clone();
+    let limits = Limits { capacity_queries, max_batch_queries: 100 };
+    let (handle, thread) = super::start(limits, move || {
+        Ok(Box::new(HeldEngine { go: orders, passes: engine_passes }) as Box<dyn Engine>)
+    })
+    .unwrap();
+    Setup { handle, thread, go, passes }
+}
+
+/// Queries that are told apart by their k.
+fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
+    let model = ModelStore::from_rows("one", 1, [("a", &[1.0f32][..])]).unwrap();
+    let query =
+        |k| Query::new(&model.table(), QueryVector::Row(Row(0)), k, Filter::default()).unwrap();
+    ks.into_iter().map(query).collect()
+}
+
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+type Submitted = tokio::task::JoinHandle<Result<Vec<u32>, SubmitError>>;
+
+impl Setup {
+    fn submit(&self, ks: impl IntoIterator<Item = usize>, deadline: Instant) -> Submitted {
+        let (handle, queries) = (self.handle.clone(), queries(ks));
+        tokio::spawn(async move {
+            let answer = handle.submit(queries, deadline).await?;
+            Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
+        })
+    }
+
+    fn probe(&self) -> Submitted {
+        let (handle, query) = (self.handle.clone(), queries([99]).remove(0));
+        tokio::spawn(async move {
+            let answer = handle.submit_probe(query, later()).await?;
+            Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
+        })
+    }
+
+    async fn until_passes(&self, number: usize) {
+        while self.passes.lock().unwrap().len() < number {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.go.send(order).unwrap();
+    }
+}
+
+/// Long enough for a spawned submission to be in the queue.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(30)).await;
+}
+
+#[tokio::test]
+async fn what_waits_while_a_pass_runs_goes_together_into_the_next() {
+    let setup = setup(100);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let others = [setup.submit([2], later()), setup.submit([3, 4], later())];
+    settle().await;
+    setup.order(Order::Answer);
+    setup.order(Order::Answer);
+    assert_eq!(first.await.unwrap(), Ok(vec![1]));
+    let [second, third] = others;
+    assert_eq!((second.await.unwrap(), third.await.unwrap()), (Ok(vec![2]), Ok(vec![3, 4])));
+    assert_eq!(*setup.passes.lock().unwrap(), [vec![1], vec![2, 3, 4]]);
+}
+
+#[tokio::test]
+async fn a_job_larger_than_a_batch_takes_several_passes() {
+    let setup = setup(100);
+    let job = setup.submit(1..=10, later());
+    (0..3).for_each(|_| setup.order(Order::Answer));
+    assert_eq!(job.await.unwrap(), Ok((1..=10).collect()));
+    let sizes: Vec<_> = setup.passes.lock().unwrap().iter().map(Vec::len).collect();
+    assert_eq!(sizes, [4, 4, 2]);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once_and_takes_again_when_it_has_drained() {
+    let setup = setup(3);
+    let jobs = [setup.submit([1], later()), setup.submit([2, 3], later())];
+    settle().await;
+    let refused = setup.submit([4], later()).await.unwrap();
+    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    setup.order(Order::Answer);
+    assert_eq!(setup.submit([4], later()).await.unwrap(), Ok(vec![4]));
+}
+
+#[tokio::test]
+async fn a_job_larger_than_the_queue_is_let_in_when_it_is_empty() {
+    let setup = setup(3);
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    assert_eq!(setup.submit(1..=8, later()).await.unwrap(), Ok((1..=8).collect()));
+}
+
+#[tokio::test]
+async fn a_probe_gets_through_a_full_queue_and_past_its_waiting_jobs() {
+    let setup = setup(9);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let waiting = setup.submit(2..=9, later());
+    settle().await;
+    let probe = setup.probe();
+    settle().await;
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    assert_eq!(probe.await.unwrap(), Ok(vec![99]));
+    assert!(!waiting.is_finished());
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    first.await.unwrap().unwrap();
+    waiting.await.unwrap().unwrap();
+    assert_eq!(setup.passes.lock().unwrap()[1], [99, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn whoever_hung_up_or_waited_too_long_is_dropped_before_the_pass() {
+    let setup = setup(100);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let hung_up = setup.submit([2], later());
+    let too_long = setup.submit([3], Instant::now() + Duration::from_millis(50));
+    let alive = setup.submit([4], later());
+    settle().await;
+    hung_up.abort();
+    assert_eq!(too_long.await.unwrap(), Err(SubmitError::DeadlinePassed));
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    first.await.unwrap().unwrap();
+    assert_eq!(alive.await.unwrap(), Ok(vec![4]));
+    assert_eq!(*setup.passes.lock().unwrap(), [vec![1], vec![4]]);
+}
+
+#[tokio::test]
+async fn a_failed_pass_fails_its_jobs_and_no_others() {
+    let setup = setup(100);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let second = setup.submit([2], later());
+    settle().await;
+    setup.order(Order::Fail);
+    setup.order(Order::Answer);
+    assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
+    assert_eq!(second.await.unwrap(), Ok(vec![2]));
+}
+
+#[tokio::test]
+async fn after_a_panic_every_job_ends_with_an_error_and_none_hangs() {
+    let setup = setup(100);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let second = setup.submit([2], later());
+    settle().await;
+    setup.order(Order::Panic);
+    assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
+    assert_eq!(second.await.unwrap(), Err(SubmitError::EngineGone));
+    assert_eq!(setup.submit([3], later()).await.unwrap(), Err(SubmitError::EngineGone));
+    assert_eq!(setup.probe().await.unwrap(), Err(SubmitError::EngineGone));
+}
+
+#[tokio::test]
+async fn when_all_handles_are_gone_what_waits_is_answered_and_the_thread_ends() {
+    let setup = setup(100);
+    let jobs = [setup.submit([1], later()), setup.submit([2], later())];
+    settle().await;
+    drop(setup.handle);
+    drop(setup.go);
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    tokio::task::spawn_blocking(|| setup.thread.join()).await.unwrap();
+}
