@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model_store::{Engine, EngineDescription, Hit, QueryBatch};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::{debug, error};
 
 use super::Limits;
@@ -46,7 +46,7 @@ where
     let (messages, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::new(limits.capacity_queries));
     let handle = QueueHandle { messages, shared: shared.clone() };
-    let (started, has_started) = oneshot::channel();
+    let (started, has_started) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("kindred-engine".into()).spawn(move || {
         match make_engine() {
             Ok(engine) => {
@@ -62,7 +62,7 @@ where
             }
         }
     })?;
-    match has_started.blocking_recv() {
+    match has_started.recv() {
         Ok(description) => Ok((handle, EngineThread { thread, description: description? })),
         Err(_) => Err(EngineStartError::Broken),
     }
