@@ -1,0 +1,145 @@
+//! The commands beside `serve`, and what each says when it can't.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use support::{TINY, kindred, prepared};
+
+fn run(arguments: &[&str], path: &Path) -> Output {
+    kindred(arguments).arg(path).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn prepare_ends_with_a_summary_and_verify_agrees() {
+    let place = tempfile::tempdir().unwrap();
+    let input = place.path().join("in.txt");
+    let out = place.path().join("model");
+    fs::write(&input, "a 1 2\nb 3 4\nbad 5\na 6 7\n").unwrap();
+    let prepare = |flags: &[&str]| {
+        kindred(&["prepare"]).arg(&input).arg("--out").arg(&out).args(flags).output().unwrap()
+    };
+    let stopped = prepare(&[]);
+    assert!(!stopped.status.success());
+    assert!(
+        said(&stopped).contains("in.txt, line 3: 1 components instead of 2"),
+        "{}",
+        said(&stopped)
+    );
+    assert!(!out.exists());
+
+    let done = prepare(&["--skip-bad-rows"]);
+    assert!(done.status.success(), "{}", said(&done));
+    for part in ["2 rows × 2 dimensions", " s\n", "1 bad lines, 1 repeated words", "line 3"] {
+        assert!(said(&done).contains(part), "{}", said(&done));
+    }
+    let again = prepare(&["--skip-bad-rows"]);
+    assert!(!again.status.success() && said(&again).contains("--replace"), "{}", said(&again));
+
+    let checked = run(&["verify"], &out);
+    assert!(checked.status.success() && said(&checked).contains("2 rows × 2 dimensions"));
+}
+
+#[test]
+fn verify_and_serve_refuse_what_is_damaged() {
+    let (_place, model) = prepared(TINY);
+    let words = model.join("words.txt");
+    let mut text = fs::read(&words).unwrap();
+    text[0] ^= 1;
+    fs::write(&words, &text).unwrap();
+    let output = run(&["verify"], &model);
+    assert!(!output.status.success());
+    assert!(
+        said(&output).contains("words.txt is damaged")
+            && said(&output).contains("prepare it again")
+    );
+
+    text.pop();
+    fs::write(&words, &text).unwrap();
+    let output = run(&["serve", "--listen", "127.0.0.1:0", "--model"], &model);
+    assert!(!output.status.success());
+    assert!(
+        said(&output).contains("words.txt is 35 bytes long and should be 36"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn what_can_not_be_served_is_said_with_the_cure() {
+    let here = tempfile::tempdir().unwrap();
+    let no_model = run(&["serve", "--model"], here.path());
+    assert!(said(&no_model).contains("kindred prepare INPUT --out DIR"), "{}", said(&no_model));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (_place, model) = prepared(TINY);
+    for (arguments, part) in [
+        (vec!["serve", "--listen", &address, "--model"], "--listen"),
+        (vec!["serve", "--listen", "nowhere", "--model"], "can't listen on nowhere"),
+        (vec!["serve", "--device", "cuda", "--model"], "--device cpu"),
+        (vec!["serve", "--log-level", "=loud=", "--model"], "log_level"),
+        (vec!["serve", "--config", "/no/such.toml", "--model"], "/no/such.toml"),
+    ] {
+        let output = run(&arguments, &model);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(said(&output).contains(part), "{arguments:?}: {}", said(&output));
+    }
+    let output = kindred(&["serve"]).env("KINDRED_LISEN", "1").output().unwrap();
+    assert!(said(&output).contains("KINDRED_LISEN"), "{}", said(&output));
+}
+
+#[test]
+fn help_has_examples() {
+    for command in
+        [&["--help"][..], &["serve", "--help"], &["prepare", "--help"], &["verify", "--help"]]
+    {
+        let output = kindred(command).output().unwrap();
+        assert!(output.status.success() && said(&output).contains("Example"), "{command:?}");
+    }
+}
+
+#[test]
+fn a_signal_during_prepare_leaves_nothing() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let place = tempfile::tempdir().unwrap();
+    // A pipe that never ends keeps the program reading.
+    let pipe = place.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = kindred(&["prepare"]);
+    command.arg(&pipe).arg("--out").arg(place.path().join("model"));
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let writing = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut pipe = fs::File::options().write(true).open(pipe).unwrap();
+            // Ends with a broken pipe, when the reader is gone.
+            for row in 0u64.. {
+                if writeln!(pipe, "word{row} 1 2 3 4 5 6 7 8").is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    writing.join().unwrap();
+    assert!(!output.status.success());
+    assert!(said(&output).contains("nothing was written"), "{}", said(&output));
+    let left: Vec<_> =
+        fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["pipe"]);
+}

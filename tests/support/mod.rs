@@ -1,0 +1,249 @@
+//! What black-box tests share: the real program on a real port, and a client to speak to it.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The program under test.
+pub const KINDRED: &str = env!("CARGO_BIN_EXE_kindred");
+
+/// A command of the program, untouched by the environment that the tests run in.
+pub fn kindred(arguments: &[&str]) -> Command {
+    let mut command = Command::new(KINDRED);
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("KINDRED_") {
+            command.env_remove(variable);
+        }
+    }
+    command.args(arguments);
+    command
+}
+
+/// A running service. Killed when dropped.
+pub struct Service {
+    pub child: Child,
+    pub address: String,
+    pub welcome: String,
+    agent: ureq::Agent,
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, v)| &v[..])
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("bodies are UTF-8")
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The words of a single answer.
+    pub fn words(&self) -> Vec<String> {
+        words(&self.json())
+    }
+}
+
+/// The words of an answer with `neighbors`.
+pub fn words(answer: &Value) -> Vec<String> {
+    let neighbors =
+        answer["neighbors"].as_array().unwrap_or_else(|| panic!("no neighbors: {answer}"));
+    neighbors.iter().map(|n| n["word"].as_str().expect("a word").to_owned()).collect()
+}
+
+impl Service {
+    /// The program with these arguments, on a port that the system chooses.
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
+        let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+        let mut child = child.expect("the program starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut welcome = String::new();
+        while !welcome.contains("Ctrl-C") {
+            let read = output.read_line(&mut welcome).expect("the welcome is text");
+            assert!(read > 0, "the service ended before it listened:\n{welcome}");
+        }
+        let address =
+            welcome.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let address = address.expect("the welcome names the address").to_owned();
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(120)));
+        Self { child, address, welcome, agent: config.build().into() }
+    }
+
+    /// With the built-in model, in a cache of its own that vanishes at once: prepared in memory if
+    /// need be, never in the user's cache.
+    pub fn with_default_model() -> Self {
+        Self::start(&["--cache-dir", cache().to_str().expect("a UTF-8 path")])
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        reply(self.agent.get(self.url(path)).call())
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        reply(self.agent.post(self.url(path)).send_json(body))
+    }
+
+    /// A request as bytes on a connection of its own, for what no client library would send.
+    pub fn raw(&self, request: &[u8]) -> Reply {
+        let mut connection = self.connect();
+        connection.write_all(request).expect("the request can be sent");
+        read_reply(&mut connection)
+    }
+
+    /// A request made of its parts; `Host`, `Connection: close` and the length are added.
+    pub fn send(
+        &self,
+        method: &str,
+        target: &[u8],
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        let mut request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\n"].concat();
+        request.extend(b"Host: localhost\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            request.extend(format!("{name}: {value}\r\n").bytes());
+        }
+        if !body.is_empty() {
+            request.extend(format!("Content-Length: {}\r\n", body.len()).bytes());
+        }
+        request.extend(b"\r\n");
+        request.extend(body);
+        self.raw(&request)
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let connection = TcpStream::connect(&self.address).expect("the service accepts");
+        connection.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out is set");
+        connection
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &id]).status().expect("kill is there");
+        assert!(status.success());
+    }
+
+    /// Waits for the end and gives the exit code.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the service does not end");
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A cache for the built-in model that all tests of this build share.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+fn reply(result: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Reply {
+    let mut response = result.expect("the service answers");
+    let headers = response.headers().iter();
+    let headers = headers
+        .map(|(name, value)| {
+            (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        })
+        .collect();
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(1 << 30).read_to_vec();
+    Reply { status, headers, body: body.expect("the body arrives") }
+}
+
+/// Reads until the other side closes, or as far as the length says.
+pub fn read_reply(connection: &mut TcpStream) -> Reply {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 65536];
+    loop {
+        let reply = parse_reply(&bytes);
+        if let Some((reply, true)) = reply {
+            return reply;
+        }
+        match connection.read(&mut buffer) {
+            Ok(0) | Err(_) => {
+                let Some((reply, _)) = reply else {
+                    panic!("no answer but {:?}", String::from_utf8_lossy(&bytes));
+                };
+                return reply;
+            }
+            Ok(n) => bytes.extend(&buffer[..n]),
+        }
+    }
+}
+
+/// What has come so far, and whether it is all that its Content-Length says.
+fn parse_reply(bytes: &[u8]) -> Option<(Reply, bool)> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let status: u16 = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    if status == 100 {
+        return parse_reply(&bytes[end + 4..]);
+    }
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    let body = bytes[end + 4..].to_vec();
+    let reply = Reply { status, headers, body };
+    let length = reply.header("content-length").and_then(|length| length.parse::<usize>().ok());
+    let whole = length.is_some_and(|length| reply.body.len() >= length);
+    Some((reply, whole))
+}
+
+/// Writes a vectors file and prepares it; the folder lives as long as what is returned.
+pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir().expect("a folder");
+    let input = place.path().join("vectors.txt");
+    std::fs::write(&input, text).expect("the input is written");
+    let out = place.path().join("tiny");
+    let output =
+        kindred(&["prepare"]).arg(&input).arg("--out").arg(&out).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (place, out)
+}
+
+/// A model small enough to know by heart; one row is zero.
+pub const TINY: &str = "\
+east 1 0
+north 0 1
+northeast 1 1
+west -1 0
+zero 0 0
+East 2 0
+";
