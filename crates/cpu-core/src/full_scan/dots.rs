@@ -51,7 +51,7 @@ macro_rules! with_registers {
     (
         $module:ident, features $features:literal, register $register:ident of $width:literal,
         tile $tile_rows:literal x $tile_queries:literal,
-        zero $zero:ident, load $load:ident, store $store:ident, fused $fused:ident
+        zero $zero:ident, load $load:ident, store $store:ident, add $add:ident, fused $fused:ident
     ) => {
         pub(crate) mod $module {
             use std::arch::x86_64::*;
@@ -119,11 +119,17 @@ macro_rules! with_registers {
                 }
                 for r in 0..R {
                     for q in 0..Q {
-                        let mut folded = Chunk::ZERO;
-                        for register in 0..REGISTERS {
-                            store(&mut folded, register, lanes[r][q][register]);
+                        // Halves of whole registers first: the contract's fold by 16, 8, …
+                        let mut registers = lanes[r][q];
+                        let mut half = REGISTERS / 2;
+                        while half > 0 {
+                            for register in 0..half {
+                                registers[register] =
+                                    $add(registers[register], registers[register + half]);
+                            }
+                            half /= 2;
                         }
-                        dots[r * stride + q] = fold(folded.0);
+                        dots[r * stride + q] = fold(store(registers[0]));
                     }
                 }
             }
@@ -140,10 +146,11 @@ macro_rules! with_registers {
             #[target_feature(enable = $features)]
             #[inline]
             #[allow(unsafe_code)]
-            fn store(chunk: &mut Chunk, register: usize, value: $register) {
-                let part: &mut [f64; $width] = &mut chunk.0.as_chunks_mut().0[register];
-                // SAFETY: `part` is as long as a register.
-                unsafe { $store(part.as_mut_ptr(), value) }
+            fn store(value: $register) -> [f64; $width] {
+                let mut lanes = [0.0; $width];
+                // SAFETY: `lanes` is as long as a register.
+                unsafe { $store(lanes.as_mut_ptr(), value) };
+                lanes
             }
         }
     };
@@ -152,11 +159,11 @@ macro_rules! with_registers {
 #[cfg(target_arch = "x86_64")]
 with_registers! {
     avx512, features "avx512f", register __m512d of 8, tile 2 x 3,
-    zero _mm512_setzero_pd, load _mm512_loadu_pd, store _mm512_storeu_pd, fused _mm512_fmadd_pd
+    zero _mm512_setzero_pd, load _mm512_loadu_pd, store _mm512_storeu_pd, add _mm512_add_pd, fused _mm512_fmadd_pd
 }
 
 #[cfg(target_arch = "x86_64")]
 with_registers! {
     avx2, features "avx2,fma", register __m256d of 4, tile 1 x 1,
-    zero _mm256_setzero_pd, load _mm256_loadu_pd, store _mm256_storeu_pd, fused _mm256_fmadd_pd
+    zero _mm256_setzero_pd, load _mm256_loadu_pd, store _mm256_storeu_pd, add _mm256_add_pd, fused _mm256_fmadd_pd
 }

@@ -27,9 +27,11 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     fold(lanes)
 }
 
-/// Sum of the lanes, folded by 16, 8, 4, 2 and 1: `lanes[l] += lanes[l + step]`.
-pub fn fold(mut lanes: [f64; LANES]) -> f64 {
-    let mut step = LANES / 2;
+/// Sum of the lanes, folded by halves: all [`LANES`] by 16, 8, 4, 2 and 1, `lanes[l] += lanes[l +
+/// step]`. Fewer lanes, a power of two, are what earlier halves have left.
+pub fn fold<const N: usize>(mut lanes: [f64; N]) -> f64 {
+    const { assert!(N.is_power_of_two(), "halves of halves down to one lane") };
+    let mut step = N / 2;
     while step > 0 {
         for l in 0..step {
             lanes[l] += lanes[l + step];

@@ -45,6 +45,7 @@ pub(super) async fn post_nearest(
     uri: Uri,
     body: Body,
 ) -> Answered {
+    query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
     let parts = body::parse::<NearestBody<'_>>(&headers, &body)?;
     ask::<NearestBody<'_>>(state.0, &headers, &uri, parts).await
@@ -57,6 +58,7 @@ pub(super) async fn post_analogy(
     uri: Uri,
     body: Body,
 ) -> Answered {
+    query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
     let parts = body::parse::<AnalogyBody<'_>>(&headers, &body)?;
     ask::<AnalogyBody<'_>>(state.0, &headers, &uri, parts).await

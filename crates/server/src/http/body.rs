@@ -33,7 +33,7 @@ where
 {
     let text = std::str::from_utf8(body)
         .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
-    let parts = serde_json::from_str::<B>(text).map(Into::into);
+    let parts = read_object::<B>(text);
     // The rest looks for faults; a request without any passes through quickly.
     if parts.is_err()
         && let Err(not_json) = serde_json::from_str::<IgnoredAny>(text)
@@ -60,13 +60,28 @@ where
     B: Deserialize<'a> + Into<Parts<'a>>,
 {
     let text = item.get();
-    match serde_json::from_str::<B>(text) {
-        Ok(body) => Ok(body.into()),
+    match read_object::<B>(text) {
+        Ok(parts) => Ok(parts),
         Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
             Some(Err(e)) => Err(ApiError::BadExpression(e)),
             _ => Err(shape_fault::<B>(text)),
         },
     }
+}
+
+/// Reads a JSON object. Nothing else: serde would take a list as well, field by field.
+fn read_object<'a, B>(text: &'a str) -> Result<Parts<'a>, serde_json::Error>
+where
+    B: Deserialize<'a> + Into<Parts<'a>>,
+{
+    if !is_object(text) {
+        return Err(serde::de::Error::custom("not an object"));
+    }
+    serde_json::from_str::<B>(text).map(Into::into)
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
 }
 
 /// The expression of a body that otherwise does not have the right form.
@@ -99,32 +114,32 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
 /// Why JSON does not have the form of `B`: which field, and what it must be. Slow, and only for
 /// what has failed already.
 fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
+    let not_an_object = || ApiError::InvalidRequest {
+        reason: "a request is a JSON object with the documented fields".to_owned(),
+    };
+    if !is_object(text) {
+        return not_an_object();
+    }
     let mut json = serde_json::Deserializer::from_str(text);
-    let error = match serde_path_to_error::deserialize::<_, B>(&mut json) {
-        Err(error) => error,
-        // It was read; so what follows it is wrong, which is no JSON and was found before.
-        Ok(_) => {
-            return ApiError::InvalidRequest { reason: "the body is not one JSON object".into() };
-        }
+    let Err(error) = serde_path_to_error::deserialize::<_, B>(&mut json) else {
+        return not_an_object();
     };
     let path = error.path().to_string();
     let reason = error.inner().to_string();
     if let Some((field, known)) = unknown_field(&reason) {
         let field = match path.rsplit_once('.') {
-            Some((parent, _)) => format!("{parent}.{field}"),
-            None => field,
+            Some((parent, _)) if !parent.is_empty() => format!("{parent}.{field}"),
+            _ => field,
         };
         return ApiError::UnknownField { field, known };
     }
-    if path == "." || path == "?" {
-        let reason =
-            format!("the request must be a JSON object with the documented fields ({reason})");
-        return ApiError::InvalidRequest { reason };
+    if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
+    {
+        return ApiError::InvalidRequest {
+            reason: format!("`{field}` is given twice; give it once"),
+        };
     }
-    match reason.strip_prefix("duplicate field") {
-        Some(_) => ApiError::InvalidRequest { reason: format!("`{path}` is given twice") },
-        None => invalid(&path),
-    }
+    if path == "." { not_an_object() } else { invalid(&path) }
 }
 
 /// Name and alternatives, out of serde's "unknown field `a`, expected one of `b`, `c` at line …".

@@ -15,6 +15,10 @@ pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
     let word = parameters.take_one("word")?;
     let options = parameters.options()?;
     parameters.none_left(&["word"])?;
+    if word.is_none() {
+        let reason = "the parameter `word` is missing, as in /nearest?word=frog".to_owned();
+        return Err(ApiError::InvalidRequest { reason });
+    }
     Ok(Parts { target: RawTarget::Nearest { word, vector: None }, queries: None, options })
 }
 
@@ -35,7 +39,17 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
     let options = parameters.options()?;
     parameters.none_left(&["expression", "positive", "negative"])?;
     let target = RawTarget::Analogy { expression, positive, negative };
+    if !target.is_given() {
+        let reason =
+            "a parameter is missing: `expression`, or `positive` and/or `negative`".to_owned();
+        return Err(ApiError::InvalidRequest { reason });
+    }
     Ok(Parts { target, queries: None, options })
+}
+
+/// Whether the query string can be decoded at all.
+pub(super) fn check_encoding(query: &str) -> Result<(), ApiError> {
+    Parameters::decode(query).map(|_| ())
 }
 
 /// Routes without parameters: whatever is there is unknown.

@@ -32,7 +32,8 @@ pub fn router(state: Arc<AppState>) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(no_such_route)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(TraceLayer::new_for_http())
+        // Statuses from 500 up are documented answers; what is our fault is logged where it happens.
+        .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(state)
 }
 

@@ -1,0 +1,30 @@
+# Kindred's recipes. Each is one cargo command that can be typed without `just` as well.
+
+# List the recipes
+default:
+    @just --list
+
+# Serve the built-in model on 127.0.0.1:8080; arguments go to kindred: just run --listen 127.0.0.1:0
+run *arguments:
+    cargo run --release -- {{ arguments }}
+
+# All tests of all crates; arguments go to cargo: just test --test http
+test *arguments:
+    cargo test --workspace {{ arguments }}
+
+# Formatting and clippy, without changing anything; a warning is an error
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Licences, banned crates and sources of the dependencies, without the network
+deny:
+    cargo deny --offline check licenses bans sources
+
+# The CPU engine's benchmark; compare ratios within one run
+bench *arguments:
+    cargo bench -p cpu-core --bench full_scan {{ arguments }}
+
+# The gate that every change passes
+ci:
+    bash .ci/run

@@ -1,0 +1,158 @@
+//! Real vectors and real questions against answers that were computed elsewhere.
+//!
+//! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR names,
+//! or in `../shared/data` beside the checkout; without it these tests are reported as ignored.
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::{Value, json};
+use support::{Service, kindred, words};
+
+const VECTORS: &str = "vectors/glove.6B.50d.txt.gz";
+const EXPECTED: &str = "expected/glove.6B.50d.jsonl";
+const ANALOGIES: &str = "analogy/questions-words.txt";
+
+/// What the contract gives on the whole Google analogy set, as computed elsewhere.
+const ANALOGIES_RIGHT: usize = 9_033;
+const ANALOGIES_ASKED: usize = 19_544;
+
+/// Queries in one request.
+const BATCH: usize = 1024;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trial = |name: &str, files: &[&str], test: fn() -> Result<(), Failed>| {
+        let missing = files.iter().any(|file| !data(file).is_file());
+        Trial::test(name, test).with_ignored_flag(missing)
+    };
+    let trials = vec![
+        trial("glove_6b_opens_in_milliseconds", &[VECTORS], opens_in_milliseconds),
+        trial("every_expected_line_of_glove_6b", &[VECTORS, EXPECTED], every_expected_line),
+        trial("the_whole_google_analogy_set", &[VECTORS, ANALOGIES], the_whole_google_analogy_set),
+    ];
+    let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
+    if skipped > 0 {
+        println!("{skipped} skipped: no data in {} (set TEST_DATA_DIR)", data("").display());
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(service) = SERVICE.get() {
+        // What is static is not dropped.
+        service.signal("KILL");
+    }
+    conclusion.exit_code()
+}
+
+fn data(file: &str) -> PathBuf {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    std::env::var_os("TEST_DATA_DIR").map_or_else(beside, PathBuf::from).join(file)
+}
+
+/// GloVe 6B, prepared once a run by the program itself.
+fn glove() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("glove.6B.50d");
+        let _ = fs::remove_dir_all(&out);
+        let mut prepare = kindred(&["prepare"]);
+        let output = prepare.arg(data(VECTORS)).arg("--out").arg(&out).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("400,000 rows × 50 dimensions"), "{said}");
+        out
+    })
+}
+
+static SERVICE: OnceLock<Service> = OnceLock::new();
+
+fn service() -> &'static Service {
+    SERVICE.get_or_init(|| {
+        Service::start(&["--device", "cpu", "--model", glove().to_str().expect("UTF-8")])
+    })
+}
+
+fn opens_in_milliseconds() -> Result<(), Failed> {
+    let times: Vec<Duration> = (0..5)
+        .map(|_| {
+            let started = Instant::now();
+            model_store::ModelStore::open(glove()).expect("it was just prepared");
+            started.elapsed()
+        })
+        .collect();
+    println!("opened in {times:?}");
+    let best = times.iter().min().expect("five");
+    if *best < Duration::from_millis(100) { Ok(()) } else { Err(format!("{times:?}").into()) }
+}
+
+fn every_expected_line() -> Result<(), Failed> {
+    let lines: Vec<Value> = fs::read_to_string(data(EXPECTED))?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    for line in &lines {
+        let mut body = line.clone();
+        let fields = body.as_object_mut().ok_or("a line is an object")?;
+        fields.remove("neighbors");
+        let is_analogy = fields.contains_key("positive") || fields.contains_key("negative");
+        let route = if is_analogy { "/analogy" } else { "/nearest" };
+        let reply = service().post(route, &body);
+        let expected = line["neighbors"].as_array().ok_or("neighbors are a list")?;
+        check_neighbours(&reply.json(), expected).map_err(|e| format!("{route} {body}: {e}"))?;
+    }
+    println!("{} lines: the same words in the same order, scores within 1e-6", lines.len());
+    assert_eq!(lines.len(), 360);
+    Ok(())
+}
+
+fn check_neighbours(answer: &Value, expected: &[Value]) -> Result<(), String> {
+    let expected_words: Vec<_> = expected.iter().filter_map(|pair| pair[0].as_str()).collect();
+    if words(answer) != expected_words {
+        return Err(format!("{:?} instead of {expected_words:?}", words(answer)));
+    }
+    for (place, pair) in expected.iter().enumerate() {
+        let found = answer["neighbors"][place]["score"].as_f64().ok_or("a score is a number")?;
+        let expected = pair[1].as_f64().ok_or("a score is a number")?;
+        if (found - expected).abs() > 1e-6 {
+            return Err(format!("score {found} instead of {expected} for {}", pair[0]));
+        }
+    }
+    Ok(())
+}
+
+/// a is to b as c is to d: 3CosAdd with b − a + c must find d. A question with a word that the model
+/// does not have counts as wrong.
+fn the_whole_google_analogy_set() -> Result<(), Failed> {
+    let text = fs::read_to_string(data(ANALOGIES))?.to_lowercase();
+    let questions: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| !line.starts_with(':'))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let (mut right, mut errors) = (0, HashMap::<String, usize>::new());
+    for batch in questions.chunks(BATCH) {
+        let queries: Vec<Value> = batch
+            .iter()
+            .map(|q| json!({"positive": [q[1], q[2]], "negative": [q[0]], "k": 1}))
+            .collect();
+        let answer = service().post("/analogy", &json!({"queries": queries})).json();
+        let results = answer["results"].as_array().ok_or("results are a list")?;
+        assert_eq!(results.len(), batch.len());
+        for (question, result) in batch.iter().zip(results) {
+            match result["error"]["code"].as_str() {
+                Some(code) => *errors.entry(code.to_owned()).or_default() += 1,
+                None => right += usize::from(words(result) == [question[3]]),
+            }
+        }
+    }
+    println!("{right} of {} right; not answered: {errors:?}", questions.len());
+    assert_eq!((right, questions.len()), (ANALOGIES_RIGHT, ANALOGIES_ASKED));
+    assert!(errors.keys().all(|code| code == "unknown_word"), "{errors:?}");
+    Ok(())
+}
