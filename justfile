@@ -1,4 +1,4 @@
-# Kindred's recipes. Each is one cargo command that can be typed without `just` as well.
+# Kindred's recipes: plain commands, which can be typed without `just` as well.
 
 # List the recipes
 default:
@@ -17,7 +17,7 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# Licences, banned crates and sources of the dependencies, without the network
+# Licences, banned crates and sources of the dependencies, offline; needs cargo-deny installed
 deny:
     cargo deny --offline check licenses bans sources
 

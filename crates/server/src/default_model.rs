@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use etcetera::{BaseStrategy, choose_base_strategy};
 use model_store::format::FORMAT_VERSION;
 use model_store::prepare::{Input, PrepareOptions, prepare_folder, prepare_in_memory};
 use model_store::{ModelError, ModelStore};
@@ -21,7 +22,7 @@ pub const NAME: &str = "demo";
 /// If the system has no memory left.
 pub fn open(cache_dir: &Path) -> Result<ModelStore, ModelError> {
     let cache = if cache_dir.as_os_str().is_empty() {
-        dirs::cache_dir().map(|cache| cache.join("kindred"))
+        choose_base_strategy().ok().map(|folders| folders.cache_dir().join("kindred"))
     } else {
         Some(cache_dir.to_owned())
     };

@@ -2,7 +2,10 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use mediatype::{MediaType, names};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,6 +28,20 @@ pub(super) fn received(
     })
 }
 
+/// Refuses a body that says itself that it is too large, before any of it is read.
+pub(super) async fn refuse_large(
+    State(limit): State<usize>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let declared = request.headers().get(header::CONTENT_LENGTH);
+    let length = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::BodyTooLarge { limit });
+    }
+    Ok(next.run(request).await)
+}
+
 /// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
 /// expression (400), then the media type (415), then the form (422).
 pub(super) fn parse<'a, B>(headers: &HeaderMap, body: &'a [u8]) -> Result<Parts<'a>, ApiError>
@@ -35,12 +52,8 @@ where
         .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
     let parts = read_object::<B>(text);
     // The rest looks for faults; a request without any passes through quickly.
-    if parts.is_err()
-        && let Err(not_json) = serde_json::from_str::<IgnoredAny>(text)
-    {
-        let reason =
-            if text.trim().is_empty() { "it is empty".into() } else { not_json.to_string() };
-        return Err(ApiError::NotJson { reason });
+    if let Err(e) = &parts {
+        check_syntax(text, e)?;
     }
     let expression = match &parts {
         Ok(Parts { target: RawTarget::Analogy { expression, .. }, .. }) => expression.clone(),
@@ -82,6 +95,21 @@ where
 
 fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
+}
+
+/// Whether a text that could not be read as what it should be is JSON at all.
+fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
+    let not_json = |e: &serde_json::Error| {
+        let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
+        Err(ApiError::NotJson { reason })
+    };
+    // A number beyond float64 is JSON, but nothing that a field can hold.
+    let is_syntax = error.is_syntax() && !error.to_string().starts_with("number out of range");
+    if is_syntax || error.is_eof() {
+        return not_json(error);
+    }
+    // Reading stopped at the wrong value; what follows it may not be JSON.
+    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).or_else(|e| not_json(&e))
 }
 
 /// The expression of a body that otherwise does not have the right form.
@@ -127,11 +155,9 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     let path = error.path().to_string();
     let reason = error.inner().to_string();
     if let Some((field, known)) = unknown_field(&reason) {
-        let field = match path.rsplit_once('.') {
-            Some((parent, _)) if !parent.is_empty() => format!("{parent}.{field}"),
-            _ => field,
-        };
-        return ApiError::UnknownField { field, known };
+        // The path ends in the field, which may itself have points in it.
+        let parent = path.strip_suffix(&field).unwrap_or_default();
+        return ApiError::UnknownField { field: format!("{parent}{field}"), known };
     }
     if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
     {
@@ -145,7 +171,7 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
 /// Name and alternatives, out of serde's "unknown field `a`, expected one of `b`, `c` at line …".
 fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
     let rest = reason.strip_prefix("unknown field `")?;
-    let (field, rest) = rest.split_once("`, expected ")?;
+    let (field, rest) = rest.rsplit_once("`, expected ")?;
     let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     Some((field.to_owned(), known))
 }

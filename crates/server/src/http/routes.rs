@@ -12,7 +12,7 @@ use tower_http::trace::TraceLayer;
 use tracing::error;
 
 use super::state::AppState;
-use super::{ApiError, ask, health, info, server_timing};
+use super::{ApiError, ask, body, health, info, server_timing};
 
 /// All routes over this state.
 pub fn router(state: Arc<AppState>) -> Router {
@@ -21,6 +21,7 @@ pub fn router(state: Arc<AppState>) -> Router {
         .route("/analogy", get(ask::get_analogy).post(ask::post_analogy))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(state.body_limit))
+        .layer(middleware::from_fn_with_state(state.body_limit, body::refuse_large))
         .layer(middleware::from_fn(server_timing::layer));
     Router::new()
         .merge(searching)
@@ -38,7 +39,9 @@ pub fn router(state: Arc<AppState>) -> Router {
 }
 
 async fn no_such_route(uri: Uri) -> ApiError {
-    ApiError::NoSuchRoute { path: uri.path().to_owned() }
+    // A target without a slash has no path.
+    let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
+    ApiError::NoSuchRoute { path }
 }
 
 async fn method_not_allowed(method: Method) -> ApiError {

@@ -1,0 +1,269 @@
+//! openapi.yaml against the program: routes, methods, parameters, fields, statuses and bodies.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use support::{Reply, Service};
+
+const CONTRACT: &str = include_str!("../openapi.yaml");
+const ROUTES: &str = include_str!("../crates/server/src/http/routes.rs");
+
+/// The contract as data.
+struct Contract(Value);
+
+impl Contract {
+    fn read() -> Self {
+        Self(serde_saphyr::from_str(CONTRACT).expect("openapi.yaml is YAML"))
+    }
+
+    /// What a `$ref` leads to; anything else is itself.
+    fn resolve<'a>(&'a self, node: &'a Value) -> &'a Value {
+        match node["$ref"].as_str() {
+            Some(reference) => {
+                let found = self.0.pointer(reference.trim_start_matches('#'));
+                self.resolve(found.unwrap_or_else(|| panic!("{reference} leads nowhere")))
+            }
+            None => node,
+        }
+    }
+
+    fn paths(&self) -> &serde_json::Map<String, Value> {
+        self.0["paths"].as_object().expect("paths")
+    }
+
+    /// Method (upper case), path and operation.
+    fn operations(&self) -> Vec<(String, &str, &Value)> {
+        let methods = |path: &Value| path.as_object().expect("operations").clone();
+        self.paths()
+            .iter()
+            .flat_map(|(path, operations)| {
+                methods(operations).into_iter().map(move |(method, _)| {
+                    (method.to_uppercase(), path.as_str(), &operations[&method])
+                })
+            })
+            .collect()
+    }
+
+    fn property_names(&self, schema: &str) -> BTreeSet<String> {
+        let properties = &self.0["components"]["schemas"][schema]["properties"];
+        properties.as_object().expect("properties").keys().cloned().collect()
+    }
+
+    /// Holds an answer against what the contract says of its route, method and status.
+    fn check(&self, method: &str, path: &str, reply: &Reply) {
+        let route = path.split('?').next().unwrap();
+        let what =
+            format!("{method} {path} → {}: {}", reply.status, String::from_utf8_lossy(&reply.body));
+        // Another method than the documented ones is documented with these.
+        let operations = &self.paths()[route];
+        let operation = match operations.get(method.to_lowercase()) {
+            Some(operation) => operation,
+            None => operations.as_object().unwrap().values().next().unwrap(),
+        };
+        let response = self.resolve(&operation["responses"][reply.status.to_string()]);
+        assert!(response.is_object(), "the status is not documented: {what}");
+        let content =
+            response["content"].as_object().unwrap_or_else(|| panic!("no content: {what}"));
+        let sent = reply.header("content-type").expect("a content type").split(';').next().unwrap();
+        let media = content.get(sent).unwrap_or_else(|| panic!("{sent} is not documented: {what}"));
+        for header in response["headers"].as_object().into_iter().flatten() {
+            assert!(reply.header(header.0).is_some(), "no {}: {what}", header.0);
+        }
+        if sent.ends_with("json") {
+            let errors = self.violations(&media["schema"], &reply.json());
+            assert!(errors.is_empty(), "{what}\n{errors:?}");
+        }
+    }
+
+    /// What is wrong with a value, by a schema of the contract.
+    fn violations(&self, schema: &Value, value: &Value) -> Vec<String> {
+        let mut whole = schema.clone();
+        whole["components"] = self.0["components"].clone();
+        let validator = jsonschema::draft202012::new(&whole).expect("the schema is one");
+        validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect()
+    }
+}
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+#[test]
+fn the_service_serves_this_very_file() {
+    let reply = Service::with_default_model().get("/openapi.yaml");
+    assert_eq!(reply.text(), CONTRACT);
+    assert_eq!(reply.header("content-type"), Some("application/yaml"));
+}
+
+#[test]
+fn the_routes_of_the_code_are_the_paths_of_the_contract() {
+    let routes: BTreeSet<&str> =
+        ROUTES.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let contract = Contract::read();
+    assert_eq!(routes, contract.paths().keys().map(String::as_str).collect());
+}
+
+#[test]
+fn the_methods_of_each_route_are_the_documented_ones() {
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    for path in contract.paths().keys() {
+        let reply = service.send("DELETE", path.as_bytes(), &[], b"");
+        assert_eq!(reply.status, 405);
+        contract.check("DELETE", path, &reply);
+        let allowed = reply.header("allow").expect("Allow").split(',');
+        let mut allowed: BTreeSet<String> =
+            allowed.map(|method| method.trim().to_owned()).collect();
+        assert!(allowed.remove("HEAD"), "HEAD comes with GET");
+        let documented: BTreeSet<String> = contract
+            .operations()
+            .into_iter()
+            .filter(|(_, documented, _)| documented == path)
+            .map(|(method, ..)| method)
+            .collect();
+        assert_eq!(allowed, documented, "{path}");
+    }
+}
+
+#[test]
+fn parameters_and_fields_are_the_documented_ones() {
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    let known = |problem: &Value| -> BTreeSet<String> {
+        assert_eq!(problem["code"], "unknown_field", "{problem}");
+        let known = problem["known"].as_array().unwrap();
+        known.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    for (method, path, operation) in contract.operations() {
+        let parameters = operation["parameters"].as_array();
+        if let ("GET", Some(parameters)) = (&method[..], parameters) {
+            let documented: BTreeSet<String> = parameters
+                .iter()
+                .map(|parameter| contract.resolve(parameter)["name"].as_str().unwrap().to_owned())
+                .collect();
+            // Everything else is right, so that only the unknown parameter can be the fault.
+            let right = if path == "/nearest" { "word=king" } else { "expression=king" };
+            let problem = service.get(&format!("{path}?{right}&surprise=1")).json();
+            assert_eq!(known(&problem), documented, "{method} {path}");
+        } else {
+            assert!(parameters.is_none_or(Vec::is_empty), "{method} {path}");
+            let reply =
+                service.send(&method, format!("{path}?surprise=1").as_bytes(), &[JSON], b"{}");
+            assert_eq!(reply.status, 422, "{method} {path}");
+            contract.check(&method, path, &reply);
+        }
+    }
+    for (path, request, item) in [
+        ("/nearest", "NearestRequest", "NearestQuery"),
+        ("/analogy", "AnalogyRequest", "AnalogyQuery"),
+    ] {
+        let problem = service.post(path, &json!({"surprise": 1})).json();
+        assert_eq!(known(&problem), contract.property_names(request));
+        let mut without_queries = contract.property_names(request);
+        without_queries.remove("queries");
+        assert_eq!(without_queries, contract.property_names(item));
+    }
+}
+
+#[test]
+fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented() {
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    let late = Service::start(&["--request-timeout-ms", "1", "--threads", "1"]);
+    let many = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]}).to_string();
+    let analogies = json!({"queries": vec![json!({"expression": "king"}); 1024]}).to_string();
+    // Only declared: it is refused before any of it is read.
+    let too_large = ("Content-Length", "9000000");
+
+    let mut seen: BTreeMap<(String, String), BTreeSet<u16>> = BTreeMap::new();
+    let mut check =
+        |service: &Service, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
+            let reply = service.send(method, path.as_bytes(), headers, body);
+            contract.check(method, path, &reply);
+            let route = path.split('?').next().unwrap().to_owned();
+            seen.entry((method.to_owned(), route)).or_default().insert(reply.status);
+        };
+    for path in contract.paths().keys() {
+        check(&service, "PUT", path, &[], b"");
+        if !path.starts_with("/nearest") && !path.starts_with("/analogy") {
+            check(&service, "GET", path, &[], b"");
+            check(&service, "GET", path, &[("Accept", "image/png")], b"");
+            check(&service, "GET", &format!("{path}?a=b"), &[], b"");
+            check(&service, "GET", &format!("{path}?a=%ff"), &[], b"");
+        }
+    }
+    for (path, key) in [("/nearest", "word"), ("/analogy", "expression")] {
+        check(&service, "GET", &format!("{path}?{key}=king&with_vectors=true"), &[], b"");
+        check(&service, "GET", &format!("{path}?{key}=kinx"), &[], b"");
+        check(&service, "GET", &format!("{path}?{key}=%ff"), &[], b"");
+        check(&service, "GET", &format!("{path}?{key}=king&k=0"), &[], b"");
+        check(&service, "GET", &format!("{path}?{key}=king"), &[("Accept", "text/html")], b"");
+        let single =
+            json!({key: "king", "k": 3, "exclude": ["queen"], "min_score": 0.1}).to_string();
+        let items = json!({"queries": [{key: "king"}, {key: "kinx"}, {key: "king", "k": 0}, 7]})
+            .to_string();
+        check(&service, "POST", path, &[JSON], single.as_bytes());
+        check(&service, "POST", path, &[JSON], items.as_bytes());
+        check(&service, "POST", path, &[JSON], json!({key: "kinx"}).to_string().as_bytes());
+        check(&service, "POST", path, &[JSON], b"{");
+        check(&service, "POST", path, &[JSON], b"{}");
+        check(&service, "POST", path, &[JSON, too_large], b"");
+        check(&service, "POST", path, &[("Content-Type", "text/plain")], single.as_bytes());
+        check(&service, "POST", path, &[JSON, ("Accept", "text/html")], single.as_bytes());
+        let slow = if path == "/nearest" { &many } else { &analogies };
+        check(&late, "POST", path, &[JSON], slow.as_bytes());
+    }
+    check(&service, "GET", "/analogy?expression=king+man", &[], b"");
+    check(&service, "POST", "/analogy", &[JSON], br#"{"expression": "king +"}"#);
+
+    // The other way round: what is documented was seen, but for what a healthy service that is not
+    // overloaded does not answer. Other tests see those.
+    let elsewhere = |method: &str, status: u16| {
+        matches!(status, 405 | 429 | 503) || (method == "GET" && status == 504)
+    };
+    for (method, path, operation) in contract.operations() {
+        for status in operation["responses"].as_object().unwrap().keys() {
+            let status: u16 = status.parse().unwrap();
+            let statuses = &seen[&(method.clone(), path.to_owned())];
+            assert!(
+                statuses.contains(&status) || elsewhere(&method, status),
+                "{method} {path} {status}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_examples_are_requests_that_are_answered() {
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    let mut examples = 0;
+    for (method, path, operation) in contract.operations() {
+        let media = &operation["requestBody"]["content"]["application/json"];
+        for example in media["examples"].as_object().into_iter().flatten() {
+            let body = &contract.resolve(example.1)["value"];
+            let violations = contract.violations(&media["schema"], body);
+            assert!(violations.is_empty(), "{}: {violations:?}", example.0);
+            let reply =
+                service.send(&method, path.as_bytes(), &[JSON], body.to_string().as_bytes());
+            // An example vector may have fewer components than the model, to be readable.
+            let short = reply.status == 422 && reply.json()["code"] == "dimension_mismatch";
+            assert!(reply.status == 200 || short, "{}: {}", example.0, reply.text());
+            contract.check(&method, path, &reply);
+            examples += 1;
+        }
+    }
+    assert!(examples >= 4, "{examples}");
+}
+
+#[test]
+fn a_stopping_service_answers_as_documented() {
+    let contract = Contract::read();
+    let service = Service::start(&["--threads", "1"]);
+    // A connection in use is kept until its request is answered, so it can still ask.
+    let body = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]}).to_string();
+    let reply = std::thread::scope(|scope| {
+        let slow = scope.spawn(|| service.send("POST", b"/nearest", &[JSON], body.as_bytes()));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        service.signal("TERM");
+        slow.join().unwrap()
+    });
+    assert_eq!(reply.status, 200);
+    contract.check("POST", "/nearest", &reply);
+}
