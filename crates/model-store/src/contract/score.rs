@@ -48,6 +48,7 @@ pub fn norm(v: &[f32]) -> f64 {
 }
 
 /// Cosine similarity from a dot product and two norms, neither of them zero.
+#[inline]
 pub fn cosine(dot: f64, query_norm: f64, row_norm: f64) -> f64 {
     (dot / (query_norm * row_norm)).clamp(-1.0, 1.0)
 }
