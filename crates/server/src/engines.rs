@@ -16,7 +16,7 @@ pub enum EngineStartError {
     #[error(transparent)]
     Cpu(#[from] StartError),
     /// The GPU engine does not start, and was insisted on.
-    #[error("--device cuda: {0}")]
+    #[error("--device cuda: {0}; use --device cpu, or --device auto to take what is there")]
     Gpu(#[from] GpuError),
     /// The thread that owns the engine does not start.
     #[error("can't start the engine's thread: {0}")]

@@ -1,0 +1,91 @@
+//! Wrong parameters of GET requests.
+
+use crate::case::*;
+
+pub(crate) fn query_strings() -> Vec<Case> {
+    let invalid = |name, parameters: &str, field: &str| {
+        let target = format!("/nearest?word=east&{parameters}");
+        get(name, target, 422, "invalid_value").extra("field", field)
+    };
+    let request = |name, target: &str| get(name, target, 422, "invalid_request");
+    let unknown = |name, target: &str, field: &str| {
+        get(name, target, 422, "unknown_field").extra("field", field)
+    };
+    let excluded = "exclude=x&".repeat(1001);
+    vec![
+        request("no parameter", "/nearest").detail("`word`"),
+        request("no parameter behind the question mark", "/nearest?"),
+        request("options alone", "/nearest?k=3").detail("`word`"),
+        request("a word twice", "/nearest?word=east&word=west").detail("`word`"),
+        request("k twice", "/nearest?word=east&k=1&k=1").detail("`k`"),
+        request("a flag twice", "/nearest?word=east&include_query=true&include_query=true")
+            .detail("`include_query`"),
+        request("a vector", "/nearest?vector=1,0").detail("`vector`").detail("POST"),
+        request("a vector beside a word", "/nearest?word=east&vector=[1,0]").detail("`vector`"),
+        request("queries", "/nearest?queries=[]").detail("`queries`").detail("POST"),
+        request("no parameter of an analogy", "/analogy").detail("`expression`"),
+        request("an expression twice", "/analogy?expression=east&expression=west")
+            .detail("`expression`"),
+        request("an expression and a word", "/analogy?expression=east&positive=west")
+            .detail("exactly one"),
+        request("queries of analogies", "/analogy?queries=[]").detail("POST"),
+        unknown("a parameter that does not exist", "/nearest?word=east&surprise=1", "surprise")
+            .detail("`surprise`"),
+        unknown("a parameter that is misspelt", "/nearest?wrod=east", "wrod"),
+        unknown("a parameter in capitals", "/nearest?word=east&K=3", "K"),
+        unknown("a parameter without a name", "/nearest?word=east&=3", ""),
+        unknown("a parameter of the other route", "/nearest?expression=east", "expression"),
+        unknown("a parameter in brackets", "/nearest?word=east&exclude[]=west", "exclude[]"),
+        unknown("a word of an analogy", "/analogy?word=east", "word").detail("positive"),
+        unknown(
+            "an unknown parameter before an unknown word",
+            "/nearest?word=est&surprise=1",
+            "surprise",
+        ),
+        invalid("k is a word", "k=ten", "k").detail("1 to 1000"),
+        invalid("k is empty", "k=", "k"),
+        invalid("k has no value", "k", "k"),
+        invalid("k is 0, by GET", "k=0", "k"),
+        invalid("k is 1001, by GET", "k=1001", "k"),
+        invalid("k is negative, by GET", "k=-1", "k"),
+        invalid("k has a space", "k=+5", "k"),
+        invalid("k has a fraction", "k=1.5", "k"),
+        invalid("k is 30 digits long", "k=100000000000000000000000000000", "k"),
+        invalid("k is in Arabic digits", "k=%D9%A5", "k"),
+        invalid("vocab_limit is 0, by GET", "vocab_limit=0", "vocab_limit"),
+        invalid("vocab_limit is a word", "vocab_limit=all", "vocab_limit"),
+        invalid("include_query is yes", "include_query=yes", "include_query")
+            .detail("true or false"),
+        invalid("include_query is 1", "include_query=1", "include_query"),
+        invalid("include_query is in capitals", "include_query=TRUE", "include_query"),
+        invalid("with_vectors is empty", "with_vectors=", "with_vectors"),
+        invalid("min_score is nan", "min_score=nan", "min_score"),
+        invalid("min_score is inf", "min_score=inf", "min_score"),
+        invalid("min_score is minus infinity", "min_score=-infinity", "min_score"),
+        invalid("min_score is 1e999", "min_score=1e999", "min_score"),
+        invalid("min_score is empty", "min_score=", "min_score"),
+        invalid("min_score has a comma", "min_score=0,5", "min_score"),
+        invalid("1001 excluded words", &excluded, "exclude").detail("1000"),
+        request("a parameter of the model", "/model?verbose=1").detail("`verbose`"),
+        request("a parameter of the start page", "/?word=east").detail("`word`"),
+        request("a parameter of the contract", "/openapi.yaml?format=json").detail("`format`"),
+        request("a parameter of liveness", "/health/live?now").detail("`now`"),
+        request("a parameter of readiness", "/health/ready?timeout=1").detail("`timeout`"),
+        post(
+            "a parameter beside a body",
+            "/nearest?k=3",
+            r#"{"word": "east"}"#,
+            422,
+            "invalid_request",
+        )
+        .detail("`k`"),
+        post(
+            "a word beside a body",
+            "/analogy?word=east",
+            r#"{"expression": "east"}"#,
+            422,
+            "invalid_request",
+        )
+        .detail("`word`"),
+    ]
+}
