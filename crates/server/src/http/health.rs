@@ -22,7 +22,7 @@ pub(super) struct Readiness {
     question: Option<(Query, Hit)>,
     timeout: Duration,
     last_good: Mutex<Option<Instant>>,
-    /// One check at a time; who comes meanwhile takes its result.
+    /// One check at a time; who comes meanwhile takes its good result.
     checking: tokio::sync::Mutex<()>,
 }
 
@@ -52,11 +52,19 @@ impl Readiness {
         last.is_some_and(|last| last.elapsed() < GOOD_FOR)
     }
 
+    fn too_slow(&self) -> ApiError {
+        let reason = format!("a query took longer than {} ms", self.timeout.as_millis());
+        ApiError::NotReady { reason }
+    }
+
     async fn check(&self, queue: &QueueHandle) -> Result<(), ApiError> {
         if self.is_fresh() {
             return Ok(());
         }
-        let _one_at_a_time = self.checking.lock().await;
+        let Ok(_one_at_a_time) = tokio::time::timeout(self.timeout, self.checking.lock()).await
+        else {
+            return Err(self.too_slow());
+        };
         if self.is_fresh() {
             return Ok(());
         }
