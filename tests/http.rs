@@ -167,6 +167,26 @@ fn a_batch_gives_what_single_requests_give_to_the_bit() {
 }
 
 #[test]
+fn a_score_sent_back_as_the_minimum_keeps_its_own_row() {
+    let service = Service::with_default_model();
+    for word in ["king", "frog", "physics"] {
+        let all = service.get(&format!("/nearest?word={word}&k=400")).json();
+        let neighbors = all["neighbors"].as_array().unwrap();
+        let queries: Vec<_> = neighbors
+            .iter()
+            .map(|n| json!({"word": word, "k": 1000, "min_score": n["score"]}))
+            .collect();
+        // As text: what was written is what must be read.
+        let body = json!({"queries": &queries[..60]}).to_string();
+        let header = [("Content-Type", "application/json")];
+        let answer = ok(&service.send("POST", b"/nearest", &header, body.as_bytes()));
+        for (place, result) in answer["results"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(result["neighbors"].as_array().unwrap().len(), place + 1, "{word}");
+        }
+    }
+}
+
+#[test]
 fn analogies_in_all_their_forms_are_the_same() {
     let Tiny { service, .. } = &tiny();
     let forms = [

@@ -22,8 +22,8 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// Maps a model folder. Checks the header and all sizes, in milliseconds; the checksums of the
-    /// data are the business of [`ModelStore::verify`].
+    /// Maps a model folder. Checks the header, all sizes and the word map, in milliseconds; the other
+    /// checksums are the business of [`ModelStore::verify`].
     ///
     /// # Errors
     /// If the folder is not a model, of another version, truncated or damaged.
@@ -103,6 +103,11 @@ impl ModelStore {
     ) -> Result<Self, ModelError> {
         let range = header.layout().word_offsets;
         let offsets = DATA_START + range.start..DATA_START + range.end;
+        // A damaged map would be found out by somebody's request; checking it takes milliseconds.
+        if Checksum::of(&index) != header.checksums.index {
+            let reason = "the checksum of its word map is wrong";
+            return Err(ModelError::damaged(&folder.join(INDEX_FILE), reason));
+        }
         let words = Words::new(&folder, words, index, vectors.clone(), offsets)?;
         // The folder's own name, also when it is given as `.` or ends in `..`.
         let name = folder

@@ -318,3 +318,60 @@ fn others_may_read_what_was_prepared() {
         assert_eq!(mode(&place.out()), mode(&place.folder.path().join("usual")));
     }
 }
+
+#[test]
+fn what_appears_in_the_way_meanwhile_is_not_lost() {
+    let place = Place::new();
+    let input = place.write(TEXT);
+    let precious = place.out().join("thesis.txt");
+    for replace in [false, true] {
+        let options = PrepareOptions { replace, ..Default::default() };
+        let on_progress = &mut |_| {
+            fs::create_dir_all(place.out()).unwrap();
+            fs::write(&precious, "years of work").unwrap();
+            ControlFlow::Continue(())
+        };
+        prepare_folder(Input::File(&input), &place.out(), &options, on_progress).unwrap_err();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "years of work");
+        assert_eq!(place.left_behind(), ["model"]);
+        fs::remove_dir_all(place.out()).unwrap();
+    }
+}
+
+#[test]
+fn a_model_folder_that_holds_other_files_too_is_not_replaced() {
+    let place = Place::new();
+    place.prepare(TEXT, &PrepareOptions::default()).unwrap();
+    fs::write(place.out().join("notes.txt"), "mine").unwrap();
+    let replace = PrepareOptions { replace: true, ..Default::default() };
+    let said = place.prepare(TEXT, &replace).unwrap_err().to_string();
+    assert!(said.contains("holds other files too"), "{said}");
+    assert_eq!(fs::read_to_string(place.out().join("notes.txt")).unwrap(), "mine");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_those_that_lead_nowhere_refused() {
+    let place = Place::new();
+    let real = place.folder.path().join("v1");
+    std::os::unix::fs::symlink(&real, place.out()).unwrap();
+    let said = place.prepare(TEXT, &PrepareOptions::default()).unwrap_err().to_string();
+    assert!(said.contains("leads nowhere"), "{said}");
+    fs::create_dir(&real).unwrap();
+    place.prepare("old 1\n", &PrepareOptions::default()).unwrap();
+    let replace = PrepareOptions { replace: true, ..Default::default() };
+    place.prepare(TEXT, &replace).unwrap();
+    assert!(place.out().is_symlink());
+    assert_eq!(ModelStore::open(&real).unwrap().rows(), 3);
+}
+
+#[test]
+fn impossible_dimensions_are_refused() {
+    let place = Place::new();
+    for dim in [65_537, 1_000_000_000_000, usize::MAX] {
+        let options = PrepareOptions { dim: NonZeroUsize::new(dim), ..Default::default() };
+        let said = place.prepare(TEXT, &options).unwrap_err().to_string();
+        assert!(said.contains("components in a row are too many"), "{said}");
+        assert!(place.left_behind().is_empty());
+    }
+}

@@ -126,7 +126,10 @@ impl Header {
     }
 
     /// The first [`DATA_START`] bytes of the file: length, JSON, padding.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    ///
+    /// `None` if it does not fit. A file name is at most 255 bytes on any system and all other
+    /// texts are short and ours, so only a header that was tampered with does not.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut metadata = self.metadata();
         metadata.insert(HEADER_CHECKSUM.into(), self.own_checksum(&metadata));
         let layout = self.layout();
@@ -143,12 +146,13 @@ impl Header {
         let header = WholeHeader { metadata: &metadata, tensors: header };
         let json = serde_json::to_string(&header).expect("texts and numbers become JSON");
         let room = DATA_START - size_of::<u64>();
-        // A file name is at most 255 bytes on any system; all other texts are short and ours.
-        assert!(json.len() <= room, "the header has room for any file name");
+        if json.len() > room {
+            return None;
+        }
         let mut bytes = (room as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(json.as_bytes());
         bytes.resize(DATA_START, b' ');
-        bytes
+        Some(bytes)
     }
 
     /// Reads and checks the header of a whole file. Cheap: nothing behind the header is looked at.
@@ -173,7 +177,7 @@ impl Header {
             return Err(ModelError::Size { path, found, expected });
         }
         // Written again from what was understood, checksum included, it must be the same bytes.
-        if header.to_bytes() != file[..DATA_START] {
+        if header.to_bytes().as_deref() != Some(&file[..DATA_START]) {
             return Err(ModelError::damaged(path, "its header is not as it was written"));
         }
         Ok(header)

@@ -11,14 +11,16 @@ use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 /// written to the disk, then renamed. Dropped before that, it vanishes.
 pub(crate) struct NewFolder {
     out: PathBuf,
+    replace: bool,
     temporary: TempDir,
 }
 
 impl NewFolder {
     /// A folder that will become `out`. Looks first whether `out` may be taken.
     pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
-        check_free(out, replace)?;
-        let parent = parent(out);
+        let out = resolve(out)?;
+        check_free(&out, replace)?;
+        let parent = parent(&out);
         fs::create_dir_all(parent).map_err(ModelError::io("create", parent))?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".kindred-prepare-");
@@ -30,7 +32,7 @@ impl NewFolder {
         }
         let temporary =
             builder.tempdir_in(parent).map_err(ModelError::io("make a folder in", parent))?;
-        Ok(Self { out: out.to_owned(), temporary })
+        Ok(Self { out, replace, temporary })
     }
 
     /// Where it is for now.
@@ -73,8 +75,9 @@ impl NewFolder {
 
     fn put_in_place(self) -> Result<(), ModelError> {
         let out = &self.out;
-        if out.exists() && !is_empty_folder(out) {
-            // Checked at the start: this is an older model that may be replaced.
+        // Time has passed since the start: what is there now may be something else.
+        check_free(out, self.replace)?;
+        if self.replace && out.exists() && !is_empty_folder(out) {
             exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
             // What the temporary folder holds now is the older model; it vanishes with it.
         } else {
@@ -91,13 +94,37 @@ fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
     let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
     if !out.exists() || is_empty_folder(out) {
         Ok(())
-    } else if !out.join(VECTORS_FILE).is_file() {
-        in_the_way("is in the way and is not a model; choose another --out")
+    } else if !holds_only_a_model(out) {
+        in_the_way(
+            "is in the way: it is not a model, or holds other files too; choose another --out",
+        )
     } else if !replace {
         in_the_way("already holds a model; choose another --out, or replace it with --replace")
     } else {
         Ok(())
     }
+}
+
+/// Whatever else is in the folder is somebody's, and would be lost with it.
+fn holds_only_a_model(path: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    let ours = |name: &std::ffi::OsStr| {
+        [VECTORS_FILE, WORDS_FILE, INDEX_FILE].iter().any(|&ours| name == ours)
+    };
+    path.join(VECTORS_FILE).is_file()
+        && entries.into_iter().all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
+}
+
+/// Where a path leads: links are followed, so that what they lead to is replaced and not the link.
+fn resolve(out: &Path) -> Result<PathBuf, ModelError> {
+    if out.exists() {
+        return out.canonicalize().map_err(ModelError::io("find", out));
+    }
+    if out.is_symlink() {
+        let reason = "is a link that leads nowhere; choose another --out";
+        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    }
+    Ok(out.to_owned())
 }
 
 fn is_empty_folder(path: &Path) -> bool {

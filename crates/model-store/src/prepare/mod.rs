@@ -23,6 +23,9 @@ pub use writer::ModelWriter;
 
 use crate::ModelError;
 
+/// The most components that a row may have.
+pub const MAX_DIM: usize = 65_536;
+
 /// How to read a vectors file.
 #[derive(Debug, Clone, Default)]
 pub struct PrepareOptions {
@@ -151,6 +154,12 @@ fn read_rows<W: Write + Seek>(
             Some(shape) => shape,
             None => shape.insert(Shape::of_first_line(lines.first()).map_err(bad_input)?),
         };
+        if shape.dim > MAX_DIM {
+            return Err(bad_input(format!(
+                "{} components in a row are too many; {MAX_DIM} is the most",
+                shape.dim
+            )));
+        }
         let writer = match &mut writer {
             Some(writer) => writer,
             None => {

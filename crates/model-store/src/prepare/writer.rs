@@ -92,7 +92,7 @@ impl<W: Write + Seek> ModelWriter<W> {
             provenance,
         };
         self.vectors.seek(SeekFrom::Start(0))?;
-        self.vectors.write_all(&header.to_bytes())?;
+        self.vectors.write_all(&header.to_bytes().expect("there is room for any file name"))?;
         self.vectors.flush()?;
         Ok((self.vectors, words, index))
     }

@@ -49,6 +49,10 @@ fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     std::thread::spawn(move || {
         runtime.block_on(super::serve::told_to_stop());
         flag.store(true, Ordering::Relaxed);
+        eprintln!("stopping after this part of the file; once more stops at once");
+        runtime.block_on(super::serve::told_to_stop());
+        eprintln!("kindred: stopped; a folder .kindred-prepare-* may be left beside the output");
+        std::process::exit(130);
     });
     Ok(interrupted)
 }

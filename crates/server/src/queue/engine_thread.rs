@@ -104,7 +104,9 @@ impl EngineLoop {
             self.drop_the_dead();
             if !self.waiting.is_empty() && self.pass().is_err() {
                 // The engine may be in any state. What waits gets no answer but an error: the
-                // channel closes with this thread.
+                // channel closes with this thread, and the probe's slot must not outlive it.
+                self.messages.close();
+                *self.shared.probe.lock().expect("nothing panics while it holds this lock") = None;
                 return;
             }
         }
