@@ -1,7 +1,6 @@
 //! The log: to standard error, for people or for machines.
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{Config, ConfigError, LogFormat};
 
@@ -14,10 +13,7 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
         key: "log_level",
         reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
     })?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_span_events(FmtSpan::NONE);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {
         LogFormat::Text => {
             let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());

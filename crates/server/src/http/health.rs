@@ -10,7 +10,7 @@ use model_store::{Filter, Hit, ModelStore, Query, QueryVector, Row};
 use serde_json::json;
 
 use super::state::AppState;
-use super::{ApiError, answer, negotiation, query_string};
+use super::{ApiError, answer, negotiation};
 use crate::queue::{QueueHandle, SubmitError};
 
 /// How long a good answer counts.
@@ -74,9 +74,7 @@ impl Readiness {
                 queue.submit_probe(query.clone(), deadline).await.map_err(|e| match e {
                     SubmitError::EngineGone => ApiError::EngineGone,
                     SubmitError::EngineFailed => ApiError::EngineFailed,
-                    SubmitError::Full { .. } | SubmitError::DeadlinePassed => ApiError::NotReady {
-                        reason: format!("a query took longer than {} ms", self.timeout.as_millis()),
-                    },
+                    SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
                 })?;
             if answer.hits != [[*expected]] {
                 let reason = "the engine gives a wrong answer to a query whose answer is known";
@@ -91,8 +89,7 @@ impl Readiness {
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    query_string::nothing(uri.query().unwrap_or_default())?;
-    negotiation::check(&headers, &negotiation::JSON)?;
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     Ok(answer::json(&json!({"status": "live"})))
 }
 
@@ -103,8 +100,7 @@ pub(super) async fn ready(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    query_string::nothing(uri.query().unwrap_or_default())?;
-    negotiation::check(&headers, &negotiation::JSON)?;
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     if state.is_draining() {
         return Err(ApiError::Draining);
     }

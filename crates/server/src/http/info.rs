@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::state::AppState;
-use super::{ApiError, answer, negotiation, query_string};
+use super::{ApiError, answer, negotiation};
 
 const OPENAPI: &str = include_str!("../../../../openapi.yaml");
 
@@ -25,15 +25,13 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
 
 /// `GET /`: where to begin, as text.
 pub(super) async fn start_page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    query_string::nothing(uri.query().unwrap_or_default())?;
-    negotiation::check(&headers, &negotiation::TEXT)?;
+    negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], START_PAGE).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.
 pub(super) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
-    query_string::nothing(uri.query().unwrap_or_default())?;
-    negotiation::check(&headers, &negotiation::YAML)?;
+    negotiation::check_plain_get(&headers, &uri, &negotiation::YAML)?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
 }
 
@@ -43,8 +41,7 @@ pub(super) async fn model(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    query_string::nothing(uri.query().unwrap_or_default())?;
-    negotiation::check(&headers, &negotiation::JSON)?;
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let from = &state.model.header().provenance;
     Ok(answer::json(&json!({
         "name": state.model.name(),

@@ -1,9 +1,9 @@
 //! Whether a client takes what it would get.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams, names};
 
-use super::ApiError;
+use super::{ApiError, query_string};
 
 /// The form of answers.
 pub(super) const JSON: MediaType<'static> = MediaType::new(names::APPLICATION, names::JSON);
@@ -48,6 +48,16 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
             },
         }),
     }
+}
+
+/// For routes without parameters: that none was given, and that the client takes the answer.
+pub(super) fn check_plain_get(
+    headers: &HeaderMap,
+    uri: &Uri,
+    offered: &MediaType<'_>,
+) -> Result<(), ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    check(headers, offered)
 }
 
 #[cfg(test)]
