@@ -1,27 +1,38 @@
-//! The CUDA engine's place. This version has none: whoever asks for it is told so, and the server
-//! falls back to the CPU unless it was told to insist.
-#![forbid(unsafe_code)]
+//! Exact nearest-row search on an NVIDIA GPU, behind the contract's [`Engine`](model_store::Engine).
+//!
+//! Without the feature `cuda` there is only the answer that there is no such engine, so that whoever
+//! joins the crates need not care how they were built.
+
+mod error;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 
 use std::sync::Arc;
 
 use model_store::{Engine, ModelStore};
 
-/// Why there is no CUDA engine.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GpuError {
-    /// The program was built without one.
-    #[error(
-        "this kindred has no CUDA engine; use --device cpu, or --device auto to take what is there"
-    )]
-    NotBuilt,
+pub use error::GpuError;
+
+/// Which GPU, and what to do while the table goes there.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// The GPU as the driver counts them, from 0; the first that can be used if `None`.
+    pub ordinal: Option<u32>,
+    /// Called now and then with the bytes that are uploaded and those that will be.
+    pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
 }
 
-/// Uploads the model's table to the GPU and returns the engine that searches it. To be called on the
+/// Uploads the model's table to a GPU and returns the engine that searches it. To be called on the
 /// thread that will own the engine.
 ///
 /// # Errors
-/// Always [`GpuError::NotBuilt`], so far.
-pub fn engine(_model: &Arc<ModelStore>) -> Result<Box<dyn Engine>, GpuError> {
-    Err(GpuError::NotBuilt)
+/// If the program was built without the engine, there is no driver or GPU, or the table does not fit.
+pub fn engine(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
+    #[cfg(feature = "cuda")]
+    return Ok(Box::new(cuda::CudaEngine::new(model, options)?));
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = (model, options);
+        Err(GpuError::NotBuilt)
+    }
 }

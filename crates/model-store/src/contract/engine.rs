@@ -35,4 +35,7 @@ pub enum EngineError {
     /// A query was made for a table of another shape.
     #[error("a query of this batch was made for another table than this engine's")]
     ForeignQuery,
+    /// The device failed. It may answer again, or never.
+    #[error("the device failed: {0}")]
+    Device(String),
 }

@@ -1,0 +1,8 @@
+// What kernels and launchers must agree on, written once: build.rs passes these to nvcc.
+
+/// Rows that share one step in the quantised tables.
+pub(crate) const TILE_ROWS: usize = 128;
+
+/// Name and value of each, for `-D`.
+#[allow(dead_code)]
+pub(crate) const FOR_KERNELS: &[(&str, usize)] = &[("TILE_ROWS", TILE_ROWS)];

@@ -1,0 +1,138 @@
+//! Every buffer of a pass, allocated once.
+
+use super::super::Array;
+use super::super::constants::TILE_ROWS;
+use super::super::memory::Pinned;
+use super::wire::{
+    Candidate, DeviceHit, QueryHeader, QueryResult, QueryScale, ScanOutput, Threshold,
+};
+use crate::GpuError;
+
+/// The most queries of one pass.
+pub(crate) const MAX_BATCH: usize = 1024;
+
+/// The most excluded rows of one pass together, where a query excludes more than one.
+pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
+
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    pub(crate) headers: Both<QueryHeader>,
+    pub(crate) excluded: Both<u32>,
+    /// `[MAX_BATCH, dim]`: queries that are no rows.
+    pub(crate) vectors: Both<f32>,
+    pub(crate) results: Both<QueryResult>,
+    pub(crate) hits: Both<DeviceHit>,
+
+    pub(crate) query_bytes: Array<u8>,
+    pub(crate) scales: Array<QueryScale>,
+    pub(crate) thresholds: Array<Threshold>,
+    pub(crate) floors: Array<f32>,
+    pub(crate) candidate_counts: Array<u32>,
+    pub(crate) survivor_counts: Array<u32>,
+    pub(crate) tickets: Array<u32>,
+    /// Shared out among a pass's queries; the exact scan keeps its parts' hits here.
+    pub(crate) candidates: Array<Candidate>,
+    pub(crate) survivors: Array<DeviceHit>,
+    /// The bounds of the sample's groups (float32), or the 4-bit scan's dot products (int32), or the
+    /// scores of some rows (float64).
+    pub(crate) scratch: Array<u64>,
+    /// `[tiles]`.
+    pub(crate) best_of_tiles: Array<u32>,
+    pub(crate) part_counts: Array<u32>,
+}
+
+/// The same values on both sides.
+#[derive(Debug)]
+pub(crate) struct Both<T> {
+    pub(crate) host: Pinned<T>,
+    pub(crate) device: Array<T>,
+}
+
+impl<T: bytemuck::Pod> Both<T> {
+    fn zeroed(len: usize) -> Result<Self, GpuError> {
+        Ok(Self { host: Pinned::zeroed(len)?, device: Array::zeroed(len)? })
+    }
+}
+
+/// How long the buffers are that depend on the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    dim: usize,
+    padded: usize,
+    tiles: usize,
+    candidates: usize,
+    survivors: usize,
+    scratch: usize,
+}
+
+/// Hits of the largest download: 1024 queries with 16 each, or 128 with 1024.
+const HITS: usize = 128 * 1024;
+
+impl Sizes {
+    pub(crate) fn new(rows: usize, dim: usize, padded: usize) -> Self {
+        let tiles = rows.div_ceil(TILE_ROWS);
+        let candidates = (8 * rows).clamp(1 << 18, 8 << 20);
+        let survivors = rows.clamp(1 << 17, 1 << 20);
+        // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024 queries.
+        let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);
+        Self { dim, padded: padded.max(dim.next_multiple_of(64)), tiles, candidates, survivors, scratch }
+    }
+
+    /// Bytes on the device.
+    pub(crate) fn bytes(&self) -> usize {
+        MAX_BATCH * (40 + 4 * self.dim + 16 + self.padded + 16 + 8 + 16 + 4)
+            + 4 * MAX_EXCLUDED
+            + 16 * HITS
+            + 8 * self.candidates
+            + 16 * self.survivors
+            + 8 * self.scratch
+            + 4 * self.tiles
+            + 4 * PART_COUNTS
+    }
+}
+
+/// Parts of the exact scan, all queries together.
+pub(crate) const PART_COUNTS: usize = 1 << 16;
+
+impl Workspace {
+    pub(crate) fn new(sizes: Sizes) -> Result<Self, GpuError> {
+        Ok(Self {
+            headers: Both::zeroed(MAX_BATCH)?,
+            excluded: Both::zeroed(MAX_EXCLUDED)?,
+            vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
+            results: Both::zeroed(MAX_BATCH)?,
+            hits: Both::zeroed(HITS)?,
+            query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,
+            scales: Array::zeroed(MAX_BATCH)?,
+            thresholds: Array::zeroed(MAX_BATCH)?,
+            floors: Array::zeroed(MAX_BATCH)?,
+            candidate_counts: Array::zeroed(MAX_BATCH)?,
+            survivor_counts: Array::zeroed(MAX_BATCH)?,
+            tickets: Array::zeroed(MAX_BATCH)?,
+            candidates: Array::zeroed(sizes.candidates)?,
+            survivors: Array::zeroed(sizes.survivors)?,
+            scratch: Array::zeroed(sizes.scratch)?,
+            best_of_tiles: Array::zeroed(sizes.tiles.max(1))?,
+            part_counts: Array::zeroed(PART_COUNTS)?,
+        })
+    }
+
+    /// Where a scan for `batch` queries, sampling so many groups, writes.
+    pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
+        assert!(batch * groups <= 2 * self.scratch.len(), "{batch} x {groups} bounds fit the scratch");
+        ScanOutput {
+            thresholds: self.thresholds.address(),
+            scales: self.scales.address(),
+            group_bounds: self.scratch.address(),
+            candidate_counts: self.candidate_counts.address(),
+            candidates: self.candidates.address(),
+            capacity: (self.candidates.len() / batch) as u32,
+            groups: groups as u32,
+        }
+    }
+
+    /// The most groups that a sample for `batch` queries may have.
+    pub(crate) fn max_groups(&self, batch: usize) -> usize {
+        2 * self.scratch.len() / batch
+    }
+}

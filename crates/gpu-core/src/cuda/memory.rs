@@ -1,0 +1,202 @@
+//! Arrays in device memory, and pinned ones on the host for what goes there and back.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use cust::stream::Stream;
+
+use super::raw::check;
+use crate::GpuError;
+
+/// `len` values in device memory. Freed when dropped; the device's context must still be there.
+#[derive(Debug)]
+pub struct Array<T> {
+    address: u64,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> Array<T> {
+    /// Room for `len` values, all bits zero.
+    ///
+    /// # Errors
+    /// If the device has not so much memory.
+    #[allow(unsafe_code)]
+    pub fn zeroed(len: usize) -> Result<Self, GpuError> {
+        let mut address = 0;
+        // The driver refuses empty allocations.
+        let bytes = (len * size_of::<T>()).max(1);
+        // SAFETY: `address` is a valid place for the answer.
+        let status = unsafe { cust_raw::cuMemAlloc_v2(&raw mut address, bytes) };
+        check(status, "allocating device memory")?;
+        let array = Self { address, len, values: PhantomData };
+        // SAFETY: the allocation has this many bytes.
+        check(unsafe { cust_raw::cuMemsetD8_v2(address, 0, bytes) }, "clearing device memory")?;
+        Ok(array)
+    }
+
+    /// These values, copied to the device.
+    ///
+    /// # Errors
+    /// If the device has not so much memory, or the copy fails.
+    pub fn from_slice(values: &[T]) -> Result<Self, GpuError> {
+        let mut array = Self::zeroed(values.len())?;
+        array.write(values)?;
+        Ok(array)
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes in device memory.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The address on the device, as kernels take it.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+
+    /// Overwrites the first values, and waits until that is done.
+    ///
+    /// # Errors
+    /// If the copy fails.
+    #[allow(unsafe_code)]
+    pub fn write(&mut self, values: &[T]) -> Result<(), GpuError> {
+        assert!(values.len() <= self.len, "{} values for a device array of {}", values.len(), self.len);
+        if values.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: both sides have this many bytes, and the call returns when they are read.
+        let status = unsafe {
+            cust_raw::cuMemcpyHtoD_v2(self.address, values.as_ptr().cast(), size_of_val(values))
+        };
+        check(status, "copying to the device")
+    }
+
+    /// All values, once everything before in the stream is done.
+    ///
+    /// # Errors
+    /// If the copy, or an earlier kernel, fails.
+    #[allow(unsafe_code)]
+    pub fn read(&self) -> Result<Vec<T>, GpuError> {
+        let mut values = vec![T::zeroed(); self.len];
+        if self.len > 0 {
+            // SAFETY: both sides have this many bytes; any bits are a `T`, which is plain old data.
+            let status = unsafe {
+                cust_raw::cuMemcpyDtoH_v2(values.as_mut_ptr().cast(), self.address, self.bytes())
+            };
+            check(status, "copying from the device")?;
+        }
+        Ok(values)
+    }
+}
+
+impl<T> Drop for Array<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the address comes from cuMemAlloc and is freed here only. After a fatal device error
+        // the driver refuses; then there is nothing left to free.
+        let _ = unsafe { cust_raw::cuMemFree_v2(self.address) };
+    }
+}
+
+/// `len` values in page-locked host memory, which the device copies from and to by itself.
+#[derive(Debug)]
+pub(crate) struct Pinned<T> {
+    address: *mut T,
+    len: usize,
+}
+
+impl<T: Pod> Pinned<T> {
+    #[allow(unsafe_code)]
+    pub(crate) fn zeroed(len: usize) -> Result<Self, GpuError> {
+        let mut address: *mut c_void = std::ptr::null_mut();
+        let bytes = (len * size_of::<T>()).max(1);
+        // SAFETY: `address` is a valid place for the answer.
+        let status = unsafe { cust_raw::cuMemHostAlloc(&raw mut address, bytes, 0) };
+        check(status, "allocating pinned memory")?;
+        // SAFETY: the allocation has this many bytes, aligned to a page.
+        unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
+        Ok(Self { address: address.cast(), len })
+    }
+}
+
+impl<T> Deref for Pinned<T> {
+    type Target = [T];
+    #[allow(unsafe_code)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: allocated and initialised with `len` values. Whoever lets the device write here waits
+        // for it before looking (`Copies` below, and the engine's one synchronisation a pass).
+        unsafe { std::slice::from_raw_parts(self.address, self.len) }
+    }
+}
+
+impl<T> DerefMut for Pinned<T> {
+    #[allow(unsafe_code)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the address comes from cuMemHostAlloc and is freed here only.
+        let _ = unsafe { cust_raw::cuMemFreeHost(self.address.cast()) };
+    }
+}
+
+/// Starts copying the first `count` pinned values to the device. The caller must not change them before
+/// the stream has come to the end of this copy.
+///
+/// # Errors
+/// If the driver refuses.
+#[allow(unsafe_code)]
+pub(crate) fn start_upload<T: Pod>(
+    from: &Pinned<T>,
+    to: &Array<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: both sides have so many bytes and live as long as the engine, which synchronises first.
+    let status = unsafe {
+        cust_raw::cuMemcpyHtoDAsync_v2(to.address, from.address.cast(), bytes, stream.as_inner())
+    };
+    check(status, "copying to the device")
+}
+
+/// Starts copying the first `count` values from the device. The caller must not read them before it has
+/// synchronised with the stream.
+///
+/// # Errors
+/// If the driver refuses.
+#[allow(unsafe_code)]
+pub(crate) fn start_download<T: Pod>(
+    from: &Array<T>,
+    to: &Pinned<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: both sides have so many bytes and live as long as the engine, which synchronises first.
+    let status = unsafe {
+        cust_raw::cuMemcpyDtoHAsync_v2(to.address.cast(), from.address, bytes, stream.as_inner())
+    };
+    check(status, "copying from the device")
+}

@@ -1,0 +1,62 @@
+//! A table's way to the device: from the mapped file through two pinned buffers, one of which is
+//! filled on all cores while the other is on its way.
+
+use bytemuck::Pod;
+use cust::event::{Event, EventFlags};
+use cust::stream::Stream;
+use rayon::prelude::*;
+
+use super::device::Doing;
+use super::memory::{Array, Pinned};
+use super::raw::check;
+use crate::GpuError;
+
+const STAGING_BYTES: usize = 32 << 20;
+/// What one thread copies at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Copies `values` to a new array on the device; `progress` hears of the bytes that are on their way.
+///
+/// # Errors
+/// If there is not so much memory, or a copy fails.
+#[allow(unsafe_code)]
+pub fn upload<T: Pod>(
+    values: &[T],
+    stream: &Stream,
+    mut progress: impl FnMut(u64),
+) -> Result<Array<T>, GpuError> {
+    let array = Array::zeroed(values.len())?;
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    let size = STAGING_BYTES.min(bytes.len());
+    let mut staging = [Pinned::<u8>::zeroed(size)?, Pinned::<u8>::zeroed(size)?];
+    let mut sent: [Option<Event>; 2] = [None, None];
+    let mut done = 0;
+    for (i, chunk) in bytes.chunks(STAGING_BYTES).enumerate() {
+        let (staging, sent) = (&mut staging[i % 2], &mut sent[i % 2]);
+        if let Some(event) = sent.take() {
+            event.synchronize().doing("waiting for an upload")?;
+        }
+        staging[..chunk.len()]
+            .par_chunks_mut(PIECE_BYTES)
+            .zip(chunk.par_chunks(PIECE_BYTES))
+            .for_each(|(to, from)| to.copy_from_slice(from));
+        // SAFETY: the array has room for the chunk at `done`; the staging buffer is not touched before
+        // its event, nor dropped before the stream is synchronised below.
+        let status = unsafe {
+            cust_raw::cuMemcpyHtoDAsync_v2(
+                array.address() + done as u64,
+                staging.as_ptr().cast(),
+                chunk.len(),
+                stream.as_inner(),
+            )
+        };
+        check(status, "uploading the table")?;
+        let event = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
+        event.record(stream).doing("recording an event")?;
+        *sent = Some(event);
+        done += chunk.len();
+        progress(done as u64);
+    }
+    stream.synchronize().doing("uploading the table")?;
+    Ok(array)
+}

@@ -1,0 +1,201 @@
+// The scan of the 8-bit table with Hopper's own instructions (compute capability 9.0a).
+//
+// One thread copies tiles into a ring in shared memory by bulk copies; one or two warpgroups multiply
+// each tile with 64 or 128 queries a warpgroup, which stay in registers as operand A for the whole
+// scan. With 128 queries, the next product runs while the last one's accumulators are compared.
+// What is written is what int8_scan.cu writes.
+#include "bounds.cuh"
+#include "hopper.cuh"
+#include "launch.cuh"
+
+constexpr int MAX_STAGES = 12;
+
+// What a thread needs to compare the accumulators of one product: two queries, g and g + 8 of its warp.
+struct Compared {
+    int query[2];
+    Threshold threshold[2];
+    QueryScale scale[2];
+};
+
+template <bool SAMPLING>
+__device__ __forceinline__ Compared compared(const ScanOutput& out, int first_query) {
+    const int warp = threadIdx.x % 128 / 32, g = threadIdx.x % 32 / 4;
+    Compared c;
+#pragma unroll
+    for (int up = 0; up < 2; up++) {
+        c.query[up] = first_query + warp * 16 + up * 8 + g;
+        c.scale[up] = out.scales[c.query[up]];
+        if (!SAMPLING) c.threshold[up] = out.thresholds[c.query[up]];
+    }
+    return c;
+}
+
+// accumulators [4j + 2 * up + i]: query `up` with row 8j + 2t + i of the tile, t being the lane in its quad.
+template <bool SAMPLING>
+__device__ __forceinline__ void compare(int (&d)[64], const Compared& c, const TileScale& scale, uint32_t tile,
+                                        uint32_t first_tile, const ScanOutput& out) {
+    const int t = threadIdx.x % 4;
+    int best[2] = {max(d[0], d[1]), max(d[2], d[3])};
+#pragma unroll
+    for (int j = 1; j < 16; j++) {
+        best[0] = __vimax3_s32(best[0], d[4 * j], d[4 * j + 1]);
+        best[1] = __vimax3_s32(best[1], d[4 * j + 2], d[4 * j + 3]);
+    }
+#pragma unroll
+    for (int up = 0; up < 2; up++) {
+        const float unit = scale.step * c.scale[up].step;
+        if (SAMPLING) {
+            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + (tile - first_tile) * 4 + t] =
+                static_cast<float>(best[up]) * unit - error_bound(c.scale[up], scale.residual);
+            continue;
+        }
+        const int threshold = integer_threshold(c.threshold[up], scale);
+        if (best[up] < threshold) continue;
+        uint32_t reached = 0;
+#pragma unroll
+        for (int i = 0; i < 32; i++) reached |= d[4 * (i / 2) + 2 * up + i % 2] >= threshold ? 1u << i : 0u;
+        while (reached != 0) {
+            const int which = __ffs(reached) - 1;
+            reached &= reached - 1;
+            int dot = 0;  // registers can't be indexed at run time
+#pragma unroll
+            for (int i = 0; i < 32; i++) dot = which == i ? d[4 * (i / 2) + 2 * up + i % 2] : dot;
+            add_candidate(out, c.query[up], tile * TILE_ROWS + which / 2 * 8 + 2 * t + which % 2,
+                          static_cast<float>(dot) * unit);
+        }
+    }
+}
+
+template <int STEPS>
+__device__ __forceinline__ void load_queries(uint4 (&a)[STEPS], const uint8_t* fragments, int tile64) {
+    const uint4* const from = reinterpret_cast<const uint4*>(fragments) + threadIdx.x % 128;
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) a[step] = from[(static_cast<size_t>(tile64) * STEPS + step) * 128];
+}
+
+template <int STEPS>
+__device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], const uint8_t* tile) {
+    const uint64_t b = tile_descriptor(tile);
+    products_begin();
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) product_64x128x32(d, a[step], b + step * DESCRIPTOR_STEP, step > 0);
+    products_commit();
+}
+
+// STEPS: of 32 components; past the tile's own chunks operand A is zero, whatever lies there.
+// WARPGROUPS: that multiply; one more copies. WIDE: 128 queries a warpgroup, not 64.
+template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
+__device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
+                                     const uint8_t* __restrict__ fragments, int chunks, int stages,
+                                     uint32_t first_tile, uint32_t end_tile, int query_groups, const ScanOutput& out) {
+    extern __shared__ __align__(1024) uint8_t ring[];
+    __shared__ uint64_t filled[MAX_STAGES], emptied[MAX_STAGES];
+    const int warpgroup = threadIdx.x / 128;
+    const int group = blockIdx.x % query_groups;
+    const uint32_t stride = gridDim.x / query_groups;
+    const uint32_t bytes = chunks * TILE_ROWS * 16;
+    const uint32_t begin = first_tile + blockIdx.x / query_groups;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < stages; i++) {
+            barrier_init(filled + i, 1);
+            barrier_init(emptied + i, WARPGROUPS);
+        }
+        publish_barriers();
+    }
+    __syncthreads();
+    if (warpgroup == WARPGROUPS) {
+        if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        if (threadIdx.x % 128 == 0) {
+            int stage = 0;
+            uint32_t parity = 1;  // of a phase before the first: the ring is empty
+            for (uint32_t tile = begin; tile < end_tile; tile += stride) {
+                barrier_wait(emptied + stage, parity);
+                bulk_copy(ring + stage * bytes, tiles + static_cast<size_t>(tile) * bytes, bytes, filled + stage);
+                if (++stage == stages) stage = 0, parity ^= 1;
+            }
+        }
+        // The table never changes, so the copies need not wait; but what follows must see this kernel
+        // end after the ones before it.
+        wait_for_previous();
+        let_next_start();
+        return;
+    }
+    if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    wait_for_previous();
+    let_next_start();
+    constexpr int EACH = WIDE ? 2 : 1;  // tiles of 64 queries
+    const int tile64 = (group * WARPGROUPS + warpgroup) * EACH;
+    uint4 a[STEPS];
+    load_queries(a, fragments, tile64);
+    const Compared c = compared<SAMPLING>(out, tile64 * 64);
+    int d[64];
+    int stage = 0;
+    uint32_t parity = 0;
+    const bool leads = threadIdx.x % 128 == 0;
+    if constexpr (!WIDE) {
+        for (uint32_t tile = begin; tile < end_tile; tile += stride) {
+            const TileScale scale = tile_scales[tile];
+            barrier_wait(filled + stage, parity);
+            multiply(d, a, ring + stage * bytes);
+            products_wait<0>();
+            products_done(d);
+            if (leads) barrier_arrive(emptied + stage);
+            compare<SAMPLING>(d, c, scale, tile, first_tile, out);
+            if (++stage == stages) stage = 0, parity ^= 1;
+        }
+    } else {
+        uint4 a2[STEPS];
+        load_queries(a2, fragments, tile64 + 1);
+        const Compared c2 = compared<SAMPLING>(out, tile64 * 64 + 64);
+        int d2[64];
+        if (begin >= end_tile) return;
+        TileScale scale = tile_scales[begin];
+        barrier_wait(filled, 0);
+        multiply(d, a, ring);
+#pragma unroll 1
+        for (uint32_t tile = begin;;) {
+            multiply(d2, a2, ring + stage * bytes);
+            products_wait<1>();
+            products_done(d);
+            compare<SAMPLING>(d, c, scale, tile, first_tile, out);
+            const uint32_t next = tile + stride;
+            const int done_stage = stage;
+            const TileScale done_scale = scale;
+            if (next < end_tile) {
+                if (++stage == stages) stage = 0, parity ^= 1;
+                scale = tile_scales[next];
+                barrier_wait(filled + stage, parity);
+                multiply(d, a, ring + stage * bytes);
+                products_wait<1>();
+            } else {
+                products_wait<0>();
+            }
+            products_done(d2);
+            if (leads) barrier_arrive(emptied + done_stage);
+            compare<SAMPLING>(d2, c2, done_scale, tile, first_tile, out);
+            if (next >= end_tile) break;
+            tile = next;
+        }
+    }
+}
+
+// Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared memory:
+// stages * chunks * 2048 bytes, and 2048 for each chunk that the last product reads past the end.
+#define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING)                                                        \
+    extern "C" __global__ void __launch_bounds__(128 * (WARPGROUPS + 1), 1)                                         \
+    NAME(const uint8_t* tiles, const TileScale* tile_scales, const uint8_t* fragments, int chunks, int stages,      \
+         uint32_t first_tile, uint32_t end_tile, int query_groups, ScanOutput out) {                                \
+        scan<STEPS, WARPGROUPS, WIDE, SAMPLING>(tiles, tile_scales, fragments, chunks, stages, first_tile, end_tile, \
+                                                query_groups, out);                                                 \
+    }
+#define HOPPER_SCANS(STEPS)                                     \
+    HOPPER_SCAN(hopper_sample_64_##STEPS, STEPS, 1, false, true)  \
+    HOPPER_SCAN(hopper_sample_128_##STEPS, STEPS, 2, false, true) \
+    HOPPER_SCAN(hopper_sample_256_##STEPS, STEPS, 2, true, true)  \
+    HOPPER_SCAN(hopper_scan_64_##STEPS, STEPS, 1, false, false)   \
+    HOPPER_SCAN(hopper_scan_128_##STEPS, STEPS, 2, false, false)  \
+    HOPPER_SCAN(hopper_scan_256_##STEPS, STEPS, 2, true, false)
+HOPPER_SCANS(2)
+HOPPER_SCANS(4)
+HOPPER_SCANS(7)
+HOPPER_SCANS(10)

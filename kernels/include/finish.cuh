@@ -1,0 +1,59 @@
+// The end of a certified search: rows in doubt are scored in float64, and the last block ranks them.
+#pragma once
+#include "query.cuh"
+#include "top_k_list.cuh"
+
+// Scores `count` rows by the contract's formula, a warp two rows at a time so that their loads
+// overlap, and appends those that pass the query's filter and reach `floor`. All threads.
+__device__ __forceinline__ void score_survivors(const float* __restrict__ table, const double* __restrict__ norms,
+                                                const float* __restrict__ vector, const QueryHeader& query,
+                                                const uint32_t* __restrict__ excluded, int dim,
+                                                const uint32_t* rows, int count, double floor, Hit* survivors,
+                                                uint32_t* survivor_count, uint32_t capacity) {
+    const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    for (int i = warp; i < count; i += warps) {
+        const uint32_t row = rows[i];
+        const double score =
+            cosine(warp_dot(table + static_cast<size_t>(row) * dim, vector, dim), query.norm, norms[row]);
+        if (threadIdx.x % WARP == 0 && score >= floor && admits(query, excluded, row, score)) {
+            const uint32_t place = atomicAdd(survivor_count, 1u);
+            if (place < capacity) survivors[place] = {score, row, 0};
+        }
+    }
+}
+
+// Whether this block is the last of `blocks` to come here. What the others wrote before is visible
+// to it. All threads.
+__device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(ticket, 1u) == blocks - 1;
+    __syncthreads();
+    if (last) __threadfence();
+    return last;
+}
+
+// Ranks the survivors and writes the answer. All threads of one block. Reads past the first-level
+// cache what other blocks wrote.
+__device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const Hit* survivors,
+                                             const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,
+                                             bool certified, int stride, Hit* __restrict__ hits, QueryResult* result) {
+    const uint32_t all = __ldcg(&survivor_count);
+    const uint32_t kept = min(all, capacity);
+    const uint32_t status = !certified ? CANDIDATES_OVERFLOWED : all > capacity ? SURVIVORS_OVERFLOWED : ANSWERED;
+    if (status != ANSWERED) {
+        if (threadIdx.x == 0) *result = {0, status, candidates, all};
+        return;
+    }
+    list.clear(min(static_cast<int>(query.k), stride));
+    for (uint32_t round = 0; round < kept; round += LIST_ROUND) {
+        for (uint32_t i = round + threadIdx.x; i < min(kept, round + LIST_ROUND); i += blockDim.x) {
+            list.append(__ldcg(&survivors[i].score), __ldcg(&survivors[i].row));
+        }
+        list.make_room();
+    }
+    list.sort_and_cut();
+    for (int i = threadIdx.x; i < list.count; i += blockDim.x) hits[i] = {list.score[i], list.row[i], 0};
+    if (threadIdx.x == 0) *result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
+}

@@ -1,0 +1,74 @@
+// Compute capability 9.0a in small functions: bulk copies that complete on a barrier in shared
+// memory, and the 8-bit warpgroup matrix product. PTX ISA, "mbarrier", "cp.async.bulk", "wgmma".
+#pragma once
+#include <cstdint>
+
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+__device__ __forceinline__ void barrier_init(uint64_t* barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
+}
+
+// To be called once, after all barriers are made and before the threads meet.
+__device__ __forceinline__ void publish_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n}" ::"r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+// Copies `bytes` (a multiple of 16) into shared memory; the barrier's phase completes when they are there.
+__device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+// Operand B in shared memory: 128 rows, K-major without swizzle, as 8 x 16-byte core matrices; between
+// chunks of 16 components (the leading dimension) lie 2048 bytes, between groups of 8 rows 128.
+__device__ __forceinline__ uint64_t tile_descriptor(const void* tile) {
+    return static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) | static_cast<uint64_t>(2048 >> 4) << 16 |
+           static_cast<uint64_t>(128 >> 4) << 32;
+}
+constexpr uint64_t DESCRIPTOR_STEP = 2 * 2048 >> 4;  // 32 components further
+
+__device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING>
+__device__ __forceinline__ void products_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+// The accumulators are read only after this point, whatever the compiler would rather do.
+__device__ __forceinline__ void products_done(int (&d)[64]) {
+#pragma unroll
+    for (int i = 0; i < 64; i++) asm volatile("" : "+r"(d[i])::"memory");
+}
+
+#define ACCUMULATORS_8(D, I) \
+    "+r"(D[I]), "+r"(D[I + 1]), "+r"(D[I + 2]), "+r"(D[I + 3]), "+r"(D[I + 4]), "+r"(D[I + 5]), "+r"(D[I + 6]), "+r"(D[I + 7])
+
+// d (64 queries x 128 rows) = or += a (64 queries x 32 components, in registers) * b (32 x 128 rows).
+__device__ __forceinline__ void product_64x128x32(int (&d)[64], const uint4& a, uint64_t b, bool accumulate) {
+    asm volatile(
+        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"
+        "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,"
+        "%57,%58,%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, accumulate;\n}"
+        : ACCUMULATORS_8(d, 0), ACCUMULATORS_8(d, 8), ACCUMULATORS_8(d, 16), ACCUMULATORS_8(d, 24),
+          ACCUMULATORS_8(d, 32), ACCUMULATORS_8(d, 40), ACCUMULATORS_8(d, 48), ACCUMULATORS_8(d, 56)
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(accumulate)));
+}

@@ -1,0 +1,19 @@
+// Programmatic dependent launch: a kernel may be launched while the one before it still runs, and
+// waits here for its results. Devices before compute capability 9.0 do not have it; there a kernel
+// starts when the one before it has ended, and these do nothing.
+#pragma once
+
+// To be called before anything is read or written that an earlier kernel touches. Every kernel of a
+// pass calls it, so "the kernel before has ended" covers all earlier ones too.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel's blocks come to the multiprocessors as soon as there is room.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}

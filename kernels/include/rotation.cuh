@@ -1,0 +1,55 @@
+// A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components
+// and over the last p, p being the largest power of two that is at most `dim`.
+//
+// Orthogonal, so cosines stay what they are; it spreads a heavy component over many, so that 8 or 4
+// bits hold the vector better. In float64: each of at most 2 * (12 + 2) roundings of a component is
+// relative to the norm by 2^-53, so the computed vector is within 2^-48 of the exact one for a unit
+// vector (docs/certificate.md).
+#pragma once
+#include <cstdint>
+
+__device__ __forceinline__ double rotation_sign(uint32_t component, uint32_t half) {
+    uint32_t h = component * 0x9e3779b1u + half * 0x85ebca77u + 0x2545f491u;
+    h ^= h >> 15;
+    h *= 0x2c1b3c6du;
+    h ^= h >> 12;
+    h *= 0x297a2d39u;
+    h ^= h >> 15;
+    return h & 1u ? 1.0 : -1.0;
+}
+
+// One signed, normalised Hadamard transform of `size` values (a power of two), in place, by a block.
+__device__ __forceinline__ void hadamard(double* values, int size, uint32_t half) {
+    const double scale = rsqrt(static_cast<double>(size));
+    for (int i = threadIdx.x; i < size; i += blockDim.x) values[i] *= rotation_sign(i, half) * scale;
+    __syncthreads();
+    for (int step = 1; step < size; step *= 2) {
+        for (int i = threadIdx.x; i < size / 2; i += blockDim.x) {
+            const int a = 2 * step * (i / step) + i % step, b = a + step;
+            const double x = values[a], y = values[b];
+            values[a] = x + y;
+            values[b] = x - y;
+        }
+        __syncthreads();
+    }
+}
+
+// Rotates `values` [dim] in shared memory. All threads of the block; ends with a barrier.
+__device__ __forceinline__ void rotate(double* values, int dim) {
+    const int size = 1 << (31 - __clz(dim));
+    hadamard(values, size, 1);
+    if (size < dim) hadamard(values + dim - size, size, 2);
+}
+
+// Sum or maximum of one value a thread, for the whole block; `space` has a place for each warp.
+template <class Value, class Combine>
+__device__ __forceinline__ Value block_combine(Value value, Value* space, Combine combine) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) space[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = space[0];
+    for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; warp++) value = combine(value, space[warp]);
+    return value;
+}

@@ -1,0 +1,95 @@
+// The k-th largest of many certified lower bounds, by one block, rounded down.
+#pragma once
+#include "contract.cuh"
+
+// Lower bounds of cosines as integers: steps of 2^-20 from -2 up, cut off at both ends.
+constexpr int SELECT_BITS = 11;  // for each of the two digits
+constexpr int SELECT_BINS = 1 << SELECT_BITS;
+constexpr float NO_THRESHOLD = -2.0f;  // below every score
+
+struct SelectSpace {
+    unsigned histogram[SELECT_BINS];
+    unsigned warp_sum[32];
+    int bin;
+    unsigned above;
+};
+
+__device__ __forceinline__ unsigned bound_key(float bound) {
+    // NaN becomes 0: nothing is known of it, so it must not raise a threshold.
+    const float scaled = (bound + 2.0f) * 1048576.0f;
+    return scaled > 0.0f ? min(static_cast<unsigned>(scaled), (1u << (2 * SELECT_BITS)) - 1u) : 0u;
+}
+
+// The edge of the key's step, one step lower for the rounding of `bound + 2`.
+__device__ __forceinline__ float key_edge(unsigned key) {
+    return key <= 1u ? NO_THRESHOLD : static_cast<float>(static_cast<int>(key) - 1 - (2 << 20)) * (1.0f / 1048576.0f);
+}
+
+// Finds the bin of the histogram in which the k-th largest lies. All threads; 256 or more of them,
+// a multiple of 32 that divides SELECT_BINS.
+__device__ __forceinline__ void find_bin(SelectSpace& space, unsigned k) {
+    const int threads = blockDim.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int each = SELECT_BINS / threads;
+    // Thread 0 has the highest bins, so that sums run from the largest value down.
+    const int first = SELECT_BINS - each * (threadIdx.x + 1);
+    unsigned own = 0;
+    for (int i = 0; i < each; i++) own += space.histogram[first + i];
+    unsigned before = own;
+#pragma unroll
+    for (int step = 1; step < WARP; step *= 2) {
+        const unsigned other = __shfl_up_sync(ALL_LANES, before, step);
+        if (lane >= step) before += other;
+    }
+    if (lane == WARP - 1) space.warp_sum[warp] = before;
+    __syncthreads();
+    for (int w = 0; w < warp; w++) before += space.warp_sum[w];
+    before -= own;
+    if (before < k && before + own >= k) {
+        unsigned above = before;
+        for (int i = each - 1; i >= 0; i--) {
+            const unsigned here = space.histogram[first + i];
+            if (above + here >= k) {
+                space.bin = first + i;
+                space.above = above;
+                break;
+            }
+            above += here;
+        }
+    }
+    __syncthreads();
+}
+
+// The key of the k-th largest (k from 1) of the keys `key(0)` to `key(count - 1)`, or 0 if there are
+// fewer. All threads.
+template <class Key>
+__device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key key) {
+    if (k == 0 || count < 0 || static_cast<unsigned>(count) < k) return 0;
+    unsigned high = 0;
+#pragma unroll 1
+    for (int digit = 1; digit >= 0; digit--) {
+        for (int i = threadIdx.x; i < SELECT_BINS; i += blockDim.x) space.histogram[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < count; i += blockDim.x) {
+            const unsigned value = key(i);
+            if (digit == 1) atomicAdd(&space.histogram[value >> SELECT_BITS], 1u);
+            else if (value >> SELECT_BITS == high) atomicAdd(&space.histogram[value % SELECT_BINS], 1u);
+        }
+        __syncthreads();
+        find_bin(space, k);
+        if (digit == 1) {
+            high = space.bin;
+            k -= space.above;
+        } else {
+            high = high << SELECT_BITS | space.bin;
+        }
+        __syncthreads();
+    }
+    return high;
+}
+
+// A number that is no more than the k-th largest of `count` lower bounds, and at most 2^-19 less;
+// NO_THRESHOLD if there are fewer than k.
+template <class Bound>
+__device__ float select_bound(SelectSpace& space, int count, unsigned k, Bound bound) {
+    return key_edge(select_key(space, count, k, [&](int i) { return bound_key(bound(i)); }));
+}

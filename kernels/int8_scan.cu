@@ -1,0 +1,130 @@
+// The scan of the 8-bit table on tensor cores that every supported device has (mma.sync). For each
+// query and row one integer dot product; what is written is either the best lower bound of each group
+// of rows (sampling) or the rows that reach the query's threshold. The scores themselves never leave
+// the registers.
+//
+// A warp takes half a tile (64 rows) and 16, 32 or 64 queries. Rows come straight from device memory,
+// in one 16-byte load a lane that is four operands; queries from the first-level cache.
+#include "bounds.cuh"
+#include "launch.cuh"
+
+constexpr int ROWS = TILE_ROWS / 2;     // a warp's
+constexpr int COLUMN_TILES = ROWS / 8;  // of mma's 8 columns: 8 rows of the table
+
+// accumulators[4] += a (16 queries x 32 components) * b (32 components x 8 rows).
+__device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800 && !defined(FORCE_SM75_MMA)
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+    // Compute capability 7.5 has m8n8k16 only: four of them are the same.
+    const auto quarter = [](int& x, int& y, uint32_t a, uint32_t b) {
+        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                     : "+r"(x), "+r"(y) : "r"(a), "r"(b));
+    };
+    quarter(d[0], d[1], a.x, b0);
+    quarter(d[2], d[3], a.y, b0);
+    quarter(d[0], d[1], a.z, b1);
+    quarter(d[2], d[3], a.w, b1);
+#endif
+}
+
+// MTILES: 16 queries each. SAMPLING: write group bounds, else candidates. A row of threads in a quad
+// holds, of each column tile, two rows of the table for query g and two for query g + 8.
+template <int MTILES, bool SAMPLING>
+__device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
+                                     const uint8_t* __restrict__ fragments, int chunks, uint32_t first_tile,
+                                     uint32_t end_tile, const ScanOutput& out) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const uint32_t warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
+    const uint32_t warps = gridDim.y * (blockDim.x / 32);
+    const int steps = (chunks + 3) / 4;  // of 64 components
+    const int first_query = blockIdx.x * MTILES * 16;
+    wait_for_previous();
+    let_next_start();
+    Threshold thresholds[MTILES][2];
+    QueryScale scales[MTILES][2];
+#pragma unroll
+    for (int m = 0; m < MTILES; m++) {
+#pragma unroll
+        for (int up = 0; up < 2; up++) {
+            const int q = first_query + m * 16 + up * 8 + g;
+            if (!SAMPLING) thresholds[m][up] = out.thresholds[q];
+            scales[m][up] = out.scales[q];
+        }
+    }
+    const uint4* const a = reinterpret_cast<const uint4*>(fragments) +
+                           static_cast<size_t>(blockIdx.x) * MTILES * steps * 2 * 32 + lane;
+    for (uint32_t half = 2 * first_tile + warp; half < 2 * end_tile; half += warps) {
+        const uint32_t tile = half / 2;
+        const uint8_t* const rows =
+            tiles + static_cast<size_t>(tile) * chunks * (TILE_ROWS * 16) + (half % 2 * ROWS + g) * 16;
+        int d[MTILES][COLUMN_TILES][4] = {};
+#pragma unroll 1
+        for (int step = 0; step < steps; step++) {
+            const int chunk = 4 * step + t;
+            uint4 b[COLUMN_TILES];
+#pragma unroll
+            for (int n = 0; n < COLUMN_TILES; n++) {
+                b[n] = chunk < chunks
+                           ? __ldcs(reinterpret_cast<const uint4*>(rows + chunk * (TILE_ROWS * 16) + n * 8 * 16))
+                           : make_uint4(0, 0, 0, 0);
+            }
+#pragma unroll
+            for (int m = 0; m < MTILES; m++) {
+                const uint4 low = __ldg(a + (static_cast<size_t>(m) * steps * 2 + 2 * step) * 32);
+                const uint4 high = __ldg(a + (static_cast<size_t>(m) * steps * 2 + 2 * step + 1) * 32);
+#pragma unroll
+                for (int n = 0; n < COLUMN_TILES; n++) {
+                    multiply(d[m][n], low, b[n].x, b[n].y);
+                    multiply(d[m][n], high, b[n].z, b[n].w);
+                }
+            }
+        }
+        const TileScale scale = tile_scales[tile];
+#pragma unroll
+        for (int m = 0; m < MTILES; m++) {
+#pragma unroll
+            for (int up = 0; up < 2; up++) {
+                const int q = first_query + m * 16 + up * 8 + g;
+                int best = d[m][0][2 * up];
+#pragma unroll
+                for (int n = 0; n < COLUMN_TILES; n++) best = max(best, max(d[m][n][2 * up], d[m][n][2 * up + 1]));
+                if (SAMPLING) {
+                    out.group_bounds[static_cast<size_t>(q) * out.groups + (half - 2 * first_tile) * 4 + t] =
+                        static_cast<float>(best) * (scale.step * scales[m][up].step) -
+                        error_bound(scales[m][up], scale.residual);
+                    continue;
+                }
+                const int threshold = integer_threshold(thresholds[m][up], scale);
+                if (best < threshold) continue;
+#pragma unroll
+                for (int n = 0; n < COLUMN_TILES; n++) {
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        const int dot = d[m][n][2 * up + i];
+                        if (dot >= threshold) {
+                            add_candidate(out, q, tile * TILE_ROWS + half % 2 * ROWS + n * 8 + 2 * t + i,
+                                          static_cast<float>(dot) * (scale.step * scales[m][up].step));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Grid: (batch / (16 * MTILES), blocks); blocks of 128 threads.
+#define INT8_SCAN(NAME, MTILES, SAMPLING)                                                                      \
+    extern "C" __global__ void __launch_bounds__(128)                                                          \
+    NAME(const uint8_t* tiles, const TileScale* tile_scales, const uint8_t* fragments, int chunks,             \
+         uint32_t first_tile, uint32_t end_tile, ScanOutput out) {                                             \
+        scan<MTILES, SAMPLING>(tiles, tile_scales, fragments, chunks, first_tile, end_tile, out);              \
+    }
+INT8_SCAN(int8_sample_16, 1, true)
+INT8_SCAN(int8_sample_32, 2, true)
+INT8_SCAN(int8_sample_64, 4, true)
+INT8_SCAN(int8_scan_16, 1, false)
+INT8_SCAN(int8_scan_32, 2, false)
+INT8_SCAN(int8_scan_64, 4, false)
