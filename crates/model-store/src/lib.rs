@@ -6,7 +6,8 @@
 //! 1. [`prepare`] reads a vectors file and writes a model folder, complete or not at all;
 //! 2. [`format`](mod@format) says what is in that folder, byte by byte;
 //! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
-//! 4. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them.
+//! 4. [`synth`] makes models of any size where there is no file;
+//! 5. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them.
 
 pub mod contract;
 mod error;
@@ -14,6 +15,7 @@ pub mod format;
 mod mapped;
 pub mod prepare;
 mod store;
+pub mod synth;
 mod words;
 
 pub use contract::{

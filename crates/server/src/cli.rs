@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use model_store::prepare::MAX_DIM;
 use serde::Serialize;
 
-use crate::config::{Device, LogFormat};
+use crate::config::LogFormat;
+use crate::device::Device;
 
 /// Kindred finds kindred words: exact nearest neighbours in a table of word vectors, over HTTP.
 ///
@@ -38,6 +40,9 @@ pub enum Command {
     /// Turn a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
+    /// Make a model folder of synthetic word vectors, of any size
+    #[command(after_help = SYNTH_EXAMPLES)]
+    Synth(SynthArguments),
     /// Check every checksum of a model folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
@@ -67,8 +72,9 @@ pub struct ServeFlags {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// What searches [default: auto]
-    #[arg(long, value_enum)]
+    /// What searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
+    /// [default: auto]
+    #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
     /// Threads of the CPU engine; 0 is one for each core [default: 0]
@@ -136,6 +142,34 @@ pub struct PrepareArguments {
     /// Leave out and count lines that can't be read, instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
+    /// Replace the model that is in DIR now
+    #[arg(long)]
+    pub replace: bool,
+}
+
+const SYNTH_EXAMPLES: &str = "\
+The same rows, dimension and seed give the same vectors on every machine: for load tests and
+benchmarks of tables that nobody has to download. They mean nothing.
+
+Examples:
+  kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
+  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.6 GB";
+
+/// What `synth` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct SynthArguments {
+    /// Number of rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rows: u32,
+    /// Components in a row
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=MAX_DIM as i64))]
+    pub dim: u32,
+    /// Another seed, another table
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Model folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
     /// Replace the model that is in DIR now
     #[arg(long)]
     pub replace: bool,

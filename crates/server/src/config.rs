@@ -9,6 +9,7 @@ use config::{Environment, File, FileFormat};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::ServeFlags;
+use crate::device::Device;
 
 /// The defaults, as a file for people.
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
@@ -43,18 +44,6 @@ pub struct Config {
     pub log_level: String,
     /// Form of the log.
     pub log_format: LogFormat,
-}
-
-/// What searches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Device {
-    /// A GPU if there is one, else the CPU
-    Auto,
-    /// The CPU
-    Cpu,
-    /// A CUDA GPU, or an error
-    Cuda,
 }
 
 /// Form of the log.

@@ -1,13 +1,14 @@
 //! Which engine searches.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cpu_core::{FullScanEngine, StartError};
 use gpu_core::GpuError;
 use model_store::{Engine, ModelStore};
 use tracing::info;
 
-use crate::config::Device;
+use crate::device::Device;
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +17,13 @@ pub enum EngineStartError {
     #[error(transparent)]
     Cpu(#[from] StartError),
     /// The GPU engine does not start, and was insisted on.
-    #[error("--device cuda: {0}; use --device cpu, or --device auto to take what is there")]
-    Gpu(#[from] GpuError),
+    #[error("--device {device}: {source}; use --device cpu, or --device auto to take what is there")]
+    Gpu {
+        /// As asked for.
+        device: Device,
+        /// Why it does not.
+        source: GpuError,
+    },
     /// The thread that owns the engine does not start.
     #[error("can't start the engine's thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -36,12 +42,39 @@ pub fn make(
     threads: usize,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     match device {
-        Device::Cuda => return Ok(gpu_core::engine(model)?),
-        Device::Auto => match gpu_core::engine(model) {
+        Device::Cuda(ordinal) => {
+            return on_gpu(model, ordinal)
+                .map_err(|source| EngineStartError::Gpu { device, source });
+        }
+        Device::Auto => match on_gpu(model, None) {
             Ok(engine) => return Ok(engine),
             Err(e) => info!("searching on the CPU: {e}"),
         },
         Device::Cpu => {}
     }
     Ok(Box::new(FullScanEngine::new(model.clone(), threads)?))
+}
+
+/// Says how the upload goes now and then, and what it came to.
+fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engine>, GpuError> {
+    const BETWEEN_LINES: Duration = Duration::from_secs(2);
+    let started = Instant::now();
+    let mut last = started;
+    let mut progress = |done: u64, total: u64| {
+        let gigabytes_per_second = done as f64 / 1e9 / started.elapsed().as_secs_f64();
+        if last.elapsed() >= BETWEEN_LINES {
+            last = Instant::now();
+            let percent = done * 100 / total.max(1);
+            info!("uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
+        }
+    };
+    let options = gpu_core::Options { ordinal, progress: Some(&mut progress) };
+    let engine = gpu_core::engine(model, options)?;
+    let bytes = size_of_val(model.table().components());
+    info!(
+        "uploaded {:.2} GB and made the scans' tables in {:.2} s",
+        bytes as f64 / 1e9,
+        started.elapsed().as_secs_f64()
+    );
+    Ok(engine)
 }

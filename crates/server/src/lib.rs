@@ -9,6 +9,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod default_model;
+pub mod device;
 pub mod engines;
 pub mod expression;
 pub mod http;

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use folder::NewFolder;
+pub(crate) use folder::NewFolder;
 use glove::Shape;
 use lines::Lines;
 use source::Source;

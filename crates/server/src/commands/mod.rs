@@ -2,12 +2,14 @@
 
 mod prepare;
 mod serve;
+mod synth;
 mod verify;
 
 use std::io;
 
 pub use prepare::prepare;
 pub use serve::serve;
+pub use synth::synth;
 pub use verify::verify;
 
 use crate::config::ConfigError;

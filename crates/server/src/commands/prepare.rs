@@ -39,7 +39,7 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
 }
 
 /// Ctrl-C and SIGTERM stop the work between two chunks, so that it can clean up behind itself.
-fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
+pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,0 +1,211 @@
+//! The CUDA engine on a model folder: device and host time by batch, every answer held against the
+//! device's own float64 pass, that pass against the CPU.
+//!
+//! `search [MODEL_DIR | ROWS DIM] [--portable] [--large]`: a folder, or a synthetic table in memory.
+//! Without a device it says so and ends well: figures are nothing that could fail.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cpu_core::FullScanEngine;
+use gpu_core::Options;
+use gpu_core::cuda::{Array, CudaEngine, Gpu, Paths, time_reading};
+use model_store::synth::{SynthOptions, synth_in_memory};
+use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryVector, Row};
+
+/// Passes timed for each line.
+const TIMES: usize = 60;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|a| a == flag);
+    let words: Vec<&String> = arguments.iter().filter(|a| !a.starts_with("--")).collect();
+    let gpu = match Gpu::open(None) {
+        Ok(gpu) => gpu,
+        Err(e) => {
+            println!("search: skipped: {e}");
+            return;
+        }
+    };
+    let model = Arc::new(match words.as_slice() {
+        [folder] => ModelStore::open(folder.as_ref()).expect("a model folder"),
+        [rows, dim] => synthetic(rows.parse().expect("rows"), dim.parse().expect("components")),
+        _ => synthetic(400_000, 300),
+    });
+    println!("{} rows x {} on {}", model.rows(), model.dim(), gpu.name);
+    read_limits(&model, &gpu);
+    let paths = Paths { portable: has("--portable"), ..Paths::default() };
+    let started = Instant::now();
+    let mut engine = CudaEngine::with_paths(&model, Options::default(), paths).expect("an engine");
+    engine.measure().expect("events");
+    let mut numbers = Numbers(0x1234_5678_9abc_def1);
+    let first = queries(&model, 1, 10, &mut numbers, Kind::Word);
+    let _ = engine.search(&first.iter().collect()).expect("an answer");
+    println!(
+        "load: {:.2} s from page cache to first answer; {}; extra memory {:.3} of the table",
+        started.elapsed().as_secs_f64(),
+        engine.description().detail,
+        engine.extra_memory()
+    );
+    let mut oracle =
+        CudaEngine::with_paths(&model, Options::default(), Paths { int8: false, ..paths }).expect("an engine");
+    hold_oracle(&model, &mut oracle, &mut numbers);
+
+    println!("{:>6} {:>5} {:>7} | device ms   host p50   host p99 | queries/s  | exact      | cand/query surv/query fallbacks", "batch", "k", "query");
+    let batches: &[usize] = if has("--large") {
+        &[1, 1024]
+    } else {
+        &[1, 2, 8, 16, 32, 64, 128, 256, 512, 1024]
+    };
+    for &batch in batches {
+        line(&model, &mut engine, &mut oracle, batch, 10, Kind::Word, &mut numbers);
+    }
+    for batch in [1, 32, 128, 1024] {
+        line(&model, &mut engine, &mut oracle, batch, 10, Kind::Vector, &mut numbers);
+    }
+    for k in [100, 1000] {
+        for batch in [1, 64] {
+            line(&model, &mut engine, &mut oracle, batch, k, Kind::Word, &mut numbers);
+        }
+    }
+    latency(&model, &mut engine, &mut numbers);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Word,
+    Vector,
+}
+
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as usize % end
+    }
+}
+
+fn synthetic(rows: u32, dim: usize) -> ModelStore {
+    let files = synth_in_memory(SynthOptions { rows, dim, seed: 1 }).expect("memory");
+    ModelStore::from_memory("synth", &files).expect("a model")
+}
+
+fn read_limits(model: &ModelStore, gpu: &Gpu) {
+    for (what, parts) in [("float32", 1), ("8-bit", 4), ("4-bit", 8)] {
+        let array = Array::<u32>::zeroed(model.rows() * model.dim() / parts).expect("memory");
+        let time = time_reading(&array, gpu, 30).expect("a reading");
+        println!(
+            "reading the table's {what} size once: {:.4} ms, {:.2} TB/s",
+            time.as_secs_f64() * 1e3,
+            array.bytes() as f64 / time.as_secs_f64() / 1e12
+        );
+    }
+}
+
+/// Words ask for their neighbours without themselves, as the service does; vectors are sums of two rows.
+fn queries(model: &ModelStore, count: usize, k: usize, numbers: &mut Numbers, kind: Kind) -> Vec<Query> {
+    let table = model.table();
+    let ask = |numbers: &mut Numbers| {
+        let row = Row(numbers.below(model.rows()) as u32);
+        let (vector, filter) = match kind {
+            Kind::Word => (QueryVector::Row(row), Filter::excluding(vec![row])),
+            Kind::Vector => {
+                let other = Row(numbers.below(model.rows()) as u32);
+                let sum = table.row(row).iter().zip(table.row(other)).map(|(a, b)| a + 0.7 * b);
+                (QueryVector::Components(sum.collect()), Filter::default())
+            }
+        };
+        Query::new(&table, vector, k, filter).expect("a query")
+    };
+    (0..count).map(|_| ask(numbers)).collect()
+}
+
+fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
+    answers.iter().map(|hits| hits.iter().map(|h| (h.row.0, h.score.to_bits())).collect()).collect()
+}
+
+/// The device's float64 pass against the CPU.
+fn hold_oracle(model: &Arc<ModelStore>, oracle: &mut CudaEngine, numbers: &mut Numbers) {
+    let mut asked = queries(model, 150, 10, numbers, Kind::Word);
+    asked.extend(queries(model, 50, 100, numbers, Kind::Vector));
+    let found = bits(&oracle.search(&asked.iter().collect()).expect("answers"));
+    let mut cpu = FullScanEngine::new(model.clone(), 0).expect("threads");
+    let expected = bits(&cpu.search(&asked.iter().collect()).expect("answers"));
+    let same = found.iter().zip(&expected).filter(|(a, b)| a == b).count();
+    println!("the device's float64 pass against the CPU: {same} of {} queries the same, rows and bits", asked.len());
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn line(
+    model: &ModelStore,
+    engine: &mut CudaEngine,
+    oracle: &mut CudaEngine,
+    batch: usize,
+    k: usize,
+    kind: Kind,
+    numbers: &mut Numbers,
+) {
+    let before = engine.counters();
+    let (mut device, mut host) = (Vec::new(), Vec::new());
+    let (mut exact, mut compared) = (0, 0);
+    for time in 0..TIMES {
+        let asked = queries(model, batch, k, numbers, kind);
+        let asked = asked.iter().collect();
+        let started = Instant::now();
+        let found = engine.search(&asked).expect("answers");
+        // The first few warm up.
+        if time >= 5 {
+            host.push(started.elapsed());
+            device.push(engine.device_time());
+        }
+        // A float64 pass takes its time: at most some 2,000 queries of a line are compared.
+        if compared < 2048 {
+            let expected = bits(&oracle.search(&asked).expect("answers"));
+            compared += batch;
+            exact += bits(&found).iter().zip(&expected).filter(|(a, b)| a == b).count();
+        }
+    }
+    let after = engine.counters();
+    let asked = (TIMES * batch) as f64;
+    let device = median(&mut device);
+    let host50 = median(&mut host);
+    let host99 = host[host.len() * 99 / 100];
+    println!(
+        "{batch:>6} {k:>5} {:>7} | {:>9.4} {:>10.4} {:>10.4} | {:>10.0} | {exact:>5}/{compared:<5} | {:>10.1} {:>10.1} {:>6}",
+        if kind == Kind::Word { "word" } else { "vector" },
+        device.as_secs_f64() * 1e3,
+        host50.as_secs_f64() * 1e3,
+        host99.as_secs_f64() * 1e3,
+        batch as f64 / device.as_secs_f64(),
+        (after.candidates - before.candidates) as f64 / asked,
+        (after.survivors - before.survivors) as f64 / asked,
+        after.fallbacks - before.fallbacks,
+    );
+}
+
+fn latency(model: &ModelStore, engine: &mut CudaEngine, numbers: &mut Numbers) {
+    let asked = queries(model, 2000, 10, numbers, Kind::Word);
+    let mut host: Vec<Duration> = asked
+        .iter()
+        .map(|query| {
+            let batch = std::iter::once(query).collect();
+            let started = Instant::now();
+            let _ = engine.search(&batch).expect("an answer");
+            started.elapsed()
+        })
+        .collect();
+    host.sort_unstable();
+    println!(
+        "one query, host-visible, 2000 words: p50 {:.1} us, p99 {:.1} us, worst {:.1} us",
+        host[1000].as_secs_f64() * 1e6,
+        host[1980].as_secs_f64() * 1e6,
+        host[1999].as_secs_f64() * 1e6
+    );
+}

@@ -1,0 +1,34 @@
+//! The CUDA engine on a real device, against the plain reference on the CPU: the same rows and the
+//! same score bits. Without a device every test is listed as ignored, by name.
+
+mod adversarial;
+mod support;
+mod tables;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    let device = gpu_core::cuda::Gpu::open(None);
+    if let Err(reason) = &device {
+        println!("ignored, all of them: {reason}");
+    }
+    // One context and one measure of free memory for all.
+    arguments.test_threads.get_or_insert(1);
+    let missing = device.is_err();
+    drop(device);
+    let mut trials = Vec::new();
+    trials.extend(tables::tests());
+    trials.extend(adversarial::tests());
+    let trials = trials
+        .into_iter()
+        .map(|(name, test): (&'static str, fn())| {
+            Trial::test(name, move || {
+                test();
+                Ok(())
+            })
+            .with_ignored_flag(missing)
+        })
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,118 @@
+use std::sync::Arc;
+
+use cpu_core::{FullScanEngine, ReferenceEngine};
+use gpu_core::Options;
+use gpu_core::cuda::{CudaEngine, Paths};
+use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryBatch, QueryVector, Row};
+
+/// A stream of numbers that is the same every time.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// In [-1, 1).
+    pub(crate) fn real(&mut self) -> f32 {
+        (self.next() >> 29) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    pub(crate) fn vector(&mut self, dim: usize) -> Vec<f32> {
+        (0..dim).map(|_| self.real()).collect()
+    }
+}
+
+pub(crate) fn model(dim: usize, rows: &[Vec<f32>]) -> Arc<ModelStore> {
+    let words: Vec<String> = (0..rows.len()).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(String::as_str).zip(rows.iter().map(Vec::as_slice));
+    Arc::new(ModelStore::from_rows("test", dim, rows).unwrap())
+}
+
+/// Every way to an answer that this device has.
+pub(crate) fn all_paths() -> Vec<(&'static str, Paths)> {
+    let paths = Paths { certified_from_rows: 0, ..Paths::default() };
+    vec![
+        ("default", Paths::default()),
+        ("int4 and int8", paths),
+        ("int8", Paths { int4: false, ..paths }),
+        ("portable int8", Paths { int4: false, portable: true, ..paths }),
+        ("exact", Paths { int8: false, ..paths }),
+    ]
+}
+
+pub(crate) fn engine(model: &Arc<ModelStore>, paths: Paths) -> CudaEngine {
+    CudaEngine::with_paths(model, Options::default(), paths).unwrap()
+}
+
+/// Queries of every kind: rows and vectors, any k of `ks`, filters.
+pub(crate) fn queries(model: &ModelStore, count: usize, ks: &[usize], numbers: &mut Numbers) -> Vec<Query> {
+    let rows = model.rows();
+    let mut queries = Vec::new();
+    while queries.len() < count {
+        let vector = if numbers.below(3) == 0 {
+            QueryVector::Components(numbers.vector(model.dim()))
+        } else {
+            QueryVector::Row(Row(numbers.below(rows) as u32))
+        };
+        let excluded = match numbers.below(4) {
+            0 => 0,
+            1 | 2 => 1,
+            _ => numbers.below(6),
+        };
+        let mut filter =
+            Filter::excluding((0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect());
+        if numbers.below(6) == 0 {
+            filter.first_rows = Some(1 + numbers.below(rows) as u32);
+        }
+        if numbers.below(6) == 0 {
+            filter.min_score = Some(f64::from(numbers.real()));
+        }
+        let k = ks[numbers.below(ks.len())];
+        // A row of zeros is no query.
+        queries.extend(Query::new(&model.table(), vector, k, filter));
+    }
+    queries
+}
+
+pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
+    answers.iter().map(|hits| hits.iter().map(|h| (h.row.0, h.score.to_bits())).collect()).collect()
+}
+
+pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(u32, u64)>> {
+    let batch: QueryBatch<'_> = queries.iter().collect();
+    // The fast CPU engine is held against the reference in cpu-core's own tests.
+    if model.rows() * model.dim() * queries.len() > 20_000_000 {
+        bits(&FullScanEngine::new(model.clone(), 0).unwrap().search(&batch).unwrap())
+    } else {
+        bits(&ReferenceEngine::new(model.clone()).search(&batch).unwrap())
+    }
+}
+
+/// Holds every path against the reference: all queries in one batch, some alone.
+pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
+    let expected = reference(model, queries);
+    for (name, paths) in all_paths() {
+        let mut engine = engine(model, paths);
+        let batch: QueryBatch<'_> = queries.iter().collect();
+        let found = bits(&engine.search(&batch).unwrap());
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "{what}, {name}, query {i} of {}: {:?}", queries.len(), queries[i]);
+        }
+        for (i, query) in queries.iter().enumerate().take(6) {
+            let alone = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+            assert_eq!(alone[0], expected[i], "{what}, {name}, query {i} alone: {query:?}");
+        }
+    }
+}

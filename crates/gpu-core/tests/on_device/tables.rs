@@ -1,0 +1,139 @@
+//! Ordinary tables of every shape.
+
+use std::sync::Arc;
+
+use cust::stream::{Stream, StreamFlags};
+use gpu_core::cuda::{Gpu, upload};
+use model_store::synth::{SynthOptions, synth_in_memory};
+use model_store::{ModelStore, Engine, Filter, Query, QueryVector, Row};
+
+use crate::support::{Numbers, check, engine, model, queries};
+
+pub(crate) fn tests() -> Vec<(&'static str, fn())> {
+    vec![
+        ("uploads_arrive_whole", uploads_arrive_whole),
+        ("dimensions_1_to_40", dimensions_1_to_40),
+        ("odd_dimensions", odd_dimensions),
+        ("row_counts_around_tile_edges", row_counts_around_tile_edges),
+        ("batch_sizes_around_widths", batch_sizes_around_widths),
+        ("every_k", every_k),
+        ("many_excluded_rows", many_excluded_rows),
+        ("synthetic_words", synthetic_words),
+        ("certificates_are_had", certificates_are_had),
+    ]
+}
+
+fn random(rows: usize, dim: usize, numbers: &mut Numbers) -> Arc<ModelStore> {
+    let rows: Vec<Vec<f32>> = (0..rows).map(|_| numbers.vector(dim)).collect();
+    model(dim, &rows)
+}
+
+pub(crate) fn synthetic(rows: u32, dim: usize, seed: u64) -> Arc<ModelStore> {
+    let files = synth_in_memory(SynthOptions { rows, dim, seed }).unwrap();
+    Arc::new(ModelStore::from_memory("synth", &files).unwrap())
+}
+
+fn uploads_arrive_whole() {
+    let _gpu = Gpu::open(None).unwrap();
+    let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+    let mut numbers = Numbers::new(1);
+    for len in [0, 1, 5, 8 << 20, (40 << 20) / 8 + 3, 100 << 20 >> 3] {
+        let values: Vec<u64> = (0..len).map(|_| numbers.next()).collect();
+        let mut heard = 0;
+        let array = upload(&values, &stream, |done| heard = done).unwrap();
+        assert_eq!(heard, 8 * len as u64);
+        assert!(array.read().unwrap() == values, "{len} values");
+    }
+}
+
+fn dimensions_1_to_40() {
+    let mut numbers = Numbers::new(2);
+    for dim in 1..=40 {
+        let model = random(300 + numbers.below(200), dim, &mut numbers);
+        let queries = queries(&model, 20, &[1, 10, 100], &mut numbers);
+        check(&format!("dimension {dim}"), &model, &queries);
+    }
+}
+
+fn odd_dimensions() {
+    let mut numbers = Numbers::new(3);
+    for dim in [63, 64, 65, 100, 127, 129, 223, 225, 255, 257, 299, 300, 319, 320, 321, 511, 768, 1023, 2049, 4095, 4096] {
+        let model = random(400, dim, &mut numbers);
+        let queries = queries(&model, 12, &[1, 10, 30], &mut numbers);
+        check(&format!("dimension {dim}"), &model, &queries);
+    }
+}
+
+fn row_counts_around_tile_edges() {
+    let mut numbers = Numbers::new(4);
+    for rows in [1, 2, 3, 31, 127, 128, 129, 255, 256, 257, 1023, 1025, 8191, 8193, 16_383, 16_385, 20_000] {
+        let model = random(rows, 33, &mut numbers);
+        let queries = queries(&model, 24, &[1, 10, 100, 1000], &mut numbers);
+        check(&format!("{rows} rows"), &model, &queries);
+    }
+}
+
+fn batch_sizes_around_widths() {
+    let mut numbers = Numbers::new(5);
+    let model = synthetic(20_000, 64, 5);
+    for count in [1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 513, 700, 1023, 1024, 1025, 2500] {
+        let queries = queries(&model, count, &[1, 5, 10, 16], &mut numbers);
+        check(&format!("{count} queries"), &model, &queries);
+    }
+}
+
+fn every_k() {
+    let mut numbers = Numbers::new(6);
+    let model = synthetic(30_000, 50, 6);
+    for ks in [&[1][..], &[10], &[100], &[1000], &[1, 10, 100, 1000], &[16, 17, 128, 129, 1023, 1024], &[1025, 5000, 40_000], &[0, 3]] {
+        let queries = queries(&model, 40, ks, &mut numbers);
+        check(&format!("k of {ks:?}"), &model, &queries);
+    }
+}
+
+fn many_excluded_rows() {
+    let model = synthetic(20_000, 50, 7);
+    let table = model.table();
+    let query = |row, k, excluded: Vec<u32>| {
+        let filter = Filter::excluding(excluded.into_iter().map(Row).collect());
+        Query::new(&table, QueryVector::Row(Row(row)), k, filter).unwrap()
+    };
+    let mut asked = Vec::new();
+    for count in [1u32, 2, 38, 39, 300, 1000, 1024, 1025, 5000, 19_990, 20_000] {
+        asked.push(query(77, 10, (0..count).collect()));
+        asked.push(query(19_999, 100, (20_000 - count..20_000).collect()));
+    }
+    check("excluded rows", &model, &asked);
+}
+
+fn synthetic_words() {
+    let mut numbers = Numbers::new(8);
+    for (rows, dim) in [(50_000, 300), (60_000, 100), (100_000, 50)] {
+        let model = synthetic(rows, dim, 8);
+        let queries = queries(&model, 60, &[10, 10, 10, 100], &mut numbers);
+        check(&format!("synth {rows} x {dim}"), &model, &queries);
+    }
+}
+
+/// The fallback must not be what makes everything right.
+fn certificates_are_had() {
+    let model = synthetic(200_000, 300, 9);
+    let table = model.table();
+    let asked: Vec<Query> = (0..256u32)
+        .map(|i| {
+            let row = Row(i * 701 % 200_000);
+            Query::new(&table, QueryVector::Row(row), 10, Filter::excluding(vec![row])).unwrap()
+        })
+        .collect();
+    for (name, paths) in crate::support::all_paths().into_iter().take(4) {
+        let mut engine = engine(&model, paths);
+        engine.search(&asked.iter().collect()).unwrap();
+        for query in &asked[..16] {
+            engine.search(&std::iter::once(query).collect()).unwrap();
+        }
+        let counters = engine.counters();
+        assert_eq!((counters.fallbacks, counters.exact), (0, 0), "{name}: {counters:?}");
+        assert_eq!(counters.certified, 272, "{name}: {counters:?}");
+        assert!(counters.survivors < 272 * 500, "{name}: {counters:?}");
+    }
+}

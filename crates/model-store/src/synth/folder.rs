@@ -1,0 +1,90 @@
+use std::io::{self, Cursor, Seek, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Synth, word};
+use crate::ModelError;
+use crate::format::Provenance;
+use crate::prepare::{ModelFiles, ModelWriter, NewFolder};
+
+/// Rows that are computed together, on all cores, before they are written.
+const ROWS_PER_CHUNK: usize = 16_384;
+
+/// Which table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SynthOptions {
+    /// Number of rows, above zero.
+    pub rows: u32,
+    /// Components in a row, 1 to [`MAX_DIM`](crate::prepare::MAX_DIM).
+    pub dim: usize,
+    /// Another seed, another table.
+    pub seed: u64,
+}
+
+/// Writes a synthetic model folder, complete or not at all. `on_progress` hears how many rows are
+/// written, now and then; a break stops the work.
+///
+/// # Errors
+/// If there is something at `out` already (unless it is a model and `replace`), or it can't be written.
+///
+/// # Panics
+/// If there are no rows or no components.
+pub fn synth_folder(
+    options: SynthOptions,
+    out: &Path,
+    replace: bool,
+    on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<(), ModelError> {
+    let folder = NewFolder::beside(out, replace)?;
+    let can_not_write = |e| ModelError::io("write the model for", out)(e);
+    let vectors = folder.create_vectors()?;
+    let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
+    let Some(writer) = writer else { return Err(ModelError::Cancelled) };
+    let (vectors, words, index) = writer.finish(provenance(options)).map_err(can_not_write)?;
+    folder.complete(vectors, &words, &index)?;
+    Ok(())
+}
+
+/// The same in memory.
+///
+/// # Errors
+/// If there is no memory left.
+///
+/// # Panics
+/// As [`synth_folder`].
+pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
+    let on_progress = &mut |_| ControlFlow::Continue(());
+    let writer = write(options, Cursor::new(Vec::new()), on_progress)?
+        .expect("nothing broke the work off");
+    let (vectors, words, index) = writer.finish(provenance(options))?;
+    Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
+}
+
+fn provenance(SynthOptions { rows, dim, seed }: SynthOptions) -> Provenance {
+    Provenance {
+        source_format: "synthetic".to_owned(),
+        ..Provenance::of_memory(&format!("synth --rows {rows} --dim {dim} --seed {seed}"))
+    }
+}
+
+fn write<W: Write + Seek>(
+    SynthOptions { rows, dim, seed }: SynthOptions,
+    out: W,
+    on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> io::Result<Option<ModelWriter<W>>> {
+    let synth = Synth::new(rows, dim, seed);
+    let mut writer = ModelWriter::new(out, dim)?;
+    let mut chunk = vec![0.0; ROWS_PER_CHUNK.min(rows as usize) * dim];
+    for first in (0..rows).step_by(ROWS_PER_CHUNK) {
+        let count = ROWS_PER_CHUNK.min((rows - first) as usize);
+        let chunk = &mut chunk[..count * dim];
+        synth.fill(first, chunk);
+        for (row, components) in (first..).zip(chunk.chunks_exact(dim)) {
+            writer.add(&word(row), components)?;
+        }
+        if on_progress(first + count as u32).is_break() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(writer))
+}

@@ -1,0 +1,194 @@
+//! Synthetic word vectors of any size, reproducible to the bit: for tests and benchmarks of tables
+//! that nobody has to download. `docs/synth.md` says how like real ones they are.
+//!
+//! Component `d` of row `r` is `scale(d) · (0.9 · centre(c(r), d) + noise(r) · own(r, d) + 0.35 ·
+//! mean(d))`, the row then scaled to a norm that falls with its rank. Centres, own parts and means are
+//! roughly Gaussian; clusters are of unequal size; two components are five times as heavy as the rest.
+//!
+//! Every number comes from a hash of its place (SplitMix64: Steele, Lea and Flood 2014, "Fast
+//! Splittable Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere,
+//! so the same arguments give the same bytes on every machine, with any number of threads.
+
+mod folder;
+mod words;
+
+use rayon::prelude::*;
+
+use crate::contract::score;
+pub use folder::{SynthOptions, synth_folder, synth_in_memory};
+pub use words::word;
+
+/// Rows of a cluster on average.
+const ROWS_PER_CLUSTER: u32 = 44;
+
+/// A table that is computed where it is asked for.
+#[derive(Debug, Clone)]
+pub struct Synth {
+    rows: u32,
+    seed: u64,
+    clusters: u32,
+    scales: Vec<f32>,
+    means: Vec<f32>,
+}
+
+/// What a number is for: hashes of different purposes have nothing in common.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Cluster = 1,
+    Noise,
+    Centre,
+    Own,
+    Mean,
+    Scale,
+}
+
+impl Synth {
+    /// A table of `rows` rows of `dim` components.
+    ///
+    /// # Panics
+    /// If either is 0.
+    pub fn new(rows: u32, dim: usize, seed: u64) -> Self {
+        assert!(rows > 0 && dim > 0, "a table has rows and components");
+        let clusters = (rows / ROWS_PER_CLUSTER).max(1);
+        let mut synth = Self { rows, seed, clusters, scales: Vec::new(), means: Vec::new() };
+        synth.means = (0..dim as u32).map(|d| synth.gaussian(Purpose::Mean, 0, d)).collect();
+        let scale = |d: u32| {
+            // (1 + x/8)^8, near exp(x), from exact products only.
+            let near_one = 1.0 + 0.35 * synth.gaussian(Purpose::Scale, 0, d) / 8.0;
+            let squared = near_one * near_one;
+            let scale = (squared * squared) * (squared * squared);
+            let heavy = dim > 16 && (d == 17 % dim as u32 || d == 2 * dim as u32 / 3);
+            if heavy { 5.0 * scale } else { scale }
+        };
+        synth.scales = (0..dim as u32).map(scale).collect();
+        synth
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Components in a row.
+    pub fn dim(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// Row `row`, `[dim]`.
+    ///
+    /// # Panics
+    /// If `out` has another length.
+    pub fn row(&self, row: u32, out: &mut [f32]) {
+        assert_eq!(out.len(), self.dim(), "a row has the table's dimension");
+        // Small clusters have low numbers: u^1.5 falls there less often.
+        let u = self.uniform(Purpose::Cluster, row);
+        let cluster = ((u * u.sqrt() * f64::from(self.clusters)) as u32).min(self.clusters - 1);
+        let noise = (0.5 + 0.6 * self.uniform(Purpose::Noise, row)).sqrt() as f32;
+        for (d, out) in out.iter_mut().enumerate() {
+            let centre = self.gaussian(Purpose::Centre, cluster, d as u32);
+            let own = self.gaussian(Purpose::Own, row, d as u32);
+            *out = self.scales[d] * (0.9 * centre + noise * own + 0.35 * self.means[d]);
+        }
+        let norm = score::norm(out);
+        if norm > 0.0 {
+            let factor = (norm_of_rank(row) / norm) as f32;
+            out.iter_mut().for_each(|x| *x *= factor);
+        }
+    }
+
+    /// Rows from `first` on, as many as fit `out` `[rows, dim]`, on all cores.
+    ///
+    /// # Panics
+    /// If `out` is no whole number of rows.
+    pub fn fill(&self, first: u32, out: &mut [f32]) {
+        assert!(out.len().is_multiple_of(self.dim()), "whole rows only");
+        out.par_chunks_mut(self.dim()).enumerate().for_each(|(i, out)| self.row(first + i as u32, out));
+    }
+
+    fn hash(&self, purpose: Purpose, a: u32, b: u32) -> u64 {
+        let place = u64::from(a) << 32 | u64::from(b);
+        split_mix(place ^ split_mix(self.seed.wrapping_add((purpose as u64) << 56)))
+    }
+
+    /// Uniform in [0, 1).
+    fn uniform(&self, purpose: Purpose, row: u32) -> f64 {
+        (self.hash(purpose, row, 0) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Mean 0, variance 1: the sum of four uniform numbers of 16 bits (Irwin–Hall).
+    fn gaussian(&self, purpose: Purpose, a: u32, b: u32) -> f32 {
+        let h = self.hash(purpose, a, b);
+        let sum = (h & 0xffff) + (h >> 16 & 0xffff) + (h >> 32 & 0xffff) + (h >> 48);
+        // The sum's mean is 2 · 65535, its variance 4 · (2³² − 1) / 12.
+        (sum as i32 - 131_070) as f32 / 37_837.227
+    }
+}
+
+fn split_mix(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// From 7 for the most frequent word down by 0.2 for each doubling of the rank.
+fn norm_of_rank(row: u32) -> f64 {
+    let rank = u64::from(row) + 1;
+    let doublings = rank.ilog2();
+    // Linear between powers of two: no logarithm, which rounds differently from library to library.
+    let fraction = rank as f64 / (1u64 << doublings) as f64 - 1.0;
+    7.0 - 0.2 * (f64::from(doublings) + fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: u32, dim: usize, seed: u64) -> Vec<f32> {
+        let mut out = vec![0.0; rows as usize * dim];
+        Synth::new(rows, dim, seed).fill(0, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_same_arguments_give_the_same_bytes_for_ever() {
+        let bytes = |rows, dim, seed| blake3::hash(bytemuck::cast_slice(&table(rows, dim, seed)));
+        assert_eq!(bytes(1000, 50, 7), bytes(1000, 50, 7));
+        assert_ne!(bytes(1000, 50, 7), bytes(1000, 50, 8));
+        // Changes only with a reason that CHANGELOG.md states: figures refer to these rows.
+        assert_eq!(
+            bytes(1000, 50, 7).to_hex()[..16],
+            *"925b1fe79fc53547",
+        );
+    }
+
+    #[test]
+    fn a_row_is_the_same_whoever_asks_for_it() {
+        let all = table(300, 33, 1);
+        let synth = Synth::new(300, 33, 1);
+        let mut some = vec![0.0; 10 * 33];
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap()
+            .install(|| synth.fill(200, &mut some));
+        assert_eq!(all[200 * 33..210 * 33], some);
+    }
+
+    #[test]
+    fn every_dimension_gives_finite_rows_with_a_direction() {
+        for dim in (1..=40).chain([300, 4096]) {
+            let rows = table(50, dim, 3);
+            for row in rows.chunks(dim) {
+                assert!(row.iter().all(|x| x.is_finite()) && score::norm(row) > 0.0, "dim {dim}");
+            }
+        }
+    }
+
+    #[test]
+    fn norms_fall_with_rank() {
+        assert_eq!(norm_of_rank(0), 7.0);
+        assert!((1..3_000_000).step_by(997).all(|r| norm_of_rank(r) < norm_of_rank(r - 1)));
+        assert!(norm_of_rank(u32::MAX) > 0.0);
+    }
+}
