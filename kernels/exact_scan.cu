@@ -41,8 +41,7 @@ exact_scan(const float* __restrict__ table, const double* __restrict__ norms, co
 // Merges the parts' best into each query's best. Grid: (batch); blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
 merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ part_hits,
-            const uint32_t* __restrict__ part_counts, int parts, int stride, Hit* __restrict__ hits,
-            QueryResult* __restrict__ results) {
+            const uint32_t* __restrict__ part_counts, int parts, int stride, Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
     const size_t first = static_cast<size_t>(blockIdx.x) * parts;
@@ -58,10 +57,9 @@ merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ par
         list.make_room();
     }
     list.sort_and_cut();
-    for (int i = threadIdx.x; i < list.count; i += blockDim.x) {
-        hits[static_cast<size_t>(blockIdx.x) * stride + i] = {list.score[i], list.row[i], 0};
-    }
-    if (threadIdx.x == 0) results[blockIdx.x] = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
+    Answer* const answer = answers + static_cast<size_t>(blockIdx.x) * (1 + stride);
+    for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
+    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
 }
 
 // The scores of rows [first, first + count) for one query, -2 for rows of norm zero: for a k that no

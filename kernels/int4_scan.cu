@@ -1,14 +1,14 @@
 // One query over the 4-bit table: half the bytes of the 8-bit one, for when nobody else is asking.
 //
-// Every row's integer dot product is written (4 bytes a row), and each tile's best row. The best tiles'
-// rows are scored in float64, which gives a threshold; all rows that may reach it are scored in float64
+// Every row's integer dot product is written (4 bytes a row), and each block's best row. The best of
+// those are scored in float64, which gives a threshold; all rows that may reach it are scored in float64
 // straight away.
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
 #include "select.cuh"
 
-constexpr int WINNERS = 64;     // rows scored for the threshold; k must be well below
+constexpr int WINNERS = 64;     // rows scored for the threshold; k is at most 16 here
 constexpr int DOUBTFUL = 2048;  // rows in doubt that a block of the last kernel can hold
 
 // Eight components of 4 bits with eight of 8 bits.
@@ -18,30 +18,40 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
 }
 
 // dots [tiles * TILE_ROWS]: sum of (2n - 15) * z, n being the levels and z the query's integers; best
-// [tiles]: the tile's best dot, shifted to be positive, above its row's number in the tile. A warp a
-// tile, a lane a row. Blocks of 128 threads. Dynamic shared memory: the query's bytes, [32 * chunks].
+// [blocks]: the block's best dot, shifted to be positive, above its slot. A warp a tile, a lane a row.
+// Blocks of 128 threads. Dynamic shared memory: the query's bytes, [32 * chunks].
 extern "C" __global__ void __launch_bounds__(128)
 int4_scan(const uint8_t* __restrict__ table4, const uint4* __restrict__ query_bytes,
           const QueryScale* __restrict__ scales, int chunks, uint32_t tiles, int* __restrict__ dots,
-          uint32_t* __restrict__ best) {
+          unsigned long long* __restrict__ best) {
     extern __shared__ uint4 query[];
+    __shared__ unsigned long long best_of_warp[4];
     const int lane = threadIdx.x % 32;
     const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const uint4* const rows = reinterpret_cast<const uint4*>(table4);
+    // While the query is still being prepared the memory has nothing else to do: the first rows are
+    // fetched into the second-level cache, 512 bytes of each chunk, four lines.
+    if (warp < tiles) {
+        for (int line = lane; line < 4 * chunks; line += 32) {
+            const uint4* const at = rows + (static_cast<size_t>(warp) * chunks + line / 4) * TILE_ROWS + line % 4 * 8;
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+        }
+    }
     wait_for_previous();
     let_next_start();
     for (int i = threadIdx.x; i < 2 * chunks; i += blockDim.x) query[i] = query_bytes[i];
     const int offset = -15 * scales[0].sum;
     __syncthreads();
+    unsigned long long own = 0;
     for (uint32_t tile = warp; tile < tiles; tile += warps) {
-        const uint4* const rows = reinterpret_cast<const uint4*>(table4) + static_cast<size_t>(tile) * chunks * TILE_ROWS;
-        uint32_t key = 0;
+        const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
 #pragma unroll 1
         for (int quarter = 0; quarter < TILE_ROWS / 32; quarter++) {
             const int row = quarter * 32 + lane;
             int even = 0, odd = 0;
 #pragma unroll 5
             for (int c = 0; c < chunks; c++) {
-                const uint4 x = __ldcs(rows + c * TILE_ROWS + row);
+                const uint4 x = __ldcs(here + c * TILE_ROWS + row);
                 const uint4 low = query[2 * c], high = query[2 * c + 1];
                 even = dot8(x.x, low.x, low.y, even);
                 odd = dot8(x.y, low.z, low.w, odd);
@@ -49,59 +59,67 @@ int4_scan(const uint8_t* __restrict__ table4, const uint4* __restrict__ query_by
                 odd = dot8(x.w, high.z, high.w, odd);
             }
             const int dot = 2 * (even + odd) + offset;
-            dots[static_cast<size_t>(tile) * TILE_ROWS + row] = dot;
-            // |dot| <= 15 * 127 * 4096 < 2^23, so the shifted dot and 7 bits of row fit.
-            key = max(key, static_cast<uint32_t>(dot + (1 << 23)) << 7 | static_cast<uint32_t>(row));
+            const uint32_t slot = tile * TILE_ROWS + row;
+            dots[slot] = dot;
+            // |dot| <= 15 * 127 * 4096 < 2^23.
+            own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
         }
-        for (int step = 16; step > 0; step /= 2) key = max(key, __shfl_xor_sync(ALL_LANES, key, step));
-        if (lane == 0) best[tile] = key;
     }
+    for (int step = 16; step > 0; step /= 2) own = max(own, __shfl_xor_sync(ALL_LANES, own, step));
+    if (lane == 0) best_of_warp[threadIdx.x / 32] = own;
+    __syncthreads();
+    if (threadIdx.x == 0) best[blockIdx.x] = max(max(best_of_warp[0], best_of_warp[1]), max(best_of_warp[2], best_of_warp[3]));
 }
 
-// The threshold: the k-th best of the WINNERS best tiles' best rows, scored exactly. One block of 1024.
+// The threshold: the k-th best of WINNERS rows, scored exactly: of each 64 blocks' best rows the best
+// two. One block of 1024, a warp for each 64 blocks; `blocks` is at most 2048.
 extern "C" __global__ void __launch_bounds__(1024)
 int4_threshold(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
                const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, int dim,
-               const uint32_t* __restrict__ slot_rows, const uint32_t* __restrict__ best, uint32_t tiles,
+               const uint32_t* __restrict__ slot_rows, const unsigned long long* __restrict__ best, uint32_t blocks,
                float* __restrict__ floors) {
-    __shared__ SelectSpace space;
-    __shared__ uint32_t winners[WINNERS];
     __shared__ double scores[WINNERS];
-    __shared__ int count;
-    if (threadIdx.x == 0) count = 0;
     wait_for_previous();
     let_next_start();
     const QueryHeader query = queries[0];
-    // The key's upper 22 bits are what is selected by: dots in steps of 2^2.
-    const unsigned edge = select_key(space, tiles, min(tiles, WINNERS - 16u), [&](int i) { return __ldcg(best + i) >> 9; });
-    for (uint32_t tile = threadIdx.x; tile < tiles; tile += blockDim.x) {
-        const uint32_t key = __ldcg(best + tile);
-        if (key >> 9 >= edge) {
-            const int place = atomicAdd(&count, 1);
-            if (place < WINNERS) winners[place] = slot_rows[tile * TILE_ROWS + key % TILE_ROWS];
-        }
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    // A block that has no best leaves 0, which no key is.
+    const uint32_t first = threadIdx.x, second = threadIdx.x + 1024;
+    unsigned long long keys[2] = {first < blocks ? __ldcg(best + first) : 0, second < blocks ? __ldcg(best + second) : 0};
+    uint32_t rows[2];
+    bool there[2];
+    const float* addresses[2];
+    double row_norms[2];
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+        unsigned long long most = max(keys[0], keys[1]);
+#pragma unroll
+        for (int step = 16; step > 0; step /= 2) most = max(most, __shfl_xor_sync(ALL_LANES, most, step));
+        // Slots are in the keys, so no two keys are the same.
+        if (keys[0] == most) keys[0] = 0;
+        if (keys[1] == most) keys[1] = 0;
+        rows[j] = most != 0 ? slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
+        there[j] = rows[j] != NOT_A_ROW;
+        if (!there[j]) rows[j] = 0;
+        addresses[j] = table + static_cast<size_t>(rows[j]) * dim;
+        row_norms[j] = norms[rows[j]];
     }
-    __syncthreads();
-    const int found = min(count, WINNERS);
-    for (int i = threadIdx.x / WARP; i < found; i += blockDim.x / WARP) {
-        const uint32_t row = winners[i];
-        double score = -2.0;
-        if (row != NOT_A_ROW) {
-            score = cosine(warp_dot(table + static_cast<size_t>(row) * dim, components(query, table, vectors, dim), dim),
-                           query.norm, norms[row]);
+    double dots[2];
+    warp_dots(addresses, components(query, table, vectors, dim), dim, dots);
+    if (lane == 0) {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const double score = there[j] ? cosine(dots[j], query.norm, row_norms[j]) : -2.0;
+            scores[2 * warp + j] = there[j] && admits(query, excluded, rows[j], score) ? score : -2.0;
         }
-        if (threadIdx.x % WARP == 0) scores[i] = row != NOT_A_ROW && admits(query, excluded, row, score) ? score : -2.0;
     }
     __syncthreads();
     // The k-th best by counting who is ahead.
-    if (threadIdx.x < found) {
+    if (threadIdx.x < WINNERS) {
         const double own = scores[threadIdx.x];
         uint32_t ahead = 0;
-        for (int i = 0; i < found; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
+        for (int i = 0; i < WINNERS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
         if (ahead == query.k - 1) floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
-    }
-    if (threadIdx.x == 0 && static_cast<uint32_t>(found) < query.k) {
-        floors[0] = fmaxf(NO_THRESHOLD, __double2float_rd(query.min_score));
     }
 }
 
@@ -113,8 +131,7 @@ int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, 
              const QueryScale* __restrict__ scales, const float* __restrict__ residuals4, float half_step4,
              const uint32_t* __restrict__ slot_rows, const int* __restrict__ dots, uint32_t tiles,
              const float* __restrict__ floors, uint32_t* candidate_counts, Hit* survivors, uint32_t* survivor_counts,
-             uint32_t survivor_capacity, uint32_t* tickets, int stride, Hit* __restrict__ hits,
-             QueryResult* __restrict__ results) {
+             uint32_t survivor_capacity, uint32_t* tickets, int stride, Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t doubtful[DOUBTFUL];
     __shared__ uint32_t doubtful_count;
@@ -128,6 +145,7 @@ int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, 
     const uint32_t each = (tiles + gridDim.x - 1) / gridDim.x;
     const uint32_t begin = min(tiles, blockIdx.x * each), end = min(tiles, begin + each);
     constexpr uint32_t QUADS = TILE_ROWS / 4;
+#pragma unroll 4
     for (uint32_t i = begin * QUADS + threadIdx.x; i < end * QUADS; i += blockDim.x) {
         const uint32_t tile = i / QUADS;
         const float bound = error_bound(scale, residuals4[tile]);
@@ -155,6 +173,6 @@ int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, 
     if (last_block(tickets, gridDim.x)) {
         const uint32_t candidates = __ldcg(candidate_counts);
         finish_query(*reinterpret_cast<TopKList*>(memory), query, survivors, *survivor_counts, survivor_capacity,
-                     candidates, candidates < 1u << 24, stride, hits, results);
+                     candidates, candidates < 1u << 24, stride, answers);
     }
 }

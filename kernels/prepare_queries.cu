@@ -59,18 +59,20 @@ prepare_queries(const float* __restrict__ table, const float* __restrict__ vecto
         return;
     }
     const float* const components_ = components(query, table, vectors, dim);
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(components_[i]) / query.norm;
+    const double inverse_norm = 1.0 / query.norm;
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(components_[i]) * inverse_norm;
     __syncthreads();
     rotate(values, dim);
     double peak = 0.0;
     for (int i = threadIdx.x; i < dim; i += blockDim.x) peak = fmax(peak, fabs(values[i]));
     peak = block_combine(peak, space, [](double a, double b) { return fmax(a, b); });
     const float step = __double2float_ru(peak / 127.0);
+    const double inverse_step = 1.0 / step;
     double rest_square = 0.0;
     int sum = 0, square = 0;  // at most 4096 * 127 * 127 < 2^31
     for (int i = threadIdx.x; i < padded; i += blockDim.x) {
         const double z = i < dim ? values[i] : 0.0;
-        const int n = max(-127, min(127, __double2int_rn(z / step)));
+        const int n = max(-127, min(127, __double2int_rn(z * inverse_step)));
         const double rest = z - static_cast<double>(n) * step;
         rest_square += rest * rest;
         sum += n;

@@ -4,18 +4,18 @@
 #include "launch.cuh"
 #include "select.cuh"
 
-constexpr int DOUBTFUL = 512;  // rows in shared memory between two rounds of scoring
+constexpr int DOUBTFUL = 1024;  // rows in shared memory between two rounds of scoring
 
 // Grid: (batch, parts): the parts of a query share its candidates out; the last one to end ranks.
-// Blocks of 256 threads. Dynamic shared memory: the larger of SelectSpace and TopKList.
-extern "C" __global__ void __launch_bounds__(256)
+// Blocks of 512 threads. Dynamic shared memory: the larger of SelectSpace and TopKList.
+extern "C" __global__ void __launch_bounds__(512)
 rescore(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
         const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded,
         const QueryScale* __restrict__ scales, const TileScale* __restrict__ tiles,
         const uint32_t* __restrict__ slot_rows, const Candidate* __restrict__ candidates,
         const uint32_t* __restrict__ candidate_counts, uint32_t capacity, const float* __restrict__ floors, int dim,
         Hit* survivors, uint32_t* survivor_counts, uint32_t survivor_capacity, uint32_t* tickets, int stride,
-        Hit* __restrict__ hits, QueryResult* __restrict__ results) {
+        Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t doubtful[DOUBTFUL];
     __shared__ int doubtful_count;
@@ -59,7 +59,6 @@ rescore(const float* __restrict__ table, const double* __restrict__ norms, const
     }
     if (last_block(tickets + q, gridDim.y)) {
         finish_query(*reinterpret_cast<TopKList*>(memory), query, survivors + static_cast<size_t>(q) * survivor_capacity,
-                     survivor_counts[q], survivor_capacity, found, certified, stride, hits + static_cast<size_t>(q) * stride,
-                     results + q);
+                     survivor_counts[q], survivor_capacity, found, certified, stride, answers + static_cast<size_t>(q) * (1 + stride));
     }
 }

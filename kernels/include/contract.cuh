@@ -6,23 +6,53 @@
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// Dot product of two vectors of `dim` float32, by one warp; every lane gets the result.
+// Components a lane takes at a time: with 320 in one go, a row of 300 is one wait for memory.
+constexpr int DOT_STEP = 10;
+
+// Dot products of ROWS rows with one query, each of `dim` float32, by one warp; every lane gets the
+// results. Several rows at once, so that their loads overlap.
 //
 // Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1. The
 // product of two float32 is exact in float64, so the fused multiply-add rounds as the contract does.
 // A butterfly adds the same pairs as the fold (addition commutes), so all lanes hold lane 0's bits.
-template <class Query>
-__device__ __forceinline__ double warp_dot(const float* __restrict__ row, const Query* query, int dim) {
-    double sum = 0.0;
-#pragma unroll 4
-    for (int i = threadIdx.x % WARP; i < dim; i += WARP) {
-        sum = __fma_rn(static_cast<double>(row[i]), static_cast<double>(query[i]), sum);
+template <int ROWS>
+__device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], const float* query, int dim,
+                                          double (&sums)[ROWS]) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) sums[r] = 0.0;
+    for (int first = lane; first < dim; first += WARP * DOT_STEP) {
+        float x[ROWS][DOT_STEP], q[DOT_STEP];
+#pragma unroll
+        for (int j = 0; j < DOT_STEP; j++) {
+            // Past the end a component is read again and multiplied with zero, which changes no bit of
+            // a sum that started at +0; so no load waits for a branch.
+            const int i = first + WARP * j, within = min(i, dim - 1);
+            const float component = query[within];
+            q[j] = i < dim ? component : 0.0f;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) x[r][j] = rows[r][within];
+        }
+#pragma unroll
+        for (int j = 0; j < DOT_STEP; j++) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                sums[r] = __fma_rn(static_cast<double>(x[r][j]), static_cast<double>(q[j]), sums[r]);
+            }
+        }
     }
 #pragma unroll
     for (int step = WARP / 2; step > 0; step /= 2) {
-        sum = __dadd_rn(sum, __shfl_xor_sync(ALL_LANES, sum, step));
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) sums[r] = __dadd_rn(sums[r], __shfl_xor_sync(ALL_LANES, sums[r], step));
     }
-    return sum;
+}
+
+__device__ __forceinline__ double warp_dot(const float* row, const float* query, int dim) {
+    const float* const rows[1] = {row};
+    double sums[1];
+    warp_dots(rows, query, dim, sums);
+    return sums[0];
 }
 
 // Cosine similarity from a dot product and two norms, neither of them zero; clamped to [-1, 1].

@@ -11,13 +11,22 @@ __device__ __forceinline__ void score_survivors(const float* __restrict__ table,
                                                 const uint32_t* rows, int count, double floor, Hit* survivors,
                                                 uint32_t* survivor_count, uint32_t capacity) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    for (int i = warp; i < count; i += warps) {
-        const uint32_t row = rows[i];
-        const double score =
-            cosine(warp_dot(table + static_cast<size_t>(row) * dim, vector, dim), query.norm, norms[row]);
-        if (threadIdx.x % WARP == 0 && score >= floor && admits(query, excluded, row, score)) {
-            const uint32_t place = atomicAdd(survivor_count, 1u);
-            if (place < capacity) survivors[place] = {score, row, 0};
+    for (int i = 2 * warp; i < count; i += 2 * warps) {
+        const bool pair = i + 1 < count;
+        const uint32_t two[2] = {rows[i], rows[pair ? i + 1 : i]};
+        const float* const addresses[2] = {table + static_cast<size_t>(two[0]) * dim,
+                                           table + static_cast<size_t>(two[1]) * dim};
+        const double row_norms[2] = {norms[two[0]], norms[two[1]]};
+        double dots[2];
+        warp_dots(addresses, vector, dim, dots);
+        const int lane = threadIdx.x % WARP;
+        if (lane < (pair ? 2 : 1)) {
+            const double score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
+            const uint32_t row = lane == 0 ? two[0] : two[1];
+            if (score >= floor && admits(query, excluded, row, score)) {
+                const uint32_t place = atomicAdd(survivor_count, 1u);
+                if (place < capacity) survivors[place] = {score, row, 0};
+            }
         }
     }
 }
@@ -38,12 +47,12 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
 // cache what other blocks wrote.
 __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const Hit* survivors,
                                              const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,
-                                             bool certified, int stride, Hit* __restrict__ hits, QueryResult* result) {
+                                             bool certified, int stride, Answer* __restrict__ answer) {
     const uint32_t all = __ldcg(&survivor_count);
     const uint32_t kept = min(all, capacity);
     const uint32_t status = !certified ? CANDIDATES_OVERFLOWED : all > capacity ? SURVIVORS_OVERFLOWED : ANSWERED;
     if (status != ANSWERED) {
-        if (threadIdx.x == 0) *result = {0, status, candidates, all};
+        if (threadIdx.x == 0) answer->result = {0, status, candidates, all};
         return;
     }
     list.clear(min(static_cast<int>(query.k), stride));
@@ -54,6 +63,6 @@ __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& 
         list.make_room();
     }
     list.sort_and_cut();
-    for (int i = threadIdx.x; i < list.count; i += blockDim.x) hits[i] = {list.score[i], list.row[i], 0};
-    if (threadIdx.x == 0) *result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
+    for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
+    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
 }

@@ -48,6 +48,13 @@ struct QueryResult {
 };
 static_assert(sizeof(QueryResult) == 16, "mirrored on the host");
 
+// A query's answer is 1 + stride of these: its result, then its hits.
+union Answer {
+    QueryResult result;
+    Hit hit;
+};
+static_assert(sizeof(Answer) == 16, "mirrored on the host");
+
 // A row that the scan of the 8-bit table could not rule out.
 struct Candidate {
     uint32_t slot;  // its place in the tiles

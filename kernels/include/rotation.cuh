@@ -21,9 +21,18 @@ __device__ __forceinline__ double rotation_sign(uint32_t component, uint32_t hal
 // One signed, normalised Hadamard transform of `size` values (a power of two), in place, by a block.
 __device__ __forceinline__ void hadamard(double* values, int size, uint32_t half) {
     const double scale = rsqrt(static_cast<double>(size));
-    for (int i = threadIdx.x; i < size; i += blockDim.x) values[i] *= rotation_sign(i, half) * scale;
+    // Steps within a warp's values need neither shared memory nor barriers.
+    const int in_warp = min(size, 32);
+    for (int i = threadIdx.x; i < (size + 31) / 32 * 32; i += blockDim.x) {
+        double value = i < size ? values[i] * (rotation_sign(i, half) * scale) : 0.0;
+        for (int step = 1; step < in_warp; step *= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, value, step);
+            value = i & step ? other - value : value + other;
+        }
+        if (i < size) values[i] = value;
+    }
     __syncthreads();
-    for (int step = 1; step < size; step *= 2) {
+    for (int step = in_warp; step < size; step *= 2) {
         for (int i = threadIdx.x; i < size / 2; i += blockDim.x) {
             const int a = 2 * step * (i / step) + i % step, b = a + step;
             const double x = values[a], y = values[b];

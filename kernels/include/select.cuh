@@ -7,7 +7,10 @@ constexpr int SELECT_BITS = 11;  // for each of the two digits
 constexpr int SELECT_BINS = 1 << SELECT_BITS;
 constexpr float NO_THRESHOLD = -2.0f;  // below every score
 
+constexpr int SELECT_CACHED = 2560;  // keys kept in shared memory between the two digits
+
 struct SelectSpace {
+    unsigned cached[SELECT_CACHED];
     unsigned histogram[SELECT_BINS];
     unsigned warp_sum[32];
     int bin;
@@ -69,8 +72,11 @@ __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key ke
     for (int digit = 1; digit >= 0; digit--) {
         for (int i = threadIdx.x; i < SELECT_BINS; i += blockDim.x) space.histogram[i] = 0;
         __syncthreads();
+#pragma unroll 4
         for (int i = threadIdx.x; i < count; i += blockDim.x) {
-            const unsigned value = key(i);
+            // A thread reads the keys that it wrote itself.
+            const unsigned value = digit == 0 && i < SELECT_CACHED ? space.cached[i] : key(i);
+            if (digit == 1 && i < SELECT_CACHED) space.cached[i] = value;
             if (digit == 1) atomicAdd(&space.histogram[value >> SELECT_BITS], 1u);
             else if (value >> SELECT_BITS == high) atomicAdd(&space.histogram[value % SELECT_BINS], 1u);
         }

@@ -427,18 +427,16 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
     ) -> Vec<usize> {
         let mut doubtful = Vec::new();
-        let Workspace { results, hits, .. } = &self.workspace;
-        for ((result, hits), &place) in
-            results.host.iter().zip(hits.host.chunks(stride)).zip(places)
-        {
+        let answered = self.workspace.answers.host.chunks(1 + stride);
+        for (answer, &place) in answered.zip(places) {
+            let result = answer[0].result();
             self.counters.candidates += u64::from(result.candidates);
             self.counters.survivors += u64::from(result.survivors);
             if result.status == ANSWERED {
                 debug_assert!(result.count as usize <= batch[place].k());
-                answers[place] = hits[..result.count as usize]
-                    .iter()
-                    .map(|hit| Hit { row: Row(hit.row), score: hit.score })
-                    .collect();
+                let hits = answer[1..=result.count as usize].iter().map(|answer| answer.hit());
+                answers[place] =
+                    hits.map(|hit| Hit { row: Row(hit.row), score: hit.score }).collect();
             } else {
                 doubtful.push(place);
             }

@@ -8,7 +8,7 @@ use super::super::memory::{start_download, start_upload};
 use super::kernels::{Int8Kernels, Kernels, LIST_BYTES, Layout, Scans};
 use super::plan::{Class, Phases};
 use super::tables::{Int4, Quantised, Tables};
-use super::workspace::{PART_COUNTS, Workspace};
+use super::workspace::{MAX_BLOCKS4, PART_COUNTS, Workspace};
 use crate::GpuError;
 
 /// What a launch needs of the engine.
@@ -126,8 +126,7 @@ impl Pass<'_> {
                 &w.part_counts.address(),
                 &(parts as i32),
                 &(stride as i32),
-                &w.hits.device.address(),
-                &w.results.device.address(),
+                &w.answers.device.address(),
             ],
         )?;
         self.download(batch, stride)
@@ -293,7 +292,7 @@ impl Pass<'_> {
         let grid = (width as u32, class.rescoring_parts(width) as u32);
         self.kernels.rescore.launch(
             self.stream,
-            Shape { grid, block: 256, shared: LIST_BYTES },
+            Shape { grid, block: 512, shared: LIST_BYTES },
             self.early,
             &[
                 &t.components.address(),
@@ -314,8 +313,7 @@ impl Pass<'_> {
                 &((w.survivors.len() / width) as u32),
                 &w.tickets.address(),
                 &(class.stride() as i32),
-                &w.hits.device.address(),
-                &w.results.device.address(),
+                &w.answers.device.address(),
             ],
         )
     }
@@ -323,7 +321,7 @@ impl Pass<'_> {
     fn int4_scan(&self, quantised: &Quantised, int4: &Int4) -> Result<(), GpuError> {
         let w = self.workspace;
         let chunks = self.tables.dim.div_ceil(32);
-        let blocks = (12 * self.multiprocessors).min(quantised.tiles.div_ceil(4));
+        let blocks = self.int4_blocks(quantised);
         self.kernels.int4_scan.launch(
             self.stream,
             Shape { grid: (blocks as u32, 1), block: 128, shared: 32 * chunks },
@@ -335,9 +333,13 @@ impl Pass<'_> {
                 &(chunks as i32),
                 &(quantised.tiles as u32),
                 &w.scratch.address(),
-                &w.best_of_tiles.address(),
+                &w.best_of_blocks.address(),
             ],
         )
+    }
+
+    fn int4_blocks(&self, quantised: &Quantised) -> usize {
+        (12 * self.multiprocessors).min(quantised.tiles.div_ceil(4)).min(MAX_BLOCKS4)
     }
 
     fn int4_threshold(&self, quantised: &Quantised) -> Result<(), GpuError> {
@@ -354,8 +356,8 @@ impl Pass<'_> {
                 &w.excluded.device.address(),
                 &(t.dim as i32),
                 &quantised.slot_rows.address(),
-                &w.best_of_tiles.address(),
-                &(quantised.tiles as u32),
+                &w.best_of_blocks.address(),
+                &(self.int4_blocks(quantised) as u32),
                 &w.floors.address(),
             ],
         )
@@ -369,7 +371,7 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let (w, t) = (self.workspace, self.tables);
         assert!(quantised.tiles * TILE_ROWS <= 2 * w.scratch.len());
-        let blocks = (2 * self.multiprocessors).min(quantised.tiles);
+        let blocks = (4 * self.multiprocessors).min(quantised.tiles);
         self.kernels.int4_rescore.launch(
             self.stream,
             Shape { grid: (blocks as u32, 1), block: 256, shared: LIST_BYTES },
@@ -394,15 +396,13 @@ impl Pass<'_> {
                 &(w.survivors.len().min(1 << 16) as u32),
                 &w.tickets.address(),
                 &(stride as i32),
-                &w.hits.device.address(),
-                &w.results.device.address(),
+                &w.answers.device.address(),
             ],
         )
     }
 
     fn download(&self, batch: usize, stride: usize) -> Result<(), GpuError> {
-        let w = self.workspace;
-        start_download(&w.results.device, &w.results.host, batch, self.stream)?;
-        start_download(&w.hits.device, &w.hits.host, batch * stride, self.stream)
+        let answers = &self.workspace.answers;
+        start_download(&answers.device, &answers.host, batch * (1 + stride), self.stream)
     }
 }

@@ -58,10 +58,12 @@ impl Class {
 
     /// Blocks that share a query's candidates out when they are scored.
     pub(crate) fn rescoring_parts(self, batch: usize) -> usize {
-        match self {
-            Self::Small => 1,
-            Self::Medium => if batch > 64 { 1 } else { 4 },
-            Self::Large => 16,
+        // Enough blocks to fill a device when queries are few.
+        match (self, batch) {
+            (Self::Large, _) => 16,
+            (_, 0..=64) => 4,
+            (_, 65..=128) => 2,
+            _ => 1,
         }
     }
 }
@@ -90,8 +92,7 @@ impl Phases {
         let sample = if even > 0 { even } else { wanted }.min(tiles).min(max_sample);
         // One raise pays once many queries' candidates cost more than a launch; two for more still.
         let cuts: &[usize] = match (class, batch) {
-            (Class::Small, 0..=64) => &[],
-            (Class::Small, 65..=512) | (Class::Medium, _) => &[8],
+            (Class::Small, 0..=512) | (Class::Medium, _) => &[8],
             (Class::Small, _) => &[16, 4],
             (Class::Large, _) => &[8, 2],
         };

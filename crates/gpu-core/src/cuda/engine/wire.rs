@@ -60,6 +60,21 @@ pub(crate) struct DeviceHit {
     unused: u32,
 }
 
+/// A query's answer is `1 + stride` of these: its result, then its hits. The kernels' union `Answer`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub(crate) struct Answer([u32; 4]);
+
+impl Answer {
+    pub(crate) fn result(self) -> QueryResult {
+        bytemuck::cast(self.0)
+    }
+
+    pub(crate) fn hit(self) -> DeviceHit {
+        bytemuck::cast(self.0)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QueryResult {
@@ -88,6 +103,6 @@ pub(crate) struct ScanOutput {
 const _: () = {
     assert!(size_of::<QueryHeader>() == 40);
     assert!(size_of::<QueryResult>() == 16);
-    assert!(size_of::<DeviceHit>() == 16);
+    assert!(size_of::<DeviceHit>() == 16 && size_of::<Answer>() == 16);
     assert!(size_of::<ScanOutput>() == 48);
 };

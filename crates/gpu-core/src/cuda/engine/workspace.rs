@@ -4,7 +4,7 @@ use super::super::Array;
 use super::super::constants::TILE_ROWS;
 use super::super::memory::Pinned;
 use super::wire::{
-    Candidate, DeviceHit, QueryHeader, QueryResult, QueryScale, ScanOutput, Threshold,
+    Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold,
 };
 use crate::GpuError;
 
@@ -20,8 +20,8 @@ pub(crate) struct Workspace {
     pub(crate) excluded: Both<u32>,
     /// `[MAX_BATCH, dim]`: queries that are no rows.
     pub(crate) vectors: Both<f32>,
-    pub(crate) results: Both<QueryResult>,
-    pub(crate) hits: Both<DeviceHit>,
+    /// `[batch, 1 + stride]`.
+    pub(crate) answers: Both<Answer>,
 
     pub(crate) query_bytes: Array<u8>,
     pub(crate) scales: Array<QueryScale>,
@@ -36,8 +36,8 @@ pub(crate) struct Workspace {
     /// The bounds of the sample's groups (float32), or the 4-bit scan's dot products (int32), or the
     /// scores of some rows (float64).
     pub(crate) scratch: Array<u64>,
-    /// `[tiles]`.
-    pub(crate) best_of_tiles: Array<u32>,
+    /// `[MAX_BLOCKS4]`.
+    pub(crate) best_of_blocks: Array<u64>,
     pub(crate) part_counts: Array<u32>,
 }
 
@@ -59,14 +59,13 @@ impl<T: bytemuck::Pod> Both<T> {
 pub(crate) struct Sizes {
     dim: usize,
     padded: usize,
-    tiles: usize,
     candidates: usize,
     survivors: usize,
     scratch: usize,
 }
 
-/// Hits of the largest download: 1024 queries with 16 each, or 128 with 1024.
-const HITS: usize = 128 * 1024;
+/// Of the largest download: 1024 queries with 16 hits each, 512 with 128, 64 with 1024.
+const ANSWERS: usize = 512 * 129;
 
 impl Sizes {
     pub(crate) fn new(rows: usize, dim: usize, padded: usize) -> Self {
@@ -75,21 +74,24 @@ impl Sizes {
         let survivors = rows.clamp(1 << 17, 1 << 20);
         // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024 queries.
         let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);
-        Self { dim, padded: padded.max(dim.next_multiple_of(64)), tiles, candidates, survivors, scratch }
+        Self { dim, padded: padded.max(dim.next_multiple_of(64)), candidates, survivors, scratch }
     }
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
         MAX_BATCH * (40 + 4 * self.dim + 16 + self.padded + 16 + 8 + 16 + 4)
             + 4 * MAX_EXCLUDED
-            + 16 * HITS
+            + 16 * ANSWERS
             + 8 * self.candidates
             + 16 * self.survivors
             + 8 * self.scratch
-            + 4 * self.tiles
+            + 8 * MAX_BLOCKS4
             + 4 * PART_COUNTS
     }
 }
+
+/// Blocks of the 4-bit scan: one block sorts their best rows.
+pub(crate) const MAX_BLOCKS4: usize = 2048;
 
 /// Parts of the exact scan, all queries together.
 pub(crate) const PART_COUNTS: usize = 1 << 16;
@@ -100,8 +102,7 @@ impl Workspace {
             headers: Both::zeroed(MAX_BATCH)?,
             excluded: Both::zeroed(MAX_EXCLUDED)?,
             vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
-            results: Both::zeroed(MAX_BATCH)?,
-            hits: Both::zeroed(HITS)?,
+            answers: Both::zeroed(ANSWERS)?,
             query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,
             scales: Array::zeroed(MAX_BATCH)?,
             thresholds: Array::zeroed(MAX_BATCH)?,
@@ -112,7 +113,7 @@ impl Workspace {
             candidates: Array::zeroed(sizes.candidates)?,
             survivors: Array::zeroed(sizes.survivors)?,
             scratch: Array::zeroed(sizes.scratch)?,
-            best_of_tiles: Array::zeroed(sizes.tiles.max(1))?,
+            best_of_blocks: Array::zeroed(MAX_BLOCKS4)?,
             part_counts: Array::zeroed(PART_COUNTS)?,
         })
     }
