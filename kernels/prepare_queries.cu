@@ -44,9 +44,9 @@ prepare_queries(const float* __restrict__ table, const float* __restrict__ vecto
     let_next_start();
     const QueryHeader query = queries[q];
     if (threadIdx.x == 0) {
-        candidate_counts[q] = 0;
-        survivor_counts[q] = 0;
-        tickets[q] = 0;
+        candidate_counts[counter(q)] = 0;
+        survivor_counts[counter(q)] = 0;
+        tickets[counter(q)] = 0;
     }
     const Layout where = static_cast<Layout>(layout);
     if (query.norm == 0.0) {

@@ -23,7 +23,7 @@ rescore(const float* __restrict__ table, const double* __restrict__ norms, const
     wait_for_previous();
     const QueryHeader query = queries[q];
     if (query.norm == 0.0) return;
-    const uint32_t found = candidate_counts[q];
+    const uint32_t found = candidate_counts[counter(q)];
     const bool certified = found <= capacity;
     const QueryScale scale = scales[q];
     const Candidate* const mine = candidates + static_cast<size_t>(q) * capacity;
@@ -49,7 +49,7 @@ rescore(const float* __restrict__ table, const double* __restrict__ norms, const
             const bool last = round + blockDim.x >= end;
             if (last || doubtful_count > DOUBTFUL - static_cast<int>(blockDim.x)) {
                 score_survivors(table, norms, vector, query, excluded, dim, doubtful, doubtful_count, -2.0,
-                                survivors + static_cast<size_t>(q) * survivor_capacity, survivor_counts + q,
+                                survivors + static_cast<size_t>(q) * survivor_capacity, survivor_counts + counter(q),
                                 survivor_capacity);
                 __syncthreads();
                 if (threadIdx.x == 0) doubtful_count = 0;
@@ -57,8 +57,8 @@ rescore(const float* __restrict__ table, const double* __restrict__ norms, const
             __syncthreads();
         }
     }
-    if (last_block(tickets + q, gridDim.y)) {
+    if (last_block(tickets + counter(q), gridDim.y)) {
         finish_query(*reinterpret_cast<TopKList*>(memory), query, survivors + static_cast<size_t>(q) * survivor_capacity,
-                     survivor_counts[q], survivor_capacity, found, certified, stride, answers + static_cast<size_t>(q) * (1 + stride));
+                     survivor_counts[counter(q)], survivor_capacity, found, certified, stride, answers + static_cast<size_t>(q) * (1 + stride));
     }
 }

@@ -44,7 +44,7 @@ raise_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __re
     if (query.norm == 0.0) return;
     const QueryScale scale = scales[blockIdx.x];
     const Candidate* const mine = candidates + static_cast<size_t>(blockIdx.x) * capacity;
-    const int count = min(candidate_counts[blockIdx.x], capacity);
+    const int count = min(candidate_counts[counter(blockIdx.x)], capacity);
     const float floor = select_bound(space, count, query.k + query.excluded_count, [&](int i) {
         return mine[i].score - error_bound(scale, tiles[mine[i].slot / TILE_ROWS].residual);
     });

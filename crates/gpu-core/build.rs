@@ -51,7 +51,8 @@ fn driver_functions() {
         .cargo_metadata(false)
         .compile("cuda_trampolines");
     // An empty archive called libcuda satisfies cust's own -lcuda wherever it stands on the line.
-    fs::copy(out.join("libcuda_trampolines.a"), out.join("libcuda.a")).expect("OUT_DIR can be written");
+    fs::copy(out.join("libcuda_trampolines.a"), out.join("libcuda.a"))
+        .expect("OUT_DIR can be written");
     println!("cargo:rustc-link-search=native={}", out.display());
     println!("cargo:rustc-link-lib=static:+whole-archive=cuda_trampolines");
     println!("cargo:rustc-link-lib=dylib=dl");
@@ -61,7 +62,8 @@ fn kernels() {
     for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
-    let workspace = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let workspace =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-changed=src/cuda/constants.rs");
@@ -99,7 +101,10 @@ fn files(folder: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
     let mut files: Vec<_> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "cu"))
-        .filter_map(|path| Some((format!("{prefix}{}", path.file_stem()?.to_str()?), path.clone())))
+        .filter_map(|path| {
+            let stem = format!("{prefix}{}", path.file_stem()?.to_str()?);
+            Some((stem, path))
+        })
         .collect();
     files.sort();
     files
@@ -136,7 +141,9 @@ fn find_nvcc(workspace: &Path) -> PathBuf {
     // Where scripts/install-nvcc puts it: .tools/cuda/lib/pythonX.Y/site-packages/nvidia/cu13/bin/nvcc
     if let Ok(pythons) = fs::read_dir(workspace.join(".tools/cuda/lib")) {
         places.extend(
-            pythons.filter_map(|p| p.ok()).map(|p| p.path().join("site-packages/nvidia/cu13/bin/nvcc")),
+            pythons
+                .filter_map(|p| p.ok())
+                .map(|p| p.path().join("site-packages/nvidia/cu13/bin/nvcc")),
         );
     }
     for name in ["CUDA_HOME", "CUDA_PATH"] {

@@ -27,7 +27,7 @@ struct ScanOutput {
     const Threshold* thresholds;    // [batch]
     const QueryScale* scales;       // [batch]
     float* group_bounds;            // [batch, groups]: the sampling scan's lower bounds
-    uint32_t* candidate_counts;     // [batch]
+    uint32_t* candidate_counts;     // [batch], counters
     Candidate* candidates;          // [batch, capacity]
     uint32_t capacity;
     uint32_t groups;
@@ -36,6 +36,6 @@ struct ScanOutput {
 // A row joins a query's candidates. Beyond the capacity only the count goes on: then there is no
 // certificate, and whoever reads the count knows.
 __device__ __forceinline__ void add_candidate(const ScanOutput& out, int query, uint32_t slot, float score) {
-    const uint32_t place = atomicAdd(out.candidate_counts + query, 1u);
+    const uint32_t place = atomicAdd(out.candidate_counts + counter(query), 1u);
     if (place < out.capacity) out.candidates[static_cast<size_t>(query) * out.capacity + place] = {slot, score};
 }

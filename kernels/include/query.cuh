@@ -76,6 +76,10 @@ struct Threshold {
     float slope;   // n_q / s_q
 };
 
+// Counters of different queries lie in different lines of the cache: many blocks add to them at once,
+// and additions to one line wait for one another.
+__host__ __device__ constexpr size_t counter(int query) { return static_cast<size_t>(query) * COUNTER_STRIDE; }
+
 // Whether a row that has this score may be a neighbour (the score first: it is cheapest).
 __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* __restrict__ excluded,
                                        uint32_t row, double score) {

@@ -48,15 +48,16 @@ fn main() {
         engine.extra_memory()
     );
     let mut oracle =
-        CudaEngine::with_paths(&model, Options::default(), Paths { int8: false, ..paths }).expect("an engine");
+        CudaEngine::with_paths(&model, Options::default(), Paths { int8: false, ..paths })
+            .expect("an engine");
     hold_oracle(&model, &mut oracle, &mut numbers);
 
-    println!("{:>6} {:>5} {:>7} | device ms   host p50   host p99 | queries/s  | exact      | cand/query surv/query fallbacks", "batch", "k", "query");
-    let batches: &[usize] = if has("--large") {
-        &[1, 1024]
-    } else {
-        &[1, 2, 8, 16, 32, 64, 128, 256, 512, 1024]
-    };
+    println!(
+        "{:>6} {:>5} {:>7} | device ms   host p50   host p99 | queries/s  | exact      | cand/query surv/query fallbacks",
+        "batch", "k", "query"
+    );
+    let batches: &[usize] =
+        if has("--large") { &[1, 1024] } else { &[1, 2, 8, 16, 32, 64, 128, 256, 512, 1024] };
     for &batch in batches {
         line(&model, &mut engine, &mut oracle, batch, 10, Kind::Word, &mut numbers);
     }
@@ -106,7 +107,13 @@ fn read_limits(model: &ModelStore, gpu: &Gpu) {
 }
 
 /// Words ask for their neighbours without themselves, as the service does; vectors are sums of two rows.
-fn queries(model: &ModelStore, count: usize, k: usize, numbers: &mut Numbers, kind: Kind) -> Vec<Query> {
+fn queries(
+    model: &ModelStore,
+    count: usize,
+    k: usize,
+    numbers: &mut Numbers,
+    kind: Kind,
+) -> Vec<Query> {
     let table = model.table();
     let ask = |numbers: &mut Numbers| {
         let row = Row(numbers.below(model.rows()) as u32);
@@ -135,7 +142,10 @@ fn hold_oracle(model: &Arc<ModelStore>, oracle: &mut CudaEngine, numbers: &mut N
     let mut cpu = FullScanEngine::new(model.clone(), 0).expect("threads");
     let expected = bits(&cpu.search(&asked.iter().collect()).expect("answers"));
     let same = found.iter().zip(&expected).filter(|(a, b)| a == b).count();
-    println!("the device's float64 pass against the CPU: {same} of {} queries the same, rows and bits", asked.len());
+    println!(
+        "the device's float64 pass against the CPU: {same} of {} queries the same, rows and bits",
+        asked.len()
+    );
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -3,9 +3,9 @@
 //! Without the feature `cuda` there is only the answer that there is no such engine, so that whoever
 //! joins the crates need not care how they were built.
 
-mod error;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod error;
 
 use std::sync::Arc;
 

@@ -17,7 +17,9 @@ pub enum EngineStartError {
     #[error(transparent)]
     Cpu(#[from] StartError),
     /// The GPU engine does not start, and was insisted on.
-    #[error("--device {device}: {source}; use --device cpu, or --device auto to take what is there")]
+    #[error(
+        "--device {device}: {source}; use --device cpu, or --device auto to take what is there"
+    )]
     Gpu {
         /// As asked for.
         device: Device,

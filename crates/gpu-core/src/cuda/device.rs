@@ -68,7 +68,15 @@ impl Gpu {
         let shared_memory = shared_memory(device)?;
         let total_memory = device.total_memory().doing("asking the GPU's memory")? as u64;
         let context = Context::new(device).doing("making a context on the GPU")?;
-        Ok(Self { ordinal: asked, name, capability, multiprocessors, shared_memory, total_memory, context })
+        Ok(Self {
+            ordinal: asked,
+            name,
+            capability,
+            multiprocessors,
+            shared_memory,
+            total_memory,
+            context,
+        })
     }
 
     /// Free memory, bytes.

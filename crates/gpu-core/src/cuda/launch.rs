@@ -5,7 +5,9 @@ use std::ffi::c_void;
 use bytemuck::Pod;
 use cust::module::Module;
 use cust::stream::Stream;
-use cust_raw::{CUfunction, CUfunction_attribute_enum, CUgraph, CUgraphExec, CUstreamCaptureMode_enum};
+use cust_raw::{
+    CUfunction, CUfunction_attribute_enum, CUgraph, CUgraphExec, CUstreamCaptureMode_enum,
+};
 
 use super::device::Doing;
 use super::raw::{self, LaunchAttribute, LaunchConfig, check};
@@ -76,8 +78,11 @@ impl Kernel {
             return Ok(());
         }
         let mut pointers: Vec<*mut c_void> = arguments.iter().map(|a| a.pointer()).collect();
-        let mut attribute =
-            LaunchAttribute { id: raw::PROGRAMMATIC_STREAM_SERIALIZATION, padding: 0, value: [0; 16] };
+        let mut attribute = LaunchAttribute {
+            id: raw::PROGRAMMATIC_STREAM_SERIALIZATION,
+            padding: 0,
+            value: [0; 16],
+        };
         attribute.value[0] = 1;
         let config = LaunchConfig {
             grid: [shape.grid.0, shape.grid.1, 1],

@@ -67,14 +67,18 @@ impl<T: Pod> Array<T> {
         self.address
     }
 
-
     /// Overwrites the first values, and waits until that is done.
     ///
     /// # Errors
     /// If the copy fails.
     #[allow(unsafe_code)]
     pub fn write(&mut self, values: &[T]) -> Result<(), GpuError> {
-        assert!(values.len() <= self.len, "{} values for a device array of {}", values.len(), self.len);
+        assert!(
+            values.len() <= self.len,
+            "{} values for a device array of {}",
+            values.len(),
+            self.len
+        );
         if values.is_empty() {
             return Ok(());
         }

@@ -24,7 +24,11 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 
 const ROWS: usize = 3000;
 
-fn table(dim: usize, seed: u64, mut make: impl FnMut(usize, &mut Numbers) -> Vec<f32>) -> Arc<ModelStore> {
+fn table(
+    dim: usize,
+    seed: u64,
+    mut make: impl FnMut(usize, &mut Numbers) -> Vec<f32>,
+) -> Arc<ModelStore> {
     let mut numbers = Numbers::new(seed);
     let rows: Vec<Vec<f32>> = (0..ROWS).map(|row| make(row, &mut numbers)).collect();
     assert!(rows.iter().all(|row| row.len() == dim));
@@ -74,16 +78,20 @@ fn rows_one_bit_apart() {
 }
 
 fn zero_rows() {
-    let model = table(40, 15, |row, numbers| {
-        if row % 3 == 0 && row > 0 { vec![0.0; 40] } else { numbers.vector(40) }
-    });
+    let model =
+        table(
+            40,
+            15,
+            |row, numbers| {
+                if row % 3 == 0 && row > 0 { vec![0.0; 40] } else { numbers.vector(40) }
+            },
+        );
     attack("zero rows", &model, 15);
 }
 
 fn only_zero_rows_but_one() {
-    let model = table(20, 16, |row, numbers| {
-        if row == 1234 { numbers.vector(20) } else { vec![0.0; 20] }
-    });
+    let model =
+        table(20, 16, |row, numbers| if row == 1234 { numbers.vector(20) } else { vec![0.0; 20] });
     let query = Query::new(&model.table(), QueryVector::Row(Row(1234)), 10, Filter::default());
     check("one row with a direction", &model, &[query.unwrap()]);
 }
@@ -106,9 +114,7 @@ fn all_rows_inside_the_bound() {
     let base = Numbers::new(18).vector(300);
     let rows: Vec<Vec<f32>> = {
         let mut numbers = Numbers::new(18);
-        (0..300_000 / 8)
-            .map(|_| base.iter().map(|x| x + 1e-3 * numbers.real()).collect())
-            .collect()
+        (0..300_000 / 8).map(|_| base.iter().map(|x| x + 1e-3 * numbers.real()).collect()).collect()
     };
     let model = model(300, &rows);
     let mut numbers = Numbers::new(19);

@@ -57,7 +57,12 @@ pub(crate) fn engine(model: &Arc<ModelStore>, paths: Paths) -> CudaEngine {
 }
 
 /// Queries of every kind: rows and vectors, any k of `ks`, filters.
-pub(crate) fn queries(model: &ModelStore, count: usize, ks: &[usize], numbers: &mut Numbers) -> Vec<Query> {
+pub(crate) fn queries(
+    model: &ModelStore,
+    count: usize,
+    ks: &[usize],
+    numbers: &mut Numbers,
+) -> Vec<Query> {
     let rows = model.rows();
     let mut queries = Vec::new();
     while queries.len() < count {
@@ -108,7 +113,13 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = bits(&engine.search(&batch).unwrap());
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            assert_eq!(found, expected, "{what}, {name}, query {i} of {}: {:?}", queries.len(), queries[i]);
+            assert_eq!(
+                found,
+                expected,
+                "{what}, {name}, query {i} of {}: {:?}",
+                queries.len(),
+                queries[i]
+            );
         }
         for (i, query) in queries.iter().enumerate().take(6) {
             let alone = bits(&engine.search(&std::iter::once(query).collect()).unwrap());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::cuda::{Gpu, upload};
 use model_store::synth::{SynthOptions, synth_in_memory};
-use model_store::{ModelStore, Engine, Filter, Query, QueryVector, Row};
+use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 use crate::support::{Numbers, check, engine, model, queries};
 
@@ -57,7 +57,10 @@ fn dimensions_1_to_40() {
 
 fn odd_dimensions() {
     let mut numbers = Numbers::new(3);
-    for dim in [63, 64, 65, 100, 127, 129, 223, 225, 255, 257, 299, 300, 319, 320, 321, 511, 768, 1023, 2049, 4095, 4096] {
+    for dim in [
+        63, 64, 65, 100, 127, 129, 223, 225, 255, 257, 299, 300, 319, 320, 321, 511, 768, 1023,
+        2049, 4095, 4096,
+    ] {
         let model = random(400, dim, &mut numbers);
         let queries = queries(&model, 12, &[1, 10, 30], &mut numbers);
         check(&format!("dimension {dim}"), &model, &queries);
@@ -66,7 +69,9 @@ fn odd_dimensions() {
 
 fn row_counts_around_tile_edges() {
     let mut numbers = Numbers::new(4);
-    for rows in [1, 2, 3, 31, 127, 128, 129, 255, 256, 257, 1023, 1025, 8191, 8193, 16_383, 16_385, 20_000] {
+    for rows in
+        [1, 2, 3, 31, 127, 128, 129, 255, 256, 257, 1023, 1025, 8191, 8193, 16_383, 16_385, 20_000]
+    {
         let model = random(rows, 33, &mut numbers);
         let queries = queries(&model, 24, &[1, 10, 100, 1000], &mut numbers);
         check(&format!("{rows} rows"), &model, &queries);
@@ -76,7 +81,9 @@ fn row_counts_around_tile_edges() {
 fn batch_sizes_around_widths() {
     let mut numbers = Numbers::new(5);
     let model = synthetic(20_000, 64, 5);
-    for count in [1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 513, 700, 1023, 1024, 1025, 2500] {
+    for count in
+        [1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 513, 700, 1023, 1024, 1025, 2500]
+    {
         let queries = queries(&model, count, &[1, 5, 10, 16], &mut numbers);
         check(&format!("{count} queries"), &model, &queries);
     }
@@ -85,7 +92,16 @@ fn batch_sizes_around_widths() {
 fn every_k() {
     let mut numbers = Numbers::new(6);
     let model = synthetic(30_000, 50, 6);
-    for ks in [&[1][..], &[10], &[100], &[1000], &[1, 10, 100, 1000], &[16, 17, 128, 129, 1023, 1024], &[1025, 5000, 40_000], &[0, 3]] {
+    for ks in [
+        &[1][..],
+        &[10],
+        &[100],
+        &[1000],
+        &[1, 10, 100, 1000],
+        &[16, 17, 128, 129, 1023, 1024],
+        &[1025, 5000, 40_000],
+        &[0, 3],
+    ] {
         let queries = queries(&model, 40, ks, &mut numbers);
         check(&format!("k of {ks:?}"), &model, &queries);
     }

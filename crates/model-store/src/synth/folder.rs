@@ -54,8 +54,8 @@ pub fn synth_folder(
 /// As [`synth_folder`].
 pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
     let on_progress = &mut |_| ControlFlow::Continue(());
-    let writer = write(options, Cursor::new(Vec::new()), on_progress)?
-        .expect("nothing broke the work off");
+    let writer =
+        write(options, Cursor::new(Vec::new()), on_progress)?.expect("nothing broke the work off");
     let (vectors, words, index) = writer.finish(provenance(options))?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }

@@ -102,7 +102,9 @@ impl Synth {
     /// If `out` is no whole number of rows.
     pub fn fill(&self, first: u32, out: &mut [f32]) {
         assert!(out.len().is_multiple_of(self.dim()), "whole rows only");
-        out.par_chunks_mut(self.dim()).enumerate().for_each(|(i, out)| self.row(first + i as u32, out));
+        out.par_chunks_mut(self.dim())
+            .enumerate()
+            .for_each(|(i, out)| self.row(first + i as u32, out));
     }
 
     fn hash(&self, purpose: Purpose, a: u32, b: u32) -> u64 {
@@ -156,10 +158,7 @@ mod tests {
         assert_eq!(bytes(1000, 50, 7), bytes(1000, 50, 7));
         assert_ne!(bytes(1000, 50, 7), bytes(1000, 50, 8));
         // Changes only with a reason that CHANGELOG.md states: figures refer to these rows.
-        assert_eq!(
-            bytes(1000, 50, 7).to_hex()[..16],
-            *"925b1fe79fc53547",
-        );
+        assert_eq!(bytes(1000, 50, 7).to_hex()[..16], *"925b1fe79fc53547",);
     }
 
     #[test]

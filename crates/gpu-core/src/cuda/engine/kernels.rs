@@ -10,7 +10,6 @@ use crate::GpuError;
 /// `TopKList` of `top_k_list.cuh`, bytes; the larger of what the ranking kernels keep there.
 pub(crate) const LIST_BYTES: usize = 2048 * 12 + 40;
 
-
 /// The most hits that a list on the device ranks.
 pub(crate) const MAX_K: usize = 1024;
 

@@ -1,8 +1,8 @@
 //! The search: which pass takes which query, and what becomes of those without a certificate.
 
 mod kernels;
-mod plan;
 mod pass;
+mod plan;
 mod tables;
 mod wire;
 mod workspace;
@@ -126,7 +126,17 @@ impl CudaEngine {
         let model = model.clone();
         let device_time = Duration::ZERO;
         let mut engine = Self {
-            graphs, timing: None, workspace, tables, kernels, stream, gpu, model, paths, counters, device_time,
+            graphs,
+            timing: None,
+            workspace,
+            tables,
+            kernels,
+            stream,
+            gpu,
+            model,
+            paths,
+            counters,
+            device_time,
         };
         engine.record_graphs()?;
         Ok(engine)
@@ -185,8 +195,7 @@ impl CudaEngine {
         for width in Pass::widths(&self.kernels.int8) {
             for class in [Class::Small, Class::Medium, Class::Large] {
                 if width <= class.max_batch() {
-                    let graph =
-                        Graph::record(&self.stream, || pass.int8(quantised, width, class))?;
+                    let graph = Graph::record(&self.stream, || pass.int8(quantised, width, class))?;
                     graphs.insert(GraphKey::Int8(width, class), graph);
                 }
             }
@@ -221,7 +230,9 @@ impl CudaEngine {
             }
         }
         self.counters.exact += exact.len() as u64;
-        for (class, places) in [Class::Small, Class::Medium, Class::Large].into_iter().zip(certified) {
+        for (class, places) in
+            [Class::Small, Class::Medium, Class::Large].into_iter().zip(certified)
+        {
             for places in self.pieces(batch, &places, class.max_batch()) {
                 let doubtful = self.certified(batch, &places, class, &mut answers)?;
                 self.counters.fallbacks += doubtful.len() as u64;
@@ -267,9 +278,8 @@ impl CudaEngine {
         class: Class,
         answers: &mut [Vec<Hit>],
     ) -> Result<Vec<usize>, GpuError> {
-        let alone = places.len() == 1
-            && class == Class::Small
-            && self.graphs.contains_key(&GraphKey::Int4);
+        let alone =
+            places.len() == 1 && class == Class::Small && self.graphs.contains_key(&GraphKey::Int4);
         if alone {
             let doubtful = self.run(batch, places, GraphKey::Int4, 1, class, answers)?;
             if doubtful.is_empty() {
@@ -333,7 +343,10 @@ impl CudaEngine {
             for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
                 let hit = Hit { row: Row((first + i) as u32), score: f64::from_bits(*bits) };
                 // Rows of norm zero come as -2.
-                if hit.score >= -1.0 && best.admits(hit) && query.filter().admits(hit.row, hit.score) {
+                if hit.score >= -1.0
+                    && best.admits(hit)
+                    && query.filter().admits(hit.row, hit.score)
+                {
                     best.push(hit);
                 }
             }

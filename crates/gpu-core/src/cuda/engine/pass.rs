@@ -28,7 +28,11 @@ impl Pass<'_> {
     pub(crate) fn widths(int8: &Int8Kernels) -> Vec<usize> {
         let widest = int8.scans.last().map_or(0, |scans| scans.queries);
         let mut widths: Vec<usize> = int8.scans.iter().map(|scans| scans.queries).collect();
-        widths.extend((2..=1024 / widest).map(|n| n * widest).filter(|n| n % 256 == 0 || n % 128 == 0 && *n < 256));
+        widths.extend(
+            (2..=1024 / widest)
+                .map(|n| n * widest)
+                .filter(|n| n % 256 == 0 || n % 128 == 0 && *n < 256),
+        );
         widths
     }
 
@@ -237,15 +241,7 @@ impl Pass<'_> {
                     self.stream,
                     Shape { grid: (query_groups as u32, blocks as u32), block: 128, shared: 0 },
                     self.early,
-                    &[
-                        &tiles,
-                        &scales,
-                        &bytes,
-                        &chunks,
-                        &(begin as u32),
-                        &(end as u32),
-                        &output,
-                    ],
+                    &[&tiles, &scales, &bytes, &chunks, &(begin as u32), &(end as u32), &output],
                 )
             }
         }

@@ -132,8 +132,7 @@ impl Tables {
         } else {
             None
         };
-        let shape =
-            Shape { grid: (tiles as u32, 1), block, shared: 8 * self.dim + 32 * chunks4 };
+        let shape = Shape { grid: (tiles as u32, 1), block, shared: 8 * self.dim + 32 * chunks4 };
         kernels.quantise_rows.launch(
             stream,
             shape,
@@ -205,8 +204,7 @@ mod tests {
     #[test]
     fn only_one_tile_is_not_full() {
         let slots = slots(&vec![1.0; 1000]);
-        let partial =
-            slots.chunks(TILE_ROWS).filter(|tile| tile.contains(&NOT_A_ROW)).count();
+        let partial = slots.chunks(TILE_ROWS).filter(|tile| tile.contains(&NOT_A_ROW)).count();
         assert_eq!(partial, 1);
     }
 }

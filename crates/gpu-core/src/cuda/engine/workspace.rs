@@ -1,11 +1,9 @@
 //! Every buffer of a pass, allocated once.
 
 use super::super::Array;
-use super::super::constants::TILE_ROWS;
+use super::super::constants::{COUNTER_STRIDE, TILE_ROWS};
 use super::super::memory::Pinned;
-use super::wire::{
-    Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold,
-};
+use super::wire::{Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold};
 use crate::GpuError;
 
 /// The most queries of one pass.
@@ -79,7 +77,7 @@ impl Sizes {
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
-        MAX_BATCH * (40 + 4 * self.dim + 16 + self.padded + 16 + 8 + 16 + 4)
+        MAX_BATCH * (40 + 4 * self.dim + self.padded + 16 + 8 + 4 + 12 * COUNTER_STRIDE)
             + 4 * MAX_EXCLUDED
             + 16 * ANSWERS
             + 8 * self.candidates
@@ -107,9 +105,9 @@ impl Workspace {
             scales: Array::zeroed(MAX_BATCH)?,
             thresholds: Array::zeroed(MAX_BATCH)?,
             floors: Array::zeroed(MAX_BATCH)?,
-            candidate_counts: Array::zeroed(MAX_BATCH)?,
-            survivor_counts: Array::zeroed(MAX_BATCH)?,
-            tickets: Array::zeroed(MAX_BATCH)?,
+            candidate_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
+            survivor_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
+            tickets: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
             candidates: Array::zeroed(sizes.candidates)?,
             survivors: Array::zeroed(sizes.survivors)?,
             scratch: Array::zeroed(sizes.scratch)?,
@@ -120,7 +118,10 @@ impl Workspace {
 
     /// Where a scan for `batch` queries, sampling so many groups, writes.
     pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
-        assert!(batch * groups <= 2 * self.scratch.len(), "{batch} x {groups} bounds fit the scratch");
+        assert!(
+            batch * groups <= 2 * self.scratch.len(),
+            "{batch} x {groups} bounds fit the scratch"
+        );
         ScanOutput {
             thresholds: self.thresholds.address(),
             scales: self.scales.address(),
