@@ -36,9 +36,15 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         capacity_queries: config.queue_capacity_queries,
         max_batch_queries: config.max_batch_queries,
     };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let (engine_model, device, threads) = (model.clone(), config.device, config.threads);
     let (queue, engine) =
-        queue::start(limits, move || engines::make(&engine_model, device, threads))?;
+        queue::start(limits, Some(runtime.handle().clone()), move || {
+            engines::make(&engine_model, device, threads)
+        })?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -52,10 +58,6 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
     );
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let result = runtime.block_on(listen_and_drain(&config, state, &engine));
     // What is left are connections past their time: they end with the runtime.
     runtime.shutdown_background();

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model_store::{Engine, EngineDescription, Hit, QueryBatch};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::{debug, error};
 
@@ -32,12 +33,15 @@ impl EngineThread {
 }
 
 /// Starts the thread, makes the engine on it, and returns both ends: the queue to put jobs in and
-/// the thread to join in the end.
+/// the thread to join in the end. Answers of many jobs are handed out by tasks of `runtime`, if there
+/// is one: to wake a task is cheap for a thread of its runtime and takes microseconds for any other,
+/// which the engine would spend idle.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
 pub fn start<F>(
     limits: Limits,
+    runtime: Option<Handle>,
     make_engine: F,
 ) -> Result<(QueueHandle, EngineThread), EngineStartError>
 where
@@ -52,7 +56,8 @@ where
             Ok(engine) => {
                 let max_batch = limits.max_batch_queries.min(engine.preferred_batch()).max(1);
                 let waiting = VecDeque::new();
-                let loop_ = EngineLoop { engine, max_batch, messages: receiver, shared, waiting };
+                let messages = receiver;
+                let loop_ = EngineLoop { engine, max_batch, messages, shared, waiting, runtime };
                 // Nobody waits for this any more only if `start` itself is gone.
                 let _ = started.send(Ok(loop_.engine.description()));
                 loop_.run();
@@ -75,7 +80,12 @@ struct EngineLoop {
     shared: Arc<Shared>,
     /// Jobs with queries that no pass has taken yet, first come first.
     waiting: VecDeque<Running>,
+    runtime: Option<Handle>,
 }
+
+/// Up to so many jobs are answered by the engine's thread itself, the rest in parts of so many.
+const HANDED_OUT_TOGETHER: usize = 64;
+const HANDED_OUT_HERE: usize = 2;
 
 /// A job on its way: one larger than a batch takes several passes.
 struct Running {
@@ -91,6 +101,13 @@ impl Running {
     fn new(job: Job) -> Self {
         let hits = Vec::with_capacity(job.queries.len());
         Self { job, hits, in_pass: 0, queued: None, engine: Duration::ZERO }
+    }
+
+    fn reply(self) {
+        let Running { job, hits, queued, engine, .. } = self;
+        let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
+        // Whoever hung up does not hear this.
+        let _ = job.reply.send(Ok(answer));
     }
 
     fn left(&self) -> usize {
@@ -202,13 +219,16 @@ impl EngineLoop {
             running.queued.get_or_insert_with(|| started.duration_since(running.job.entered));
             running.engine += took;
         }
-        while self.waiting.front().is_some_and(|running| running.left() == 0) {
-            let Some(Running { job, hits, queued, engine, .. }) = self.waiting.pop_front() else {
-                return;
-            };
-            let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
-            // Whoever hung up does not hear this.
-            let _ = job.reply.send(Ok(answer));
+        let done = self.waiting.iter().take_while(|running| running.left() == 0).count();
+        let mut done = self.waiting.drain(..done);
+        match &self.runtime {
+            Some(runtime) if done.len() > HANDED_OUT_HERE => {
+                while done.len() > 0 {
+                    let part: Vec<Running> = done.by_ref().take(HANDED_OUT_TOGETHER).collect();
+                    runtime.spawn(async move { part.into_iter().for_each(Running::reply) });
+                }
+            }
+            _ => done.for_each(Running::reply),
         }
     }
 

@@ -9,6 +9,8 @@ use model_store::{
     QueryVector, Row,
 };
 
+use tokio::runtime::Handle;
+
 use super::super::{EngineThread, Limits, QueueHandle, SubmitError};
 
 /// Waits before each pass until it is let go, and answers each query with its own row.
@@ -56,7 +58,7 @@ fn setup(capacity_queries: u32) -> Setup {
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
     let limits = Limits { capacity_queries, max_batch_queries: 100 };
-    let (handle, thread) = super::start(limits, move || {
+    let (handle, thread) = super::start(limits, Handle::try_current().ok(), move || {
         Ok(Box::new(HeldEngine { go: orders, passes: engine_passes }) as Box<dyn Engine>)
     })
     .unwrap();
