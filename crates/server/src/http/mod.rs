@@ -11,6 +11,7 @@ mod error;
 mod fields;
 mod health;
 mod info;
+pub mod listen;
 mod negotiation;
 mod query_string;
 mod request;

@@ -1,0 +1,89 @@
+//! The whole service over an engine that makes its answers up: what is left is the cost of everything
+//! but the search. `scripts/load-http` can measure it against `bare`.
+//!
+//!     cargo run --release -p server --example instant -- 127.0.0.1:8082 --microseconds 200
+//!
+//! Other settings come from KINDRED_* variables.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use model_store::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
+use server::cli::ServeFlags;
+use server::commands::{CommandError, serve_with};
+use server::config::Config;
+
+/// Serves made-up answers.
+#[derive(Parser)]
+struct Arguments {
+    /// Address and port
+    address: String,
+    /// Microseconds that a pass takes
+    #[arg(long, default_value_t = 0)]
+    microseconds: u64,
+    /// Keep the core busy for that long, as an engine on the CPU would; the default is to sleep, as
+    /// while a GPU works
+    #[arg(long)]
+    spin: bool,
+}
+
+struct Instantly {
+    rows: u32,
+    pass: Duration,
+    spin: bool,
+}
+
+impl Engine for Instantly {
+    fn description(&self) -> EngineDescription {
+        let detail = format!("made-up answers, {} µs a pass", self.pass.as_micros());
+        EngineDescription { name: "instant", detail }
+    }
+
+    fn preferred_batch(&self) -> usize {
+        1024
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        if self.spin {
+            let started = Instant::now();
+            while started.elapsed() < self.pass {
+                std::hint::spin_loop();
+            }
+        } else if !self.pass.is_zero() {
+            std::thread::sleep(self.pass);
+        }
+        let hits = |first: u32, k: usize| {
+            let row = |place: u32| Row(first.wrapping_add(place.wrapping_mul(7919)) % self.rows);
+            let hit = |place: u32| Hit {
+                row: row(place),
+                // With as many digits as real scores have.
+                score: 1.0 / (1.7 + f64::from(first % 89 + place) / 97.0),
+            };
+            (1..=k.min(self.rows as usize) as u32).map(hit).collect()
+        };
+        let answers = batch.queries().iter().map(|query| match query.vector() {
+            QueryVector::Row(row) => hits(row.0, query.k()),
+            QueryVector::Components(_) => hits(0, query.k()),
+        });
+        Ok(answers.collect())
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let flags = ServeFlags { listen: Some(arguments.address.clone()), ..Default::default() };
+    let (pass, spin) = (Duration::from_micros(arguments.microseconds), arguments.spin);
+    serve_with(&Config::load(&flags)?, move |model| {
+        Ok(Box::new(Instantly { rows: model.rows() as u32, pass, spin }))
+    })
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("instant: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
