@@ -45,12 +45,15 @@ where
         "the model is open"
     );
 
+    let runtime = listen::runtime()
+        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let limits = Limits {
         capacity_queries: config.queue_capacity_queries,
         max_batch_queries: config.max_batch_queries,
     };
     let engine_model = model.clone();
-    let (queue, engine) = queue::start(limits, move || make_engine(engine_model))?;
+    let (queue, engine) =
+        queue::start(limits, runtime.handle().clone(), move || make_engine(engine_model))?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -64,8 +67,6 @@ where
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
     );
-    let runtime = listen::runtime()
-        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let result = runtime.block_on(listen_and_drain(config, state, &engine));
     // What is left are connections past their time: they end with the runtime.
     runtime.shutdown_background();
@@ -105,8 +106,8 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    let server =
-        axum::serve(listen::without_delay(listener), router(state)).with_graceful_shutdown(told);
+    let server = axum::serve(listen::without_delay(listener), router(state))
+        .with_graceful_shutdown(told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.
