@@ -14,6 +14,10 @@ use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
 use server::config::Config;
 
+// As in the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Serves made-up answers.
 #[derive(Parser)]
 struct Arguments {

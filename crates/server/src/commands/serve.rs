@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::ServiceExt;
 use model_store::{Engine, ModelError, ModelStore, Row};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -11,7 +12,7 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
 use crate::engines::EngineStartError;
-use crate::http::{AppState, listen, router};
+use crate::http::{AppState, listen, service};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
@@ -106,7 +107,7 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    let server = axum::serve(listen::without_delay(listener), router(state))
+    let server = axum::serve(listen::without_delay(listener), service(state).into_make_service())
         .with_graceful_shutdown(told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
