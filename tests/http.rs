@@ -23,7 +23,7 @@ fn ok(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(reply.header("content-type"), Some("application/json"));
     let timing = reply.header("server-timing").expect("every answer carries Server-Timing");
-    for part in ["queue;dur=", "engine;dur=", "total;dur="] {
+    for part in ["queue;dur=", "engine;desc=\"cpu\";dur=", "total;dur="] {
         assert!(timing.contains(part), "{timing}");
     }
     reply.json()

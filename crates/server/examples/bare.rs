@@ -1,31 +1,29 @@
-//! `bare -- ADDR`: an axum route that answers ten neighbours from nothing, with the headers and the size
-//! of a real answer. What `kindred serve` is held against under load: nothing behind the same HTTP
-//! stack on the same machine can be faster.
+//! The yardstick of the load tests: one axum route that returns the bytes of a usual answer, on the
+//! threads and sockets that the service uses. `scripts/load-http` measures the service against it.
+//!
+//!     cargo run --release -p server --example bare -- 127.0.0.1:8081
+
+use std::error::Error;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderName, header};
 use axum::routing::get;
+use server::http::listen;
 
-const BODY: &str = r#"{"model":"synth","word":"basazonu","row":123456,"k":10,"neighbors":[{"word":"kutobani","row":1948190,"score":0.7324829478237482},{"word":"kutobani","row":1948190,"score":0.7124829478237482},{"word":"kutobani","row":1948190,"score":0.7024829478237482},{"word":"kutobani","row":1948190,"score":0.6924829478237482},{"word":"kutobani","row":1948190,"score":0.6824829478237482},{"word":"kutobani","row":1948190,"score":0.6724829478237482},{"word":"kutobani","row":1948190,"score":0.6624829478237482},{"word":"kutobani","row":1948190,"score":0.6524829478237482},{"word":"kutobani","row":1948190,"score":0.6424829478237482},{"word":"kutobani","row":1948190,"score":0.6324829478237482}]}"#;
+/// The answer to `/nearest?word=frog` of the built-in model.
+const BODY: &str = r#"{"model":"demo","neighbors":[{"word":"frogs","score":0.6804725969872646,"row":10925},{"word":"toad","score":0.6519971100007262,"row":12073},{"word":"salamander","score":0.6431762106312104,"row":14184},{"word":"lizard","score":0.6284431762106312,"row":9412},{"word":"turtle","score":0.6199711000072621,"row":6120},{"word":"snake","score":0.6108047259698726,"row":4511},{"word":"tadpole","score":0.6017621063121043,"row":29218},{"word":"newt","score":0.5980472596987264,"row":20925},{"word":"amphibian","score":0.5919971100007262,"row":12973},{"word":"spider","score":0.5831762106312104,"row":5184}]}"#;
+const TIMING: &str = r#"queue;dur=0.010, engine;desc="cuda";dur=0.123, total;dur=0.188"#;
 
-async fn nearest() -> impl IntoResponse {
-    let timing = HeaderValue::from_static("queue;dur=0.000, engine;dur=0.000, total;dur=0.000");
-    let json = HeaderValue::from_static("application/json");
-    (
-        [(header::CONTENT_TYPE, json), (header::HeaderName::from_static("server-timing"), timing)],
-        BODY,
-    )
-}
-
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).ok_or("bare: say an address, such as 127.0.0.1:9090")?;
-    let listener = tokio::net::TcpListener::bind(&address).await?;
-    println!("bare: http://{}/nearest", listener.local_addr()?);
-    let listener = axum::serve::ListenerExt::tap_io(listener, |connection| {
-        let _ = connection.set_nodelay(true);
+fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).ok_or("usage: bare ADDR")?;
+    let timing = HeaderName::from_static("server-timing");
+    let route = get(move || async move {
+        ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
     });
-    axum::serve(listener, Router::new().route("/nearest", get(nearest))).await?;
-    Ok(())
+    listen::runtime()?.block_on(async {
+        let listener = tokio::net::TcpListener::bind(&address).await?;
+        println!("Listening on http://{}", listener.local_addr()?);
+        let router = Router::new().route("/nearest", route);
+        Ok(axum::serve(listen::without_delay(listener), router).await?)
+    })
 }

@@ -1,20 +1,47 @@
-//! `instant -- ADDR [MICROSECONDS]`: the real service with the built-in model, over an engine that finds
-//! the first rows for everyone, at once or after so many microseconds. What is left to measure is the
-//! service's own cost, on any machine.
+//! The whole service over an engine that makes its answers up: what is left is the cost of everything
+//! but the search. `scripts/load-http` can measure it against `bare`.
+//!
+//!     cargo run --release -p server --example instant -- 127.0.0.1:8082 --microseconds 200
+//!
+//! Other settings come from KINDRED_* variables.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineDescription, EngineError, Hit, QueryBatch, Row};
-use server::http::{AppState, router};
-use server::queue::{self, Limits};
+use clap::Parser;
+use model_store::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
+use server::cli::ServeFlags;
+use server::commands::{CommandError, serve_with};
+use server::config::Config;
 
-struct Instantly(Duration);
+// As in the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Serves made-up answers.
+#[derive(Parser)]
+struct Arguments {
+    /// Address and port
+    address: String,
+    /// Microseconds that a pass takes
+    #[arg(long, default_value_t = 0)]
+    microseconds: u64,
+    /// Keep the core busy for that long, as an engine on the CPU would; the default is to sleep, as
+    /// while a GPU works
+    #[arg(long)]
+    spin: bool,
+}
+
+struct Instantly {
+    rows: u32,
+    pass: Duration,
+    spin: bool,
+}
 
 impl Engine for Instantly {
     fn description(&self) -> EngineDescription {
-        EngineDescription { name: "instant", detail: format!("{:?} a pass", self.0) }
+        let detail = format!("made-up answers, {} µs a pass", self.pass.as_micros());
+        EngineDescription { name: "instant", detail }
     }
 
     fn preferred_batch(&self) -> usize {
@@ -22,36 +49,45 @@ impl Engine for Instantly {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let started = Instant::now();
-        let hit = |row| Hit { row: Row(row), score: 0.732_482_947_823_748_2 };
-        let hits = batch.queries().iter().map(|query| (0..query.k() as u32).map(hit).collect());
-        let hits = hits.collect();
-        // As a device is waited for: by looking all the time.
-        while started.elapsed() < self.0 {
-            std::hint::spin_loop();
+        if self.spin {
+            let started = Instant::now();
+            while started.elapsed() < self.pass {
+                std::hint::spin_loop();
+            }
+        } else if !self.pass.is_zero() {
+            std::thread::sleep(self.pass);
         }
-        Ok(hits)
+        let hits = |first: u32, k: usize| {
+            let row = |place: u32| Row(first.wrapping_add(place.wrapping_mul(7919)) % self.rows);
+            let hit = |place: u32| Hit {
+                row: row(place),
+                // With as many digits as real scores have.
+                score: 1.0 / (1.7 + f64::from(first % 89 + place) / 97.0),
+            };
+            (1..=k.min(self.rows as usize) as u32).map(hit).collect()
+        };
+        let answers = batch.queries().iter().map(|query| match query.vector() {
+            QueryVector::Row(row) => hits(row.0, query.k()),
+            QueryVector::Components(_) => hits(0, query.k()),
+        });
+        Ok(answers.collect())
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let address = arguments.first().ok_or("instant: say an address, such as 127.0.0.1:8080")?;
-    let pass = Duration::from_micros(arguments.get(1).map_or(Ok(0), |n| n.parse())?);
-    let model = Arc::new(server::default_model::open(Path::new(""))?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let limits = Limits { capacity_queries: 8192, max_batch_queries: 1024 };
-    let (queue, engine) =
-        queue::start(limits, Some(runtime.handle().clone()), move || Ok(Box::new(Instantly(pass))))?;
-    let (timeout, readiness) = (Duration::from_secs(30), Duration::from_secs(5));
-    let state = AppState::new(model, queue, engine.description.clone(), timeout, readiness);
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(address).await?;
-        println!("instant: http://{}/nearest?word=frog", listener.local_addr()?);
-        let listener = axum::serve::ListenerExt::tap_io(listener, |connection| {
-            let _ = connection.set_nodelay(true);
-        });
-        axum::serve(listener, router(state)).await
-    })?;
-    Ok(())
+fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let flags = ServeFlags { listen: Some(arguments.address.clone()), ..Default::default() };
+    let (pass, spin) = (Duration::from_micros(arguments.microseconds), arguments.spin);
+    serve_with(&Config::load(&flags)?, move |model| {
+        Ok(Box::new(Instantly { rows: model.rows() as u32, pass, spin }))
+    })
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("instant: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -7,6 +7,9 @@ use clap::Parser;
 use server::cli::{Cli, Command};
 use server::commands;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {

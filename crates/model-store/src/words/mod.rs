@@ -68,9 +68,17 @@ impl Words {
     /// # Panics
     /// If there is no such row.
     pub fn word(&self, row: Row) -> &str {
+        std::str::from_utf8(self.bytes(row)).expect("checked when the model was opened")
+    }
+
+    /// The word of a row as its UTF-8 bytes, for who only copies them.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn bytes(&self, row: Row) -> &[u8] {
         let offsets = self.offsets();
         let (start, end) = (offsets[row.index()] as usize, offsets[row.index() + 1] as usize);
-        std::str::from_utf8(&self.text[start..end - 1]).expect("checked when the model was opened")
+        &self.text[start..end - 1]
     }
 
     /// The row of a word, if the model has it.

@@ -8,8 +8,7 @@ mod verify;
 use std::io;
 
 pub use prepare::prepare;
-pub use serve::serve;
-pub use synth::synth;
+pub use serve::{serve, serve_with};
 pub use verify::verify;
 
 use crate::config::ConfigError;

@@ -2,7 +2,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::{ModelError, ModelStore, Row};
+use axum::ServiceExt;
+use model_store::{Engine, ModelError, ModelStore, Row};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -10,7 +11,8 @@ use tracing::{info, warn};
 use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
-use crate::http::{AppState, router};
+use crate::engines::EngineStartError;
+use crate::http::{AppState, listen, service};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
@@ -20,9 +22,21 @@ use crate::{default_model, engines, logging, queue};
 /// If the settings, the model, the engine or the address can't be used.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
-    logging::start(&config)?;
+    let (device, threads) = (config.device, config.threads);
+    serve_with(&config, move |model| engines::make(&model, device, threads))
+}
+
+/// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_with<F>(config: &Config, make_engine: F) -> Result<(), CommandError>
+where
+    F: FnOnce(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+{
+    logging::start(config)?;
     let started = Instant::now();
-    let model = Arc::new(open_model(&config)?);
+    let model = Arc::new(open_model(config)?);
     let opened = started.elapsed();
     info!(
         model = model.name(),
@@ -32,19 +46,15 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         "the model is open"
     );
 
+    let runtime = listen::runtime()
+        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let limits = Limits {
         capacity_queries: config.queue_capacity_queries,
         max_batch_queries: config.max_batch_queries,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
-    let (engine_model, device, threads) = (model.clone(), config.device, config.threads);
+    let engine_model = model.clone();
     let (queue, engine) =
-        queue::start(limits, Some(runtime.handle().clone()), move || {
-            engines::make(&engine_model, device, threads)
-        })?;
+        queue::start(limits, runtime.handle().clone(), move || make_engine(engine_model))?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -58,7 +68,7 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
     );
-    let result = runtime.block_on(listen_and_drain(&config, state, &engine));
+    let result = runtime.block_on(listen_and_drain(config, state, &engine));
     // What is left are connections past their time: they end with the runtime.
     runtime.shutdown_background();
     if result.is_ok() {
@@ -97,11 +107,8 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    // TCP_NODELAY: an answer is one small write that should not wait for another.
-    let listener = axum::serve::ListenerExt::tap_io(listener, |connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let server = axum::serve(listener, router(state)).with_graceful_shutdown(told);
+    let server = axum::serve(listen::without_delay(listener), service(state).into_make_service())
+        .with_graceful_shutdown(told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

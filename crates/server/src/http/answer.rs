@@ -1,67 +1,170 @@
-//! From hits to JSON, written straight into the body.
+//! From hits to JSON, written straight into the body. By hand where answers come by the hundred
+//! thousand: the words are known to be UTF-8, and few need escapes.
 
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use model_store::{Hit, ModelStore};
-use serde::{Serialize, Serializer};
-use serde_json::Value;
+use axum::response::Response;
+use model_store::{Hit, ModelStore, Row};
+use serde::Serialize;
 
-/// The answer to a single query.
-#[derive(Serialize)]
-pub(super) struct SingleAnswer<'a> {
-    pub(super) model: &'a str,
-    pub(super) neighbors: Neighbors<'a>,
-}
+use super::ApiError;
 
-/// The answers to `queries`, in their order.
-#[derive(Serialize)]
-pub(super) struct BatchAnswer<'a> {
-    pub(super) model: &'a str,
-    pub(super) results: Vec<ItemAnswer<'a>>,
-}
+/// A neighbour without its vector, with a word of usual length.
+const BYTES_PER_NEIGHBOR: usize = 72;
+/// A component of a vector.
+const BYTES_PER_COMPONENT: usize = 12;
 
-/// One item's answer, or its problem.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum ItemAnswer<'a> {
-    Found { neighbors: Neighbors<'a> },
-    Failed { error: Value },
-}
-
-/// A list of neighbours.
+/// Neighbours that are to be written.
 pub(super) struct Neighbors<'a> {
     pub(super) store: &'a ModelStore,
     pub(super) hits: &'a [Hit],
     pub(super) with_vectors: bool,
 }
 
-#[derive(Serialize)]
-struct Neighbor<'a> {
-    word: &'a str,
-    /// The float64 itself, in its shortest form that reads back the same.
-    score: f64,
-    row: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vector: Option<&'a [f32]>,
-}
+impl Neighbors<'_> {
+    /// About how long they will be.
+    fn bytes(&self) -> usize {
+        let components = if self.with_vectors { self.store.dim() } else { 0 };
+        self.hits.len() * (BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT)
+    }
 
-impl Serialize for Neighbors<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn write(&self, body: &mut Vec<u8>) {
         let table = self.store.table();
-        serializer.collect_seq(self.hits.iter().map(|hit| Neighbor {
-            word: self.store.words().word(hit.row),
-            score: hit.score,
-            row: hit.row.0,
-            vector: self.with_vectors.then(|| table.row(hit.row)),
-        }))
+        body.extend_from_slice(b"\"neighbors\":[");
+        for (place, hit) in self.hits.iter().enumerate() {
+            body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
+            write_word(body, self.store, hit.row);
+            body.extend_from_slice(b",\"score\":");
+            // The float64 itself, in its shortest form that reads back the same.
+            body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
+            body.extend_from_slice(b",\"row\":");
+            body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
+            if self.with_vectors {
+                body.extend_from_slice(b",\"vector\":");
+                write(body, table.row(hit.row));
+            }
+            body.push(b'}');
+        }
+        body.push(b']');
     }
 }
 
-/// A body of JSON.
+/// One item's answer in a batch, or its problem.
+pub(super) enum ItemAnswer<'a> {
+    Found(Neighbors<'a>),
+    Failed(&'a ApiError),
+}
+
+/// The answer to a single query.
+pub(super) fn single(model: &str, neighbors: &Neighbors<'_>) -> Response {
+    let mut body = begin(model, neighbors.bytes());
+    neighbors.write(&mut body);
+    body.push(b'}');
+    response(body)
+}
+
+/// The answers to `queries`, in their order.
+pub(super) fn many<'a>(model: &str, items: impl Iterator<Item = ItemAnswer<'a>>) -> Response {
+    let mut body = begin(model, 0);
+    body.extend_from_slice(b"\"results\":[");
+    for (place, item) in items.enumerate() {
+        body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
+        match item {
+            ItemAnswer::Found(neighbors) => {
+                body.reserve(neighbors.bytes());
+                neighbors.write(&mut body);
+            }
+            ItemAnswer::Failed(error) => {
+                body.extend_from_slice(b"\"error\":");
+                write(&mut body, &error.problem());
+            }
+        }
+        body.push(b'}');
+    }
+    body.extend_from_slice(b"]}");
+    response(body)
+}
+
+/// Any other body of JSON.
 pub(super) fn json(answer: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(answer).expect("texts and finite numbers become JSON");
-    let mut response = body.into_response();
+    let mut body = Vec::new();
+    write(&mut body, answer);
+    response(body)
+}
+
+fn begin(model: &str, bytes: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + model.len() + bytes);
+    body.extend_from_slice(b"{\"model\":");
+    write(&mut body, model);
+    body.push(b',');
+    body
+}
+
+fn write_word(body: &mut Vec<u8>, store: &ModelStore, row: Row) {
+    let word = store.words().bytes(row);
+    if word.iter().any(|&byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        return write(body, store.words().word(row));
+    }
+    body.push(b'"');
+    body.extend_from_slice(word);
+    body.push(b'"');
+}
+
+fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
+}
+
+fn response(body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn any_word_and_score_read_back_as_they_are() {
+        let words = ["plain", "\"", "back\\slash", "käse", "\u{1}\u{7f}", "a/b", "\u{1F438}"];
+        let rows = words.map(|word| (word, &[1.5f32, -0.5][..]));
+        let store = ModelStore::from_rows("m\"", 2, rows).unwrap();
+        let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
+        let hits: Vec<Hit> =
+            scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
+        for with_vectors in [false, true] {
+            let neighbors = |hits| Neighbors { store: &store, hits, with_vectors };
+            let expected: Vec<Value> = hits
+                .iter()
+                .zip(words)
+                .map(|(hit, word)| {
+                    let mut one = json!({"word": word, "score": hit.score, "row": hit.row.0});
+                    if with_vectors {
+                        one["vector"] = json!([1.5, -0.5]);
+                    }
+                    one
+                })
+                .collect();
+            let read = async |response: Response| -> Value {
+                let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+                serde_json::from_slice(&body).unwrap()
+            };
+            let one = read(single("m\"", &neighbors(&hits))).await;
+            assert_eq!(one, json!({"model": "m\"", "neighbors": expected}));
+            let error = ApiError::Internal;
+            let failed = || ItemAnswer::Failed(&error);
+            let items = [0, 1, 2].into_iter().map(|place| match place {
+                0 => ItemAnswer::Found(neighbors(&hits)),
+                1 => failed(),
+                _ => ItemAnswer::Found(neighbors(&[])),
+            });
+            let many = read(many("m\"", items)).await;
+            let results =
+                json!([{"neighbors": expected}, {"error": error.problem()}, {"neighbors": []}]);
+            assert_eq!(many, json!({"model": "m\"", "results": results}));
+        }
+    }
 }

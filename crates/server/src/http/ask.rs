@@ -11,7 +11,7 @@ use axum::response::Response;
 use model_store::{Hit, Query};
 use serde::Deserialize;
 
-use super::answer::{BatchAnswer, ItemAnswer, Neighbors, SingleAnswer};
+use super::answer::{ItemAnswer, Neighbors};
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
 use super::request::{Options, check_size, not_exactly_one, query};
 use super::server_timing::Timing;
@@ -21,21 +21,32 @@ use crate::queue::{Answer, SubmitError};
 
 type Shared = State<Arc<AppState>>;
 type Body = Result<Bytes, BytesRejection>;
+type Asked = Result<(Response, Timing), ApiError>;
 type Answered = Result<Response, ApiError>;
 
 /// Answers with more numbers than this are written on a thread that may take its time.
 const LARGE_ANSWER: usize = 20_000;
 
 /// `GET /nearest`
-pub(super) async fn get_nearest(state: Shared, headers: HeaderMap, uri: Uri) -> Answered {
+pub(super) async fn nearest(state: &Arc<AppState>, headers: &HeaderMap, uri: &Uri) -> Asked {
     let parts = query_string::nearest(uri.query().unwrap_or_default())?;
-    ask_one(state.0, &headers, parts).await
+    ask_one(state, headers, parts).await
 }
 
 /// `GET /analogy`
-pub(super) async fn get_analogy(state: Shared, headers: HeaderMap, uri: Uri) -> Answered {
+pub(super) async fn analogy(state: &Arc<AppState>, headers: &HeaderMap, uri: &Uri) -> Asked {
     let parts = query_string::analogy(uri.query().unwrap_or_default())?;
-    ask_one(state.0, &headers, parts).await
+    ask_one(state, headers, parts).await
+}
+
+/// `GET /nearest`, by the router
+pub(super) async fn get_nearest(state: Shared, headers: HeaderMap, uri: Uri) -> Answered {
+    nearest(&state, &headers, &uri).await.map(with_timing)
+}
+
+/// `GET /analogy`, by the router
+pub(super) async fn get_analogy(state: Shared, headers: HeaderMap, uri: Uri) -> Answered {
+    analogy(&state, &headers, &uri).await.map(with_timing)
 }
 
 /// `POST /nearest`
@@ -48,7 +59,7 @@ pub(super) async fn post_nearest(
     query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
     let parts = body::parse::<NearestBody<'_>>(&headers, &body)?;
-    ask::<NearestBody<'_>>(state.0, &headers, &uri, parts).await
+    ask::<NearestBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
 }
 
 /// `POST /analogy`
@@ -61,15 +72,21 @@ pub(super) async fn post_analogy(
     query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
     let parts = body::parse::<AnalogyBody<'_>>(&headers, &body)?;
-    ask::<AnalogyBody<'_>>(state.0, &headers, &uri, parts).await
+    ask::<AnalogyBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
+}
+
+/// For [`server_timing::layer`](super::server_timing::layer).
+fn with_timing((mut response, timing): (Response, Timing)) -> Response {
+    response.extensions_mut().insert(timing);
+    response
 }
 
 async fn ask<'a, B>(
-    state: Arc<AppState>,
+    state: &Arc<AppState>,
     headers: &HeaderMap,
     uri: &Uri,
     parts: Parts<'a>,
-) -> Answered
+) -> Asked
 where
     B: Deserialize<'a> + Into<Parts<'a>>,
 {
@@ -81,30 +98,30 @@ where
     }
 }
 
-async fn ask_one(state: Arc<AppState>, headers: &HeaderMap, parts: Parts<'_>) -> Answered {
+async fn ask_one(state: &Arc<AppState>, headers: &HeaderMap, parts: Parts<'_>) -> Asked {
     let target = parts.target.resolve()?;
     let options = Options::new(parts.options, &RawOptions::default())?;
     check_size(std::iter::once(&options), state.model.dim())?;
     let query = match query(&state.model, target, &options) {
         Ok(query) => query,
         Err(mut error) => {
-            suggestions::fill_in(&state, std::iter::once(&mut error)).await;
+            suggestions::fill_in(state, std::iter::once(&mut error)).await;
             return Err(error);
         }
     };
     negotiation::check(headers, &negotiation::JSON)?;
-    let answer = submit(&state, vec![query]).await?;
+    let answer = submit(state, vec![query]).await?;
     let timing = timing(&answer);
     let with_vectors = options.with_vectors;
     respond(state, timing, options.k, with_vectors, move |state| {
         let hits = &answer.hits[0];
         let neighbors = Neighbors { store: &state.model, hits, with_vectors };
-        answer::json(&SingleAnswer { model: state.model.name(), neighbors })
+        answer::single(state.model.name(), &neighbors)
     })
     .await
 }
 
-async fn ask_many<'a, B>(state: Arc<AppState>, headers: &HeaderMap, parts: Parts<'a>) -> Answered
+async fn ask_many<'a, B>(state: &Arc<AppState>, headers: &HeaderMap, parts: Parts<'a>) -> Asked
 where
     B: Deserialize<'a> + Into<Parts<'a>>,
 {
@@ -135,7 +152,7 @@ where
     check_size(asked(), state.model.dim())?;
     let number_of_results = asked().map(|options| options.k).sum();
     let any_vectors = asked().any(|options| options.with_vectors);
-    suggestions::fill_in(&state, results.iter_mut().filter_map(|result| result.as_mut().err()))
+    suggestions::fill_in(state, results.iter_mut().filter_map(|result| result.as_mut().err()))
         .await;
     negotiation::check(headers, &negotiation::JSON)?;
 
@@ -148,12 +165,12 @@ where
             Ok(options.with_vectors)
         })
         .collect();
-    let answer = submit(&state, queries).await?;
+    let answer = submit(state, queries).await?;
     let timing = timing(&answer);
     respond(state, timing, number_of_results, any_vectors, move |state| {
         let mut found = answer.hits.iter();
-        let results = items.iter().map(|item| item_answer(state, item, &mut found)).collect();
-        answer::json(&BatchAnswer { model: state.model.name(), results })
+        let results = items.iter().map(|item| item_answer(state, item, &mut found));
+        answer::many(state.model.name(), results)
     })
     .await
 }
@@ -161,16 +178,16 @@ where
 /// Answers come for those items that became queries, in order.
 fn item_answer<'a>(
     state: &'a AppState,
-    item: &Result<bool, ApiError>,
-    found: &mut std::slice::Iter<'a, Vec<Hit>>,
+    item: &'a Result<bool, ApiError>,
+    found: &mut impl Iterator<Item = &'a Vec<Hit>>,
 ) -> ItemAnswer<'a> {
     match item {
         Ok(with_vectors) => {
             let hits = found.next().expect("the engine answers every query");
             let (store, with_vectors) = (&*state.model, *with_vectors);
-            ItemAnswer::Found { neighbors: Neighbors { store, hits, with_vectors } }
+            ItemAnswer::Found(Neighbors { store, hits, with_vectors })
         }
-        Err(error) => ItemAnswer::Failed { error: error.problem() },
+        Err(error) => ItemAnswer::Failed(error),
     }
 }
 
@@ -194,18 +211,18 @@ fn timing(answer: &Answer) -> Timing {
 
 /// Writes an answer, a large one where it keeps nobody else waiting.
 async fn respond(
-    state: Arc<AppState>,
+    state: &Arc<AppState>,
     timing: Timing,
     results: usize,
     with_vectors: bool,
     write: impl FnOnce(&AppState) -> Response + Send + 'static,
-) -> Answered {
+) -> Asked {
     let numbers = results * if with_vectors { state.model.dim() } else { 1 };
-    let mut response = if numbers > LARGE_ANSWER {
+    let response = if numbers > LARGE_ANSWER {
+        let state = state.clone();
         tokio::task::spawn_blocking(move || write(&state)).await.map_err(|_| ApiError::Internal)?
     } else {
-        write(&state)
+        write(state)
     };
-    response.extensions_mut().insert(timing);
-    Ok(response)
+    Ok((response, timing))
 }

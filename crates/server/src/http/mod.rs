@@ -1,6 +1,6 @@
 //! The wire: requests into queries, answers into JSON, every fault into a problem document.
 //!
-//! The data's path: [`routes`](router) → `body` or `query_string` (bytes to fields) → `request`
+//! The data's path: [`front`](service) → `routes` → `body` or `query_string` (bytes to fields) → `request`
 //! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
 //! the repository says what clients may rely on; tests hold the two against each other.
 
@@ -9,8 +9,10 @@ mod ask;
 mod body;
 mod error;
 mod fields;
+mod front;
 mod health;
 mod info;
+pub mod listen;
 mod negotiation;
 mod query_string;
 mod request;
@@ -21,5 +23,5 @@ mod suggestions;
 
 pub use error::{ApiError, UnknownWord};
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
-pub use routes::router;
+pub use front::service;
 pub use state::AppState;

@@ -1,5 +1,7 @@
 //! GET requests: from form-encoded query parameters to the same fields as JSON bodies have.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode;
 
 use super::ApiError;
@@ -64,10 +66,10 @@ pub(super) fn nothing(query: &str) -> Result<(), ApiError> {
 }
 
 /// Names and values, decoded, in order.
-struct Parameters(Vec<(String, String)>);
+struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl Parameters {
-    fn decode(query: &str) -> Result<Self, ApiError> {
+impl<'a> Parameters<'a> {
+    fn decode(query: &'a str) -> Result<Self, ApiError> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -82,7 +84,10 @@ impl Parameters {
 
     /// All values of a parameter, taken out.
     fn take(&mut self, name: &str) -> Vec<String> {
-        self.0.extract_if(.., |(found, _)| found == name).map(|(_, value)| value).collect()
+        self.0
+            .extract_if(.., |(found, _)| found == name)
+            .map(|(_, value)| value.into_owned())
+            .collect()
     }
 
     fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
@@ -109,12 +114,12 @@ impl Parameters {
         let Some((field, _)) = self.0.into_iter().next() else {
             return Ok(());
         };
-        if ["vector", "queries"].contains(&field.as_str()) {
+        if ["vector", "queries"].contains(&&*field) {
             let reason = format!("`{field}` is possible with POST and a JSON body only");
             return Err(ApiError::InvalidRequest { reason });
         }
         let known = own.iter().chain(&OPTIONS).map(|&name| name.to_owned()).collect();
-        Err(ApiError::UnknownField { field, known })
+        Err(ApiError::UnknownField { field: field.into_owned(), known })
     }
 }
 
@@ -127,7 +132,10 @@ fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiErr
 }
 
 /// Form encoding: a plus is a space, %XX is a byte. `None` if the bytes are not UTF-8.
-fn decode(text: &str) -> Option<String> {
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['+', '%']) {
+        return Some(Cow::Borrowed(text));
+    }
     let spaced = text.replace('+', " ");
-    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(|text| Cow::Owned(text.into_owned()))
 }

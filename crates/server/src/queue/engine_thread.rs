@@ -1,18 +1,18 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model_store::{Engine, EngineDescription, Hit, QueryBatch};
-use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::runtime;
 use tracing::{debug, error};
 
 use super::Limits;
-use super::handle::{Message, QueueHandle, Shared};
-use super::job::{Answer, Job, JobError};
+use super::hand_out::{Finished, Running};
+use super::handle::QueueHandle;
+use super::job::{Job, JobError};
+use super::shared::Shared;
 use crate::engines::EngineStartError;
 
 /// The thread that owns the engine.
@@ -33,31 +33,34 @@ impl EngineThread {
 }
 
 /// Starts the thread, makes the engine on it, and returns both ends: the queue to put jobs in and
-/// the thread to join in the end. Answers of many jobs are handed out by tasks of `runtime`, if there
-/// is one: to wake a task is cheap for a thread of its runtime and takes microseconds for any other,
-/// which the engine would spend idle.
+/// the thread to join in the end. Answers are handed out on `callers`, the runtime that they wait on.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
 pub fn start<F>(
     limits: Limits,
-    runtime: Option<Handle>,
+    callers: runtime::Handle,
     make_engine: F,
 ) -> Result<(QueueHandle, EngineThread), EngineStartError>
 where
     F: FnOnce() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
-    let (messages, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::new(limits.capacity_queries));
-    let handle = QueueHandle { messages, shared: shared.clone() };
+    let handle = QueueHandle::new(shared.clone());
     let (started, has_started) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("kindred-engine".into()).spawn(move || {
         match make_engine() {
             Ok(engine) => {
                 let max_batch = limits.max_batch_queries.min(engine.preferred_batch()).max(1);
-                let waiting = VecDeque::new();
-                let messages = receiver;
-                let loop_ = EngineLoop { engine, max_batch, messages, shared, waiting, runtime };
+                let loop_ = EngineLoop {
+                    engine,
+                    max_batch,
+                    callers,
+                    shared,
+                    arrived: Vec::new(),
+                    waiting: VecDeque::new(),
+                    hung_up: 0,
+                };
                 // Nobody waits for this any more only if `start` itself is gone.
                 let _ = started.send(Ok(loop_.engine.description()));
                 loop_.run();
@@ -76,42 +79,20 @@ where
 struct EngineLoop {
     engine: Box<dyn Engine>,
     max_batch: usize,
-    messages: mpsc::UnboundedReceiver<Message>,
+    callers: runtime::Handle,
     shared: Arc<Shared>,
+    /// Room for what comes out of the queue; empty between passes.
+    arrived: Vec<Job>,
     /// Jobs with queries that no pass has taken yet, first come first.
     waiting: VecDeque<Running>,
-    runtime: Option<Handle>,
+    /// How many callers had hung up when their jobs were last looked for.
+    hung_up: u64,
 }
 
-/// Up to so many jobs are answered by the engine's thread itself, the rest in parts of so many.
-const HANDED_OUT_TOGETHER: usize = 64;
-const HANDED_OUT_HERE: usize = 2;
-
-/// A job on its way: one larger than a batch takes several passes.
-struct Running {
-    job: Job,
-    hits: Vec<Vec<Hit>>,
-    /// How many of its queries the pass at hand takes.
-    in_pass: usize,
-    queued: Option<Duration>,
-    engine: Duration,
-}
-
-impl Running {
-    fn new(job: Job) -> Self {
-        let hits = Vec::with_capacity(job.queries.len());
-        Self { job, hits, in_pass: 0, queued: None, engine: Duration::ZERO }
-    }
-
-    fn reply(self) {
-        let Running { job, hits, queued, engine, .. } = self;
-        let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
-        // Whoever hung up does not hear this.
-        let _ = job.reply.send(Ok(answer));
-    }
-
-    fn left(&self) -> usize {
-        self.job.queries.len() - self.hits.len()
+/// However the thread ends, nobody waits for it in vain.
+impl Drop for EngineLoop {
+    fn drop(&mut self) {
+        self.shared.engine_is_gone();
     }
 }
 
@@ -120,10 +101,7 @@ impl EngineLoop {
         while self.gather() {
             self.drop_the_dead();
             if !self.waiting.is_empty() && self.pass().is_err() {
-                // The engine may be in any state. What waits gets no answer but an error: the
-                // channel closes with this thread, and the probe's slot must not outlive it.
-                self.messages.close();
-                *self.shared.probe.lock().expect("nothing panics while it holds this lock") = None;
+                // The engine may be in any state and is not used again.
                 return;
             }
         }
@@ -132,45 +110,33 @@ impl EngineLoop {
 
     /// Takes whatever is waiting, and waits if nothing is. `false` when there will never be more.
     fn gather(&mut self) -> bool {
-        if self.waiting.is_empty() {
-            match self.messages.blocking_recv() {
-                Some(message) => self.take(message),
-                None => return false,
-            }
-        }
-        while let Ok(message) = self.messages.try_recv() {
-            self.take(message);
+        let Some(probe) = self.shared.take(&mut self.arrived, self.waiting.is_empty()) else {
+            return false;
+        };
+        self.waiting.extend(self.arrived.drain(..).map(Running::new));
+        // To the front: the probe asks whether the engine works, not how long the queue is.
+        if let Some(probe) = probe {
+            self.waiting.push_front(Running::new(probe));
         }
         true
-    }
-
-    fn take(&mut self, message: Message) {
-        match message {
-            Message::Job(job) => self.waiting.push_back(Running::new(job)),
-            // To the front: the probe asks whether the engine works, not how long the queue is.
-            Message::Probe => {
-                let probe = self
-                    .shared
-                    .probe
-                    .lock()
-                    .expect("nothing panics while it holds this lock")
-                    .take();
-                if let Some(probe) = probe {
-                    self.waiting.push_front(Running::new(probe));
-                }
-            }
-        }
     }
 
     /// Work that nobody waits for is not done.
     fn drop_the_dead(&mut self) {
         let now = Instant::now();
-        let is_dead = |running: &Running| now >= running.job.deadline || running.job.is_abandoned();
+        let hung_up = self.shared.hung_up();
+        let somebody_hung_up = std::mem::replace(&mut self.hung_up, hung_up) != hung_up;
+        let is_dead = |running: &Running| {
+            now >= running.job.deadline || (somebody_hung_up && running.job.is_abandoned())
+        };
+        if !self.waiting.iter().any(is_dead) {
+            return;
+        }
         let (dead, alive): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(is_dead);
         self.waiting = alive;
+        self.shared.free(dead.iter().map(|running| running.job.places).sum());
         for running in dead {
-            // Whoever hung up does not hear this.
-            let _ = running.job.reply.send(Err(JobError::DeadlinePassed));
+            running.fail(JobError::DeadlinePassed);
         }
     }
 
@@ -186,7 +152,7 @@ impl EngineLoop {
             .waiting
             .iter()
             .take_while(|running| running.in_pass > 0)
-            .flat_map(|running| &running.job.queries[running.hits.len()..][..running.in_pass])
+            .flat_map(|running| &running.job.queries[running.done()..][..running.in_pass])
             .collect();
         let (size, started) = (batch.len(), Instant::now());
         let engine = &mut self.engine;
@@ -212,43 +178,32 @@ impl EngineLoop {
         }
     }
 
-    fn hand_out(&mut self, answers: Vec<Vec<Hit>>, started: Instant, took: Duration) {
-        let mut answers = answers.into_iter();
-        for running in self.waiting.iter_mut().take_while(|running| running.in_pass > 0) {
-            running.hits.extend(answers.by_ref().take(running.in_pass));
-            running.queued.get_or_insert_with(|| started.duration_since(running.job.entered));
-            running.engine += took;
+    fn hand_out(&mut self, mut answers: Vec<Vec<Hit>>, started: Instant, took: Duration) {
+        let is_finished = |running: &&Running| running.in_pass == running.left();
+        let finished = self.waiting.iter().take_while(is_finished).count();
+        // At most one job is left with some of its queries searched: the last of the pass.
+        if let Some(running) = self.waiting.get_mut(finished) {
+            let first = answers.len() - running.in_pass;
+            running.take(&mut answers.drain(first..), started, took);
         }
-        let done = self.waiting.iter().take_while(|running| running.left() == 0).count();
-        let mut done = self.waiting.drain(..done);
-        match &self.runtime {
-            Some(runtime) if done.len() > HANDED_OUT_HERE => {
-                while done.len() > 0 {
-                    let part: Vec<Running> = done.by_ref().take(HANDED_OUT_TOGETHER).collect();
-                    runtime.spawn(async move { part.into_iter().for_each(Running::reply) });
-                }
-            }
-            _ => done.for_each(Running::reply),
-        }
+        let jobs = self.take_out(finished);
+        let finished = Finished { jobs, answers, started, took };
+        self.callers.spawn(async move { finished.hand_out() });
     }
 
     fn fail_pass(&mut self) {
-        while self.waiting.front().is_some_and(|running| running.in_pass > 0) {
-            if let Some(running) = self.waiting.pop_front() {
-                let _ = running.job.reply.send(Err(JobError::EngineFailed));
-            }
+        let in_pass = self.waiting.iter().take_while(|running| running.in_pass > 0).count();
+        for running in self.take_out(in_pass) {
+            running.fail(JobError::EngineFailed);
         }
     }
-}
 
-impl Shared {
-    /// Keeps a moving average of a query's share of the passes.
-    fn note_pass(&self, queries: usize, took: Duration) {
-        let now = (took.as_nanos() / queries.max(1) as u128).min(u128::from(u64::MAX)) as u64;
-        let average = &self.nanoseconds_per_query;
-        let before = average.load(Ordering::Relaxed);
-        let after = if before == 0 { now } else { before - before / 8 + now / 8 };
-        average.store(after, Ordering::Relaxed);
+    /// Takes the first so many jobs out of the queue, which has room for as many again before any
+    /// caller hears of it.
+    fn take_out(&mut self, jobs: usize) -> Vec<Running> {
+        let jobs: Vec<_> = self.waiting.drain(..jobs).collect();
+        self.shared.free(jobs.iter().map(|running| running.job.places).sum());
+        jobs
     }
 }
 

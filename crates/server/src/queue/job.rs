@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use model_store::{Hit, Query};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// What one request asks of the engine: some queries, answered together.
 pub(super) struct Job {
@@ -11,9 +11,8 @@ pub(super) struct Job {
     /// When the job entered the queue.
     pub(super) entered: Instant,
     pub(super) reply: oneshot::Sender<Result<Answer, JobError>>,
-    /// The job's places in the queue, free again when it is dropped. A probe has none.
-    #[allow(dead_code, reason = "held for its Drop")]
-    pub(super) places: Option<OwnedSemaphorePermit>,
+    /// Its places in the queue. A probe has none.
+    pub(super) places: u32,
 }
 
 impl Job {

@@ -1,11 +1,14 @@
 //! From many callers to one engine: a bounded queue of jobs, and the one thread that owns the engine
 //! and answers whatever is waiting in one pass.
 //!
-//! There is no artificial delay: while one batch runs, the next one gathers.
+//! There is no artificial delay: while one batch runs, the next one gathers and the last one is handed
+//! out.
 
 mod engine_thread;
+mod hand_out;
 mod handle;
 mod job;
+mod shared;
 
 pub use engine_thread::{EngineThread, start};
 pub use handle::{QueueHandle, SubmitError};

@@ -8,6 +8,7 @@ use model_store::{
     Engine, EngineDescription, EngineError, Filter, Hit, ModelStore, Query, QueryBatch,
     QueryVector, Row,
 };
+use tokio::runtime::Handle;
 
 use tokio::runtime::Handle;
 
@@ -58,7 +59,7 @@ fn setup(capacity_queries: u32) -> Setup {
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
     let limits = Limits { capacity_queries, max_batch_queries: 100 };
-    let (handle, thread) = super::start(limits, Handle::try_current().ok(), move || {
+    let (handle, thread) = super::start(limits, Handle::current(), move || {
         Ok(Box::new(HeldEngine { go: orders, passes: engine_passes }) as Box<dyn Engine>)
     })
     .unwrap();

@@ -1,0 +1,95 @@
+//! What every request meets first: its span in the log and the guard against panics. Behind them is the
+//! router, and a way past it for those requests that come by the hundred thousand.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{Method, header};
+use axum::response::{IntoResponse, Response};
+use tower::{Service, service_fn};
+use tracing::{Instrument, debug_span, error};
+
+use super::server_timing::{self, Timing};
+use super::state::AppState;
+use super::{ApiError, ask, routes};
+
+struct Front {
+    state: Arc<AppState>,
+    router: Router,
+}
+
+/// All of the service over this state.
+pub fn service(
+    state: Arc<AppState>,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+    let front = Arc::new(Front { router: routes::router(state.clone()), state });
+    service_fn(move |request: Request| {
+        let front = front.clone();
+        let span = debug_span!("request", method = %request.method(), uri = %request.uri());
+        async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
+    })
+}
+
+impl Front {
+    async fn respond(&self, request: Request) -> Response {
+        // The router knows these two as well, and the answers are the same. It and its layers box
+        // and copy about as much as all the rest of a request's way.
+        let plain_get = request.method() == Method::GET
+            && !request.headers().contains_key(header::CONTENT_LENGTH);
+        let started = Instant::now();
+        let (headers, uri) = (request.headers(), request.uri());
+        let asked = match uri.path() {
+            "/nearest" if plain_get => ask::nearest(&self.state, headers, uri).await,
+            "/analogy" if plain_get => ask::analogy(&self.state, headers, uri).await,
+            _ => match self.router.clone().call(request).await {
+                Ok(response) => return response,
+            },
+        };
+        let (mut response, timing) =
+            asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
+        let value = server_timing::value(&self.state.engine, timing, started.elapsed());
+        response.headers_mut().insert(server_timing::NAME, value);
+        response
+    }
+}
+
+/// A fault of ours must not take the connection, let alone the process.
+async fn guarded(response: impl Future<Output = Response>) -> Response {
+    let mut response = pin!(response);
+    poll_fn(|context| {
+        let poll = AssertUnwindSafe(|| response.as_mut().poll(context));
+        catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic)))
+    })
+    .await
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Response {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    error!("a handler panicked: {}", said.unwrap_or("without a word"));
+    ApiError::Internal.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_a_problem_document() {
+        for words in ["as ordered", ""] {
+            let broken = async { if words.is_empty() { panic!() } else { panic!("{words}") } };
+            assert_eq!(guarded(broken).await.status(), 500);
+        }
+    }
+}

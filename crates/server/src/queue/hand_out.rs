@@ -1,0 +1,76 @@
+//! From a pass back to those who wait for it.
+
+use std::time::{Duration, Instant};
+
+use model_store::Hit;
+
+use super::job::{Answer, Job, JobError};
+
+/// A job on its way: one larger than a batch takes several passes.
+pub(super) struct Running {
+    pub(super) job: Job,
+    hits: Vec<Vec<Hit>>,
+    /// How many of its queries the pass at hand takes.
+    pub(super) in_pass: usize,
+    queued: Option<Duration>,
+    engine: Duration,
+}
+
+impl Running {
+    pub(super) fn new(job: Job) -> Self {
+        Self { job, hits: Vec::new(), in_pass: 0, queued: None, engine: Duration::ZERO }
+    }
+
+    /// How many of its queries have been searched.
+    pub(super) fn done(&self) -> usize {
+        self.hits.len()
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.job.queries.len() - self.hits.len()
+    }
+
+    /// Takes its share of a pass's answers, which are in the order of the jobs.
+    pub(super) fn take(
+        &mut self,
+        answers: &mut impl Iterator<Item = Vec<Hit>>,
+        started: Instant,
+        took: Duration,
+    ) {
+        self.hits.reserve_exact(self.left());
+        self.hits.extend(answers.take(self.in_pass));
+        self.queued.get_or_insert_with(|| started.duration_since(self.job.entered));
+        self.engine += took;
+    }
+
+    pub(super) fn fail(self, error: JobError) {
+        // Whoever hung up does not hear this.
+        let _ = self.job.reply.send(Err(error));
+    }
+
+    fn answer(self) {
+        let Self { job, hits, queued, engine, .. } = self;
+        let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
+        // Whoever hung up does not hear this.
+        let _ = job.reply.send(Ok(answer));
+    }
+}
+
+/// The jobs that a pass finished, with its answers. Telling each caller costs about as much as the
+/// engine's host work for its query, so it happens on an HTTP thread, while the next pass runs.
+pub(super) struct Finished {
+    pub(super) jobs: Vec<Running>,
+    pub(super) answers: Vec<Vec<Hit>>,
+    pub(super) started: Instant,
+    pub(super) took: Duration,
+}
+
+impl Finished {
+    pub(super) fn hand_out(self) {
+        let mut answers = self.answers.into_iter();
+        for mut running in self.jobs {
+            running.take(&mut answers, self.started, self.took);
+            running.answer();
+        }
+    }
+}
