@@ -90,7 +90,7 @@ __device__ __forceinline__ void merge(const float* scores, const uint32_t* posit
 // with stride 1, 2, 4, ... while stride < ceil(rows / k). Then piece 0 is the answer.
 //
 // Grid: ceil(pairs / 256) blocks of 256 threads, where
-//   pairs = ceil(ceil(ceil(rows / k) / stride) / 2), or 1 fewer when the last has no neighbour.
+//   pairs = ceil(ceil(rows / k) / stride) / 2, rounded down.
 // No shared memory.
 //
 // Version 1: the merged piece is put together in global memory, in scratch_scores and
