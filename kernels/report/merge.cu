@@ -1,0 +1,120 @@
+// The best k of all scores, as the 2020 report found them (README.md): pieces of k elements are sorted,
+// then merged two by two, and of each two only the best k are kept, until one piece is left.
+//
+// Arguments of all kernels:
+//   scores     [rows], in and out
+//   positions  [rows], in and out; each moves along with its score
+//   k          elements a piece, 1 to MAX_K; the host checks it
+// Piece p is elements p * k to p * k + k, the last one to `rows`: only the last can be shorter. Best
+// first; equal scores keep their order, so that the lower position stays in front. Scores are not NaN.
+//
+// Version 1 of the report works in global memory, from version 2 on in the thread's private arrays.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int BLOCK = 256;  // threads a block
+constexpr int MAX_K = 32;   // length of the private arrays
+
+__device__ __forceinline__ size_t thread_number() {
+    return static_cast<size_t>(blockIdx.x) * BLOCK + threadIdx.x;
+}
+
+// Elements of the piece that starts at `begin`, which is less than `rows`.
+__device__ __forceinline__ int piece_length(size_t begin, uint32_t rows, int k) {
+    const size_t rest = rows - begin;
+    return rest < static_cast<size_t>(k) ? static_cast<int>(rest) : k;
+}
+
+__device__ __forceinline__ void insertion_sort(float* scores, uint32_t* positions, int length) {
+    for (int i = 1; i < length; ++i) {
+        const float score = scores[i];
+        const uint32_t position = positions[i];
+        int j = i;
+        for (; j > 0 && scores[j - 1] < score; --j) {
+            scores[j] = scores[j - 1];
+            positions[j] = positions[j - 1];
+        }
+        scores[j] = score;
+        positions[j] = position;
+    }
+}
+
+__device__ __forceinline__ void copy(const float* from_scores, const uint32_t* from_positions, int length,
+                                     float* to_scores, uint32_t* to_positions) {
+    for (int i = 0; i < length; ++i) {
+        to_scores[i] = from_scores[i];
+        to_positions[i] = from_positions[i];
+    }
+}
+
+// Sorts each piece where it lies, one thread a piece.
+// Grid: ceil(ceil(rows / k) / 256) blocks of 256 threads. No shared memory.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+first_merge_v1(float* scores, uint32_t* positions, uint32_t rows, int k) {
+    const size_t begin = thread_number() * k;
+    if (begin >= rows) return;
+    insertion_sort(scores + begin, positions + begin, piece_length(begin, rows, k));
+}
+
+// The same, but the piece is sorted in private memory and written back once.
+// Grid: ceil(ceil(rows / k) / 256) blocks of 256 threads. No shared memory.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+first_merge(float* __restrict__ scores, uint32_t* __restrict__ positions, uint32_t rows, int k) {
+    float own_scores[MAX_K];
+    uint32_t own_positions[MAX_K];
+    const size_t begin = thread_number() * k;
+    if (begin >= rows) return;
+    const int length = piece_length(begin, rows, k);
+    copy(scores + begin, positions + begin, length, own_scores, own_positions);
+    insertion_sort(own_scores, own_positions, length);
+    copy(own_scores, own_positions, length, scores + begin, positions + begin);
+}
+
+// The best k of two sorted pieces into `best_*`. The left piece has k elements, as there is another
+// behind it, so the right one can run out but not both.
+__device__ __forceinline__ void merge(const float* scores, const uint32_t* positions, size_t left, size_t right,
+                                      int right_length, int k, float* best_scores, uint32_t* best_positions) {
+    int taken = 0;  // from the right piece
+    for (int i = 0; i < k; ++i) {
+        const size_t a = left + (i - taken), b = right + taken;
+        const bool from_right = taken < right_length && scores[b] > scores[a];
+        best_scores[i] = scores[from_right ? b : a];
+        best_positions[i] = positions[from_right ? b : a];
+        taken += from_right;
+    }
+}
+
+// One round: of the pieces 0, stride, 2 * stride, ... each thread merges two neighbours into the place
+// of the left one. A last piece without a neighbour stays as it is. No thread touches another's
+// pieces, so a round needs no second copy of the scores; the rounds follow each other in one stream,
+// with stride 1, 2, 4, ... while stride < ceil(rows / k). Then piece 0 is the answer.
+//
+// Grid: ceil(pairs / 256) blocks of 256 threads, where
+//   pairs = ceil(ceil(rows / k) / stride) / 2, rounded down.
+// No shared memory.
+//
+// Version 1: the merged piece is put together in global memory, in scratch_scores and
+// scratch_positions, [rows] each, at the left piece's place.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+botched_merge_sort_v1(float* scores, uint32_t* positions, uint32_t rows, int k, uint32_t stride,
+                      float* scratch_scores, uint32_t* scratch_positions) {
+    const size_t step = static_cast<size_t>(stride) * k;
+    const size_t left = thread_number() * 2 * step, right = left + step;
+    if (right >= rows) return;
+    merge(scores, positions, left, right, piece_length(right, rows, k), k, scratch_scores + left,
+          scratch_positions + left);
+    copy(scratch_scores + left, scratch_positions + left, k, scores + left, positions + left);
+}
+
+// The same round with the merged piece in private memory. Grid as above.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+botched_merge_sort(float* __restrict__ scores, uint32_t* __restrict__ positions, uint32_t rows, int k,
+                   uint32_t stride) {
+    float best_scores[MAX_K];
+    uint32_t best_positions[MAX_K];
+    const size_t step = static_cast<size_t>(stride) * k;
+    const size_t left = thread_number() * 2 * step, right = left + step;
+    if (right >= rows) return;
+    merge(scores, positions, left, right, piece_length(right, rows, k), k, best_scores, best_positions);
+    copy(best_scores, best_positions, k, scores + left, positions + left);
+}
