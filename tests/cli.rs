@@ -86,7 +86,7 @@ fn what_can_not_be_served_is_said_with_the_cure() {
     for (arguments, part) in [
         (vec!["serve", "--listen", &address, "--model"], "--listen"),
         (vec!["serve", "--listen", "nowhere", "--model"], "can't listen on nowhere"),
-        (vec!["serve", "--device", "cuda", "--model"], "--device cpu"),
+        (vec!["serve", "--device", "tpu", "--model"], "cuda:N"),
         (vec!["serve", "--log-level", "=loud=", "--model"], "log_level"),
         (vec!["serve", "--config", "/no/such.toml", "--model"], "/no/such.toml"),
     ] {
@@ -96,6 +96,38 @@ fn what_can_not_be_served_is_said_with_the_cure() {
     }
     let output = kindred(&["serve"]).env("KINDRED_LISEN", "1").output().unwrap();
     assert!(said(&output).contains("KINDRED_LISEN"), "{}", said(&output));
+}
+
+/// What a machine says that can't search on a GPU: which of these depends on the build and on it.
+/// None if it can.
+fn no_gpu() -> Option<&'static str> {
+    if cfg!(not(feature = "cuda")) {
+        return Some("built without its CUDA engine");
+    }
+    let driver = ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"];
+    let there = driver.iter().any(|path| Path::new(path).exists());
+    (!there).then_some("no NVIDIA GPU")
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_an_error_if_insisted_on_and_a_line_of_the_log_if_not() {
+    let (_place, model) = prepared(TINY);
+    let Some(reason) = no_gpu() else {
+        println!("skipped: this machine has a GPU");
+        return;
+    };
+    for device in ["cuda", "cuda:3"] {
+        let refused = run(&["serve", "--device", device, "--model"], &model);
+        assert!(!refused.status.success());
+        for part in [&format!("--device {device}:"), reason, "--device cpu"] {
+            assert!(said(&refused).contains(part), "{part}: {}", said(&refused));
+        }
+    }
+    // An address that can't be had ends the service after its engine was made.
+    let fallen_back = run(&["serve", "--listen", "nowhere", "--model"], &model);
+    for part in ["searching on the CPU", reason, "engine=\"cpu\""] {
+        assert!(said(&fallen_back).contains(part), "{part}: {}", said(&fallen_back));
+    }
 }
 
 #[test]

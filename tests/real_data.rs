@@ -2,6 +2,7 @@
 //!
 //! The data is not part of this repository. It is looked for in the folder that TEST_DATA_DIR names,
 //! or in `../shared/data` beside the checkout; without it these tests are reported as ignored.
+//! TEST_DEVICE says which engine answers: `cpu`, if not set.
 
 mod support;
 
@@ -59,7 +60,9 @@ fn data(file: &str) -> PathBuf {
 fn glove() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("glove.6B.50d");
+        let place = std::env::var("TEST_TMP_DIR");
+        let place = place.as_deref().unwrap_or(env!("CARGO_TARGET_TMPDIR"));
+        let out = Path::new(place).join("glove.6B.50d");
         let _ = fs::remove_dir_all(&out);
         let mut prepare = kindred(&["prepare"]);
         let output = prepare.arg(data(VECTORS)).arg("--out").arg(&out).output().expect("it runs");
@@ -74,7 +77,9 @@ static SERVICE: OnceLock<Service> = OnceLock::new();
 
 fn service() -> &'static Service {
     SERVICE.get_or_init(|| {
-        Service::start(&["--device", "cpu", "--model", glove().to_str().expect("UTF-8")])
+        let device = std::env::var("TEST_DEVICE");
+        let device = device.as_deref().unwrap_or("cpu");
+        Service::start(&["--device", device, "--model", glove().to_str().expect("UTF-8")])
     })
 }
 

@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The program under test.
-pub const KINDRED: &str = env!("CARGO_BIN_EXE_kindred");
+/// The program under test: TEST_KINDRED where it was built elsewhere (scripts/run-gpu).
+pub fn program() -> PathBuf {
+    std::env::var_os("TEST_KINDRED")
+        .map_or_else(|| env!("CARGO_BIN_EXE_kindred").into(), PathBuf::from)
+}
 
 /// A command of the program, untouched by the environment that the tests run in.
 pub fn kindred(arguments: &[&str]) -> Command {
-    let mut command = Command::new(KINDRED);
+    let mut command = Command::new(program());
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("KINDRED_") {
             command.env_remove(variable);

@@ -9,6 +9,7 @@ use std::io;
 
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
+pub use synth::synth;
 pub use verify::verify;
 
 use crate::config::ConfigError;

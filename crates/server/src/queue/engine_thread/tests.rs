@@ -10,8 +10,6 @@ use model_store::{
 };
 use tokio::runtime::Handle;
 
-use tokio::runtime::Handle;
-
 use super::super::{EngineThread, Limits, QueueHandle, SubmitError};
 
 /// Waits before each pass until it is let go, and answers each query with its own row.
