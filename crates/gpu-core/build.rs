@@ -134,7 +134,7 @@ fn compile(nvcc: &Path, folder: &Path, stem: &str, source: &Path) {
 }
 
 fn find_nvcc(workspace: &Path) -> PathBuf {
-    if let Some(nvcc) = env::var_os("NVCC") {
+    if let Some(nvcc) = env::var_os("NVCC").filter(|path| !path.is_empty()) {
         return PathBuf::from(nvcc);
     }
     let mut places = Vec::new();

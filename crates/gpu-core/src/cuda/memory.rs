@@ -25,16 +25,26 @@ impl<T: Pod> Array<T> {
     /// If the device has not so much memory.
     #[allow(unsafe_code)]
     pub fn zeroed(len: usize) -> Result<Self, GpuError> {
+        let array = Self::uninitialised(len)?;
+        // SAFETY: the allocation has this many bytes, and never none.
+        let status = unsafe { cust_raw::cuMemsetD8_v2(array.address, 0, array.bytes().max(1)) };
+        check(status, "clearing device memory")?;
+        Ok(array)
+    }
+
+    /// Room for `len` values of any bits: for arrays that are written before they are read.
+    ///
+    /// # Errors
+    /// If the device has not so much memory.
+    #[allow(unsafe_code)]
+    pub(crate) fn uninitialised(len: usize) -> Result<Self, GpuError> {
         let mut address = 0;
         // The driver refuses empty allocations.
         let bytes = (len * size_of::<T>()).max(1);
         // SAFETY: `address` is a valid place for the answer.
         let status = unsafe { cust_raw::cuMemAlloc_v2(&raw mut address, bytes) };
         check(status, "allocating device memory")?;
-        let array = Self { address, len, values: PhantomData };
-        // SAFETY: the allocation has this many bytes.
-        check(unsafe { cust_raw::cuMemsetD8_v2(address, 0, bytes) }, "clearing device memory")?;
-        Ok(array)
+        Ok(Self { address, len, values: PhantomData })
     }
 
     /// These values, copied to the device.

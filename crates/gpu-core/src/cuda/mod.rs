@@ -3,7 +3,8 @@
 //! - [`device`]: the GPU; `raw`: driver functions that cust does not wrap; `memory`: arrays on the
 //!   device and pinned ones on the host; `launch`: kernels and graphs;
 //! - `upload`: a table's way to the device;
-//! - `engine`: the search.
+//! - `engine`: the search;
+//! - [`report`]: the programs of the 2020 report, for benchmarks.
 
 mod constants;
 pub mod device;
@@ -12,6 +13,7 @@ mod fatbins;
 mod launch;
 mod memory;
 mod raw;
+pub mod report;
 mod upload;
 
 pub use device::Gpu;

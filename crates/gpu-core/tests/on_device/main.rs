@@ -2,6 +2,7 @@
 //! same score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
+mod report;
 mod support;
 mod tables;
 
@@ -20,6 +21,7 @@ fn main() {
     let mut trials = Vec::new();
     trials.extend(tables::tests());
     trials.extend(adversarial::tests());
+    trials.extend(report::tests());
     let trials = trials
         .into_iter()
         .map(|(name, test): (&'static str, fn())| {
