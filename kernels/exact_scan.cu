@@ -1,47 +1,93 @@
-// Every row scored by the contract's float64 formula: the last fallback, the only path for short
-// vocabulary prefixes, and the device's own oracle. Nothing here needs a certificate.
+// Every row scored by the contract's float64 formula: the device's own oracle; and the same with a look at
+// the float32 score first, which spares most rows the float64 one: the last fallback, and the only path
+// for short vocabulary prefixes. Neither can fail, whatever the table.
 //
-// Shapes: table [rows, dim] float32; norms [rows] float64; queries [batch]; hits [batch, parts, stride].
+// Shapes: table [rows, dim] float32; norms [rows] float64; queries [batch]; hits [batch, parts, stride];
+// floors [batch], zero before and after a pass.
+#include "float32_bound.cuh"
 #include "query.cuh"
 #include "top_k_list.cuh"
 
 constexpr int ROWS_PER_ROUND = 256;  // rows between two barriers; no more than LIST_ROUND
+constexpr int ROWS_AT_FIRST = 64;    // few, so that there soon is a floor
 
-// The best k rows of one part of the table for one query. Grid: (batch, parts); blocks of 256 threads.
-// Dynamic shared memory: the TopKList.
-extern "C" __global__ void __launch_bounds__(256)
-exact_scan(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-           const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, uint32_t rows, int dim,
-           int stride, Hit* __restrict__ part_hits, uint32_t* __restrict__ part_counts) {
+// float32 in the order of unsigned integers; 0 is below them all.
+__device__ __forceinline__ uint32_t ordered(float value) {
+    const uint32_t bits = __float_as_uint(value);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+__device__ __forceinline__ float from_ordered(uint32_t key) {
+    if (key == 0) return -INFINITY;
+    return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+// The best k rows of one part of the table for one query. With FLOAT32_FIRST the blocks of a query share
+// a floor: the best k-th score that any of them has found among its own rows, and so a lower bound of the
+// k-th best of all.
+template <bool FLOAT32_FIRST>
+__device__ __forceinline__ void scan_part(const float* __restrict__ table, const double* __restrict__ norms,
+                                          const float* __restrict__ vectors, const QueryHeader* __restrict__ queries,
+                                          const uint32_t* __restrict__ excluded, uint32_t rows, int dim, int stride,
+                                          uint32_t* floors, Hit* __restrict__ part_hits,
+                                          uint32_t* __restrict__ part_counts) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
     const QueryHeader query = queries[blockIdx.x];
     const size_t part = static_cast<size_t>(blockIdx.x) * gridDim.y + blockIdx.y;
-    list.clear(static_cast<int>(query.k));
+    const int k = static_cast<int>(query.k);
+    list.clear(k);
     const uint32_t limit = query.norm > 0.0 ? min(rows, query.first_rows) : 0u;
     const uint32_t each = (limit + gridDim.y - 1) / gridDim.y;
     const uint32_t begin = min(limit, blockIdx.y * each), end = min(limit, begin + each);
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     const float* q = limit > 0 ? components(query, table, vectors, dim) : nullptr;
-    for (uint32_t round = begin; round < end; round += ROWS_PER_ROUND) {
-        const uint32_t round_end = min(end, round + ROWS_PER_ROUND);
+    const float error = float32_error(dim), query_norm = static_cast<float>(query.norm);
+    const float min_score = __double2float_rd(query.min_score);
+    uint32_t size = FLOAT32_FIRST ? ROWS_AT_FIRST : ROWS_PER_ROUND;
+    for (uint32_t round = begin; round < end;) {
+        const uint32_t round_end = min(end, round + size);
+        const float floor = FLOAT32_FIRST ? fmaxf(min_score, from_ordered(__ldcg(floors + blockIdx.x))) : 0.0f;
         for (uint32_t row = round + warp; row < round_end; row += warps) {
             const double norm = norms[row];
-            if (norm == 0.0) continue;  // the same for the whole warp
-            const double score = cosine(warp_dot(table + static_cast<size_t>(row) * dim, q, dim), query.norm, norm);
+            if (norm == 0.0) continue;  // the same for the whole warp, as is what follows
+            const float* const x = table + static_cast<size_t>(row) * dim;
+            if (FLOAT32_FIRST && !may_reach(warp_dot<float>(x, q, dim), query_norm, norm, error, floor)) continue;
+            const double score = cosine(warp_dot(x, q, dim), query.norm, norm);
             if (threadIdx.x % WARP == 0 && admits(query, excluded, row, score)) list.append(score, row);
         }
-        list.make_room();
+        round = round_end;
+        size = min(2 * size, static_cast<uint32_t>(ROWS_PER_ROUND));
+        if (!FLOAT32_FIRST) list.make_room();
+        else if (list.cut_beyond(2 * k + 32) && threadIdx.x == 0) {
+            atomicMax(floors + blockIdx.x, ordered(__double2float_rd(list.worst_score)));
+        }
     }
     list.sort_and_cut();
     for (int i = threadIdx.x; i < list.count; i += blockDim.x) part_hits[part * stride + i] = {list.score[i], list.row[i], 0};
     if (threadIdx.x == 0) part_counts[part] = list.count;
 }
 
+// Grid: (batch, parts); blocks of 256 threads. Dynamic shared memory: the TopKList.
+extern "C" __global__ void __launch_bounds__(256)
+exact_scan(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
+           const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, uint32_t rows, int dim,
+           int stride, uint32_t* floors, Hit* __restrict__ part_hits, uint32_t* __restrict__ part_counts) {
+    scan_part<false>(table, norms, vectors, queries, excluded, rows, dim, stride, floors, part_hits, part_counts);
+}
+
+// As exact_scan.
+extern "C" __global__ void __launch_bounds__(256)
+float32_scan(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
+             const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, uint32_t rows, int dim,
+             int stride, uint32_t* floors, Hit* __restrict__ part_hits, uint32_t* __restrict__ part_counts) {
+    scan_part<true>(table, norms, vectors, queries, excluded, rows, dim, stride, floors, part_hits, part_counts);
+}
+
 // Merges the parts' best into each query's best. Grid: (batch); blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
 merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ part_hits,
-            const uint32_t* __restrict__ part_counts, int parts, int stride, Answer* __restrict__ answers) {
+            const uint32_t* __restrict__ part_counts, int parts, int stride, uint32_t* __restrict__ floors,
+            Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
     const size_t first = static_cast<size_t>(blockIdx.x) * parts;
@@ -59,7 +105,10 @@ merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ par
     list.sort_and_cut();
     Answer* const answer = answers + static_cast<size_t>(blockIdx.x) * (1 + stride);
     for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
-    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
+    if (threadIdx.x == 0) {
+        answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
+        floors[blockIdx.x] = 0;
+    }
 }
 
 // The scores of rows [first, first + count) for one query, -2 for rows of norm zero: for a k that no

@@ -9,18 +9,27 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 // Components a lane takes at a time: with 320 in one go, a row of 300 is one wait for memory.
 constexpr int DOT_STEP = 10;
 
+// The product of two float32 is exact in float64, so that the fused multiply-add rounds as the contract does.
+__device__ __forceinline__ double multiply_add(float a, float b, double sum) {
+    return __fma_rn(static_cast<double>(a), static_cast<double>(b), sum);
+}
+__device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
+
+// In float32: not the contract's bits, but near them (float32_bound.cuh).
+__device__ __forceinline__ float multiply_add(float a, float b, float sum) { return __fmaf_rn(a, b, sum); }
+__device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
+
 // Dot products of ROWS rows with one query, each of `dim` float32, by one warp; every lane gets the
 // results. Several rows at once, so that their loads overlap.
 //
-// Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1. The
-// product of two float32 is exact in float64, so the fused multiply-add rounds as the contract does.
+// Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1.
 // A butterfly adds the same pairs as the fold (addition commutes), so all lanes hold lane 0's bits.
-template <int ROWS>
+template <int ROWS, typename Sum>
 __device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], const float* query, int dim,
-                                          double (&sums)[ROWS]) {
+                                          Sum (&sums)[ROWS]) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) sums[r] = 0.0;
+    for (int r = 0; r < ROWS; r++) sums[r] = 0;
     for (int first = lane; first < dim; first += WARP * DOT_STEP) {
         float x[ROWS][DOT_STEP], q[DOT_STEP];
 #pragma unroll
@@ -37,20 +46,21 @@ __device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], cons
         for (int j = 0; j < DOT_STEP; j++) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                sums[r] = __fma_rn(static_cast<double>(x[r][j]), static_cast<double>(q[j]), sums[r]);
+                sums[r] = multiply_add(x[r][j], q[j], sums[r]);
             }
         }
     }
 #pragma unroll
     for (int step = WARP / 2; step > 0; step /= 2) {
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) sums[r] = __dadd_rn(sums[r], __shfl_xor_sync(ALL_LANES, sums[r], step));
+        for (int r = 0; r < ROWS; r++) sums[r] = add(sums[r], __shfl_xor_sync(ALL_LANES, sums[r], step));
     }
 }
 
-__device__ __forceinline__ double warp_dot(const float* row, const float* query, int dim) {
+template <typename Sum = double>
+__device__ __forceinline__ Sum warp_dot(const float* row, const float* query, int dim) {
     const float* const rows[1] = {row};
-    double sums[1];
+    Sum sums[1];
     warp_dots(rows, query, dim, sums);
     return sums[0];
 }

@@ -37,10 +37,15 @@ struct TopKList {
     }
 
     // All threads, between rounds.
-    __device__ void make_room() {
+    __device__ void make_room() { cut_beyond(LIST_CAPACITY); }
+
+    // All threads, between rounds: the same, but no later than at so many hits. Whether it cut, to k hits.
+    __device__ bool cut_beyond(int hits) {
         __syncthreads();
-        if (count > LIST_CAPACITY - LIST_ROUND) sort_and_cut();
+        const bool cut = count > min(hits, LIST_CAPACITY - LIST_ROUND);
+        if (cut) sort_and_cut();
         __syncthreads();
+        return cut;
     }
 
     // All threads: sorts what is there, best first, and keeps the best k. A bitonic sort of the next

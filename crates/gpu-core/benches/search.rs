@@ -47,9 +47,12 @@ fn main() {
         engine.description().detail,
         engine.extra_memory()
     );
-    let mut oracle =
-        CudaEngine::with_paths(&model, Options::default(), Paths { int8: false, ..paths })
-            .expect("an engine");
+    let mut oracle = CudaEngine::with_paths(
+        &model,
+        Options::default(),
+        Paths { int8: false, float32: false, ..paths },
+    )
+    .expect("an engine");
     hold_oracle(&model, &mut oracle, &mut numbers);
 
     println!(

@@ -48,7 +48,8 @@ pub(crate) fn all_paths() -> Vec<(&'static str, Paths)> {
         ("int4 and int8", paths),
         ("int8", Paths { int4: false, ..paths }),
         ("portable int8", Paths { int4: false, portable: true, ..paths }),
-        ("exact", Paths { int8: false, ..paths }),
+        ("float32", Paths { int8: false, ..paths }),
+        ("float64", Paths { int8: false, float32: false, ..paths }),
     ]
 }
 

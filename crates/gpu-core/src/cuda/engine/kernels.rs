@@ -51,6 +51,7 @@ pub(crate) struct Ring {
 #[derive(Debug)]
 pub(crate) struct Kernels {
     pub(crate) exact_scan: Kernel,
+    pub(crate) float32_scan: Kernel,
     pub(crate) merge_parts: Kernel,
     pub(crate) score_rows: Kernel,
     pub(crate) row_peaks: Kernel,
@@ -84,6 +85,7 @@ impl Kernels {
         let quantise_bytes = vector_bytes + 32 * dim.div_ceil(32);
         Ok(Self {
             exact_scan: Kernel::find(&exact, "exact_scan")?.allow_shared(LIST_BYTES)?,
+            float32_scan: Kernel::find(&exact, "float32_scan")?.allow_shared(LIST_BYTES)?,
             merge_parts: Kernel::find(&exact, "merge_parts")?.allow_shared(LIST_BYTES)?,
             score_rows: Kernel::find(&exact, "score_rows")?,
             row_peaks: Kernel::find(&quantise, "row_peaks")?.allow_shared(vector_bytes)?,

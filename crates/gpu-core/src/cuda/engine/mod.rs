@@ -36,17 +36,20 @@ use workspace::{MAX_BATCH, MAX_EXCLUDED, Sizes, Workspace};
 pub struct Paths {
     /// Only what every supported device can run.
     pub portable: bool,
-    /// Build and scan the 8-bit table. Without it every row is scored in float64.
+    /// Build and scan the 8-bit table. Without it each query reads the float32 table.
     pub int8: bool,
     /// Build the 4-bit table and scan it for queries that come alone.
     pub int4: bool,
-    /// Tables of fewer rows are scored in float64 throughout.
+    /// Where the float32 table is read, score rows in float32 first, and in float64 only those that may
+    /// be an answer. Without it every row is scored in float64.
+    pub float32: bool,
+    /// The derived tables are not scanned for tables of fewer rows.
     pub certified_from_rows: usize,
 }
 
 impl Default for Paths {
     fn default() -> Self {
-        Self { portable: false, int8: true, int4: true, certified_from_rows: 16_384 }
+        Self { portable: false, int8: true, int4: true, float32: true, certified_from_rows: 16_384 }
     }
 }
 
@@ -57,7 +60,7 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered by a certified pass.
     pub certified: u64,
-    /// Queries for which every row was scored, because they asked for few rows or very many hits.
+    /// Queries for which the float32 table was read, because they asked for few rows or very many hits.
     pub exact: u64,
     /// Queries of a certified pass that had to be asked again, since too many rows stayed in doubt.
     pub fallbacks: u64,
@@ -321,7 +324,7 @@ impl CudaEngine {
         let class = Class::of(most, 0).unwrap_or(Class::Large);
         self.begin()?;
         self.upload_queries(batch, places, places.len())?;
-        self.pass().exact(places.len(), class)?;
+        self.pass().exact(places.len(), class, self.paths.float32)?;
         self.end()?;
         self.collect(batch, places, class.stride(), answers);
         Ok(())
@@ -462,6 +465,7 @@ impl Engine for CudaEngine {
     fn description(&self) -> EngineDescription {
         let Gpu { name, ordinal, capability, .. } = &self.gpu;
         let how = match (&self.tables.quantised, self.kernels.int8.ring) {
+            (None, _) if self.paths.float32 => "certified float32 scan",
             (None, _) => "float64 scan",
             (Some(q), ring) => match (q.int4.is_some(), ring.is_some()) {
                 (true, true) => "certified 4-bit and 8-bit scans (wgmma)",

@@ -86,8 +86,14 @@ impl Pass<'_> {
         self.download(width, class.stride())
     }
 
-    /// A batch, every row by the formula: upload, search, download.
-    pub(crate) fn exact(&self, batch: usize, class: Class) -> Result<(), GpuError> {
+    /// A batch, every row by the formula, or those that its float32 score does not rule out: upload,
+    /// search, download.
+    pub(crate) fn exact(
+        &self,
+        batch: usize,
+        class: Class,
+        float32_first: bool,
+    ) -> Result<(), GpuError> {
         let stride = class.stride();
         start_upload(
             &self.workspace.headers.host,
@@ -103,7 +109,9 @@ impl Pass<'_> {
             .max(1);
         let (w, t) = (self.workspace, self.tables);
         let shape = |grid| Shape { grid, block: 256, shared: LIST_BYTES };
-        self.kernels.exact_scan.launch(
+        let kernels = self.kernels;
+        let scan = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
+        scan.launch(
             self.stream,
             shape((batch as u32, parts as u32)),
             false,
@@ -116,11 +124,12 @@ impl Pass<'_> {
                 &(t.rows as u32),
                 &(t.dim as i32),
                 &(stride as i32),
+                &w.scan_floors.address(),
                 &w.candidates.address(),
                 &w.part_counts.address(),
             ],
         )?;
-        self.kernels.merge_parts.launch(
+        kernels.merge_parts.launch(
             self.stream,
             shape((batch as u32, 1)),
             false,
@@ -130,6 +139,7 @@ impl Pass<'_> {
                 &w.part_counts.address(),
                 &(parts as i32),
                 &(stride as i32),
+                &w.scan_floors.address(),
                 &w.answers.device.address(),
             ],
         )?;

@@ -25,6 +25,8 @@ pub(crate) struct Workspace {
     pub(crate) scales: Array<QueryScale>,
     pub(crate) thresholds: Array<Threshold>,
     pub(crate) floors: Array<f32>,
+    /// Of the float32 scan, which leaves them zero.
+    pub(crate) scan_floors: Array<u32>,
     pub(crate) candidate_counts: Array<u32>,
     pub(crate) survivor_counts: Array<u32>,
     pub(crate) tickets: Array<u32>,
@@ -77,7 +79,7 @@ impl Sizes {
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
-        MAX_BATCH * (40 + 4 * self.dim + self.padded + 16 + 8 + 4 + 12 * COUNTER_STRIDE)
+        MAX_BATCH * (40 + 4 * self.dim + self.padded + 16 + 8 + 8 + 12 * COUNTER_STRIDE)
             + 4 * MAX_EXCLUDED
             + 16 * ANSWERS
             + 8 * self.candidates
@@ -105,6 +107,7 @@ impl Workspace {
             scales: Array::zeroed(MAX_BATCH)?,
             thresholds: Array::zeroed(MAX_BATCH)?,
             floors: Array::zeroed(MAX_BATCH)?,
+            scan_floors: Array::zeroed(MAX_BATCH)?,
             candidate_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
             survivor_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
             tickets: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
