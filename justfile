@@ -25,6 +25,14 @@ deny:
 bench *arguments:
     cargo bench -p cpu-core --bench full_scan {{ arguments }}
 
+# All kernels, and all that can be tested of the feature cuda on this machine; needs nvcc
+test-cuda *arguments:
+    cargo test -p gpu-core --features cuda {{ arguments }}
+
+# Everything for a machine with a GPU, into staged/; there: staged/run-gpu
+stage-gpu *arguments:
+    scripts/stage-gpu {{ arguments }}
+
 # The gate that every change passes
 ci:
     bash .ci/run

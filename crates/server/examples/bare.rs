@@ -1,7 +1,7 @@
 //! The yardstick of the load tests: one axum route that returns the bytes of a usual answer, on the
 //! threads and sockets that the service uses. `scripts/load-http` measures the service against it.
 //!
-//!     cargo run --release -p server --example bare -- 127.0.0.1:8081
+//!     cargo run --release -p server --example bare -- 127.0.0.1:8081 [HTTP_THREADS]
 
 use std::error::Error;
 
@@ -15,12 +15,13 @@ const BODY: &str = r#"{"model":"demo","neighbors":[{"word":"frogs","score":0.680
 const TIMING: &str = r#"queue;dur=0.010, engine;desc="cuda";dur=0.123, total;dur=0.188"#;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let address = std::env::args().nth(1).ok_or("usage: bare ADDR")?;
+    let address = std::env::args().nth(1).ok_or("usage: bare ADDR [HTTP_THREADS]")?;
+    let threads = std::env::args().nth(2).map_or(Ok(0), |threads| threads.parse())?;
     let timing = HeaderName::from_static("server-timing");
     let route = get(move || async move {
         ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
     });
-    listen::runtime()?.block_on(async {
+    listen::runtime(threads)?.block_on(async {
         let listener = tokio::net::TcpListener::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route);

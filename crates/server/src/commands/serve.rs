@@ -46,7 +46,7 @@ where
         "the model is open"
     );
 
-    let runtime = listen::runtime()
+    let runtime = listen::runtime(config.http_threads)
         .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
     let limits = Limits {
         capacity_queries: config.queue_capacity_queries,
