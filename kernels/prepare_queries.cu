@@ -29,25 +29,33 @@ __device__ __forceinline__ size_t place(Layout layout, int q, int i, int padded)
     return static_cast<size_t>(q) * padded + i;
 }
 
+// `uploaded` is `queries` itself, or the host's memory, from which a few queries come quicker than by a
+// copy beforehand; later kernels read `queries`.
+//
 // Grid: (batch, padded with empty queries); blocks of 128 threads. Dynamic shared memory: [dim] float64.
 extern "C" __global__ void __launch_bounds__(128)
 prepare_queries(const float* __restrict__ table, const float* __restrict__ vectors,
-                const QueryHeader* __restrict__ queries, int dim, int padded, int layout, uint8_t* __restrict__ bytes,
+                const QueryHeader* uploaded, QueryHeader* queries, int dim, int padded, int layout,
+                uint8_t* __restrict__ bytes,
                 QueryScale* __restrict__ scales, Threshold* __restrict__ thresholds, float* __restrict__ floors,
                 uint32_t* __restrict__ candidate_counts, uint32_t* __restrict__ survivor_counts,
                 uint32_t* __restrict__ tickets) {
     extern __shared__ double values[];
+    __shared__ QueryHeader header;
     __shared__ double space[4];
     __shared__ int sum_space[4];
     const int q = blockIdx.x;
     wait_for_previous();
     let_next_start();
-    const QueryHeader query = queries[q];
     if (threadIdx.x == 0) {
+        header = uploaded[q];
+        queries[q] = header;
         candidate_counts[counter(q)] = 0;
         survivor_counts[counter(q)] = 0;
         tickets[counter(q)] = 0;
     }
+    __syncthreads();
+    const QueryHeader query = header;
     const Layout where = static_cast<Layout>(layout);
     if (query.norm == 0.0) {
         for (int i = threadIdx.x; i < padded; i += blockDim.x) bytes[place(where, q, i, padded)] = 0;

@@ -1,7 +1,10 @@
 //! The CUDA engine on a model folder: device and host time by batch, every answer held against the
 //! device's own float64 pass, that pass against the CPU.
 //!
-//! `search [MODEL_DIR | ROWS DIM] [--portable] [--large]`: a folder, or a synthetic table in memory.
+//! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--queries=10000]`: a folder, or
+//! a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`: without
+//! derived tables; `--batches`: word queries in these batches only; `--queries`: so many random ones, in
+//! batches of 1024 and one by one, compared and not timed.
 //! Without a device it says so and ends well: figures are nothing that could fail.
 
 use std::sync::Arc;
@@ -19,6 +22,7 @@ const TIMES: usize = 60;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|a| a == flag);
+    let value = |flag: &str| arguments.iter().find_map(|a| a.strip_prefix(flag)?.strip_prefix('='));
     let words: Vec<&String> = arguments.iter().filter(|a| !a.starts_with("--")).collect();
     let gpu = match Gpu::open(None) {
         Ok(gpu) => gpu,
@@ -34,7 +38,8 @@ fn main() {
     });
     println!("{} rows x {} on {}", model.rows(), model.dim(), gpu.name);
     read_limits(&model, &gpu);
-    let paths = Paths { portable: has("--portable"), ..Paths::default() };
+    let int8 = !has("--float32");
+    let paths = Paths { portable: has("--portable"), int8, ..Paths::default() };
     let started = Instant::now();
     let mut engine = CudaEngine::with_paths(&model, Options::default(), paths).expect("an engine");
     engine.measure().expect("events");
@@ -55,14 +60,20 @@ fn main() {
     .expect("an engine");
     hold_oracle(&model, &mut oracle, &mut numbers);
 
+    if let Some(count) = value("--queries") {
+        compare(&model, &mut engine, &mut oracle, count.parse().expect("a number"), &mut numbers);
+        return;
+    }
     println!(
         "{:>6} {:>5} {:>7} | device ms   host p50   host p99 | queries/s  | exact      | cand/query surv/query fallbacks",
         "batch", "k", "query"
     );
-    let batches: &[usize] =
-        if has("--large") { &[1, 1024] } else { &[1, 2, 8, 16, 32, 64, 128, 256, 512, 1024] };
-    for &batch in batches {
+    let batches = value("--batches").unwrap_or("1,2,8,16,32,64,128,256,512,1024");
+    for batch in batches.split(',').map(|batch| batch.parse().expect("a batch")) {
         line(&model, &mut engine, &mut oracle, batch, 10, Kind::Word, &mut numbers);
+    }
+    if value("--batches").is_some() {
+        return;
     }
     for batch in [1, 32, 128, 1024] {
         line(&model, &mut engine, &mut oracle, batch, 10, Kind::Vector, &mut numbers);
@@ -201,6 +212,28 @@ fn line(
         (after.survivors - before.survivors) as f64 / asked,
         after.fallbacks - before.fallbacks,
     );
+}
+
+/// Random words and vectors against the float64 pass: the first tenth one by one, the rest in batches.
+fn compare(
+    model: &ModelStore,
+    engine: &mut CudaEngine,
+    oracle: &mut CudaEngine,
+    count: usize,
+    numbers: &mut Numbers,
+) {
+    let mut asked = queries(model, count / 2, 10, numbers, Kind::Vector);
+    asked.extend(queries(model, count - count / 2, 10, numbers, Kind::Word));
+    let (alone, together) = asked.split_at(count / 10);
+    let mut same = 0;
+    for batch in alone.chunks(1).chain(together.chunks(1024)) {
+        let batch = batch.iter().collect();
+        let found = bits(&engine.search(&batch).expect("answers"));
+        let expected = bits(&oracle.search(&batch).expect("answers"));
+        same += found.iter().zip(&expected).filter(|(a, b)| a == b).count();
+    }
+    println!("{same} of {count} random queries the same as the float64 pass, rows and bits");
+    println!("{:?}", engine.counters());
 }
 
 fn latency(model: &ModelStore, engine: &mut CudaEngine, numbers: &mut Numbers) {

@@ -145,6 +145,18 @@ impl<T: Pod> Pinned<T> {
         unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
         Ok(Self { address: address.cast(), len })
     }
+
+    /// Where kernels find these values: they may read and write them in place, over the bus.
+    #[allow(unsafe_code)]
+    pub(crate) fn device_address(&self) -> Result<u64, GpuError> {
+        let mut address = 0;
+        // SAFETY: the memory comes from cuMemHostAlloc; `address` is a valid place for the answer.
+        let status = unsafe {
+            cust_raw::cuMemHostGetDevicePointer_v2(&raw mut address, self.address.cast(), 0)
+        };
+        check(status, "mapping pinned memory")?;
+        Ok(address)
+    }
 }
 
 impl<T> Deref for Pinned<T> {

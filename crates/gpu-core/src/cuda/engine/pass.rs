@@ -38,14 +38,23 @@ impl Pass<'_> {
 
     /// One query over the 4-bit table: upload, search, download.
     pub(crate) fn int4(&self, quantised: &Quantised, int4: &Int4) -> Result<(), GpuError> {
-        let stride = Class::Small.stride();
-        start_upload(&self.workspace.headers.host, &self.workspace.headers.device, 1, self.stream)?;
         let padded = self.tables.dim.next_multiple_of(32);
-        self.prepare_queries(1, padded, Layout::Plain, false)?;
+        self.prepare_queries(1, padded, Layout::Plain)?;
         self.int4_scan(quantised, int4)?;
         self.int4_threshold(quantised)?;
-        self.int4_rescore(quantised, int4, stride)?;
-        self.download(1, stride)
+        self.int4_rescore(quantised, int4)
+    }
+
+    /// Few queries and their answers cross the bus by the kernels' own loads and stores, which takes
+    /// less time than starting two copies.
+    fn in_place(width: usize, class: Class) -> bool {
+        width <= 128 && class == Class::Small
+    }
+
+    /// Where the last kernel of a certified pass puts the answers.
+    fn answers(&self, in_place: bool) -> Result<u64, GpuError> {
+        let answers = &self.workspace.answers;
+        if in_place { answers.host.device_address() } else { Ok(answers.device.address()) }
     }
 
     /// A batch of this width over the 8-bit table: upload, search, download.
@@ -56,13 +65,7 @@ impl Pass<'_> {
         class: Class,
     ) -> Result<(), GpuError> {
         let int8 = &self.kernels.int8;
-        start_upload(
-            &self.workspace.headers.host,
-            &self.workspace.headers.device,
-            width,
-            self.stream,
-        )?;
-        self.prepare_queries(width, int8.padded, int8.layout, false)?;
+        self.prepare_queries(width, int8.padded, int8.layout)?;
         let groups_per_tile = if int8.ring.is_some() { 4 } else { 8 };
         let phases = Phases::new(
             class,
@@ -83,7 +86,7 @@ impl Pass<'_> {
             begin = end;
         }
         self.rescore(quantised, width, class)?;
-        self.download(width, class.stride())
+        if Self::in_place(width, class) { Ok(()) } else { self.download(width, class.stride()) }
     }
 
     /// A batch, every row by the formula, or those that its float32 score does not rule out: upload,
@@ -168,24 +171,26 @@ impl Pass<'_> {
         )
     }
 
-    fn prepare_queries(
-        &self,
-        batch: usize,
-        padded: usize,
-        layout: Layout,
-        early: bool,
-    ) -> Result<(), GpuError> {
+    fn prepare_queries(&self, batch: usize, padded: usize, layout: Layout) -> Result<(), GpuError> {
         let (w, t) = (self.workspace, self.tables);
+        let headers = &w.headers;
+        let uploaded = if batch <= 128 {
+            headers.host.device_address()?
+        } else {
+            start_upload(&headers.host, &headers.device, batch, self.stream)?;
+            headers.device.address()
+        };
         assert!(batch * padded <= w.query_bytes.len());
         let shape = Shape { grid: (batch as u32, 1), block: 128, shared: 8 * t.dim };
         self.kernels.prepare_queries.launch(
             self.stream,
             shape,
-            early,
+            false,
             &[
                 &t.components.address(),
                 &w.vectors.device.address(),
-                &w.headers.device.address(),
+                &uploaded,
+                &headers.device.address(),
                 &(t.dim as i32),
                 &(padded as i32),
                 &(layout as i32),
@@ -296,6 +301,7 @@ impl Pass<'_> {
     fn rescore(&self, quantised: &Quantised, width: usize, class: Class) -> Result<(), GpuError> {
         let (w, t) = (self.workspace, self.tables);
         let grid = (width as u32, class.rescoring_parts(width) as u32);
+        let answers = self.answers(Self::in_place(width, class))?;
         self.kernels.rescore.launch(
             self.stream,
             Shape { grid, block: 512, shared: LIST_BYTES },
@@ -319,7 +325,7 @@ impl Pass<'_> {
                 &((w.survivors.len() / width) as u32),
                 &w.tickets.address(),
                 &(class.stride() as i32),
-                &w.answers.device.address(),
+                &answers,
             ],
         )
     }
@@ -369,12 +375,7 @@ impl Pass<'_> {
         )
     }
 
-    fn int4_rescore(
-        &self,
-        quantised: &Quantised,
-        int4: &Int4,
-        stride: usize,
-    ) -> Result<(), GpuError> {
+    fn int4_rescore(&self, quantised: &Quantised, int4: &Int4) -> Result<(), GpuError> {
         let (w, t) = (self.workspace, self.tables);
         assert!(quantised.tiles * TILE_ROWS <= 2 * w.scratch.len());
         let blocks = (4 * self.multiprocessors).min(quantised.tiles);
@@ -401,8 +402,8 @@ impl Pass<'_> {
                 &w.survivor_counts.address(),
                 &(w.survivors.len().min(1 << 16) as u32),
                 &w.tickets.address(),
-                &(stride as i32),
-                &w.answers.device.address(),
+                &(Class::Small.stride() as i32),
+                &self.answers(Self::in_place(1, Class::Small))?,
             ],
         )
     }
