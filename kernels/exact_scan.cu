@@ -4,12 +4,15 @@
 //
 // Shapes: table [rows, dim] float32; norms [rows] float64; queries [batch]; hits [batch, parts, stride];
 // floors [batch], zero before and after a pass.
+#include <cuda/std/type_traits>
+
 #include "float32_bound.cuh"
 #include "query.cuh"
 #include "top_k_list.cuh"
 
 constexpr int ROWS_PER_ROUND = 256;  // rows between two barriers; no more than LIST_ROUND
 constexpr int ROWS_AT_FIRST = 64;    // few, so that there soon is a floor
+constexpr int TOGETHER = 2;          // rows that a warp loads at once
 
 // float32 in the order of unsigned integers; 0 is below them all.
 __device__ __forceinline__ uint32_t ordered(float value) {
@@ -30,6 +33,7 @@ __device__ __forceinline__ void scan_part(const float* __restrict__ table, const
                                           const uint32_t* __restrict__ excluded, uint32_t rows, int dim, int stride,
                                           uint32_t* floors, Hit* __restrict__ part_hits,
                                           uint32_t* __restrict__ part_counts) {
+    using First = cuda::std::conditional_t<FLOAT32_FIRST, float, double>;
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
     const QueryHeader query = queries[blockIdx.x];
@@ -47,13 +51,31 @@ __device__ __forceinline__ void scan_part(const float* __restrict__ table, const
     for (uint32_t round = begin; round < end;) {
         const uint32_t round_end = min(end, round + size);
         const float floor = FLOAT32_FIRST ? fmaxf(min_score, from_ordered(__ldcg(floors + blockIdx.x))) : 0.0f;
-        for (uint32_t row = round + warp; row < round_end; row += warps) {
-            const double norm = norms[row];
-            if (norm == 0.0) continue;  // the same for the whole warp, as is what follows
-            const float* const x = table + static_cast<size_t>(row) * dim;
-            if (FLOAT32_FIRST && !may_reach(warp_dot<float>(x, q, dim), query_norm, norm, error, floor)) continue;
-            const double score = cosine(warp_dot(x, q, dim), query.norm, norm);
-            if (threadIdx.x % WARP == 0 && admits(query, excluded, row, score)) list.append(score, row);
+        for (uint32_t row = round + TOGETHER * warp; row < round_end; row += TOGETHER * warps) {
+            const float* x[TOGETHER];
+            double norm[TOGETHER];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; i++) {
+                const uint32_t within = min(row + i, round_end - 1);
+                x[i] = table + static_cast<size_t>(within) * dim;
+                norm[i] = norms[within];
+            }
+            First dots[TOGETHER];
+            warp_dots(x, q, dim, dots);
+            // What is decided here is the same for the whole warp.
+#pragma unroll
+            for (int i = 0; i < TOGETHER; i++) {
+                if (row + i >= round_end || norm[i] == 0.0) continue;
+                double dot;
+                if constexpr (FLOAT32_FIRST) {
+                    if (!may_reach(dots[i], query_norm, norm[i], error, floor)) continue;
+                    dot = warp_dot(x[i], q, dim);
+                } else {
+                    dot = dots[i];
+                }
+                const double score = cosine(dot, query.norm, norm[i]);
+                if (threadIdx.x % WARP == 0 && admits(query, excluded, row + i, score)) list.append(score, row + i);
+            }
         }
         round = round_end;
         size = min(2 * size, static_cast<uint32_t>(ROWS_PER_ROUND));

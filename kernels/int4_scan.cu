@@ -79,8 +79,8 @@ int4_threshold(const float* __restrict__ table, const double* __restrict__ norms
                const uint32_t* __restrict__ slot_rows, const unsigned long long* __restrict__ best, uint32_t blocks,
                float* __restrict__ floors) {
     __shared__ double scores[WINNERS];
-    wait_for_previous();
     let_next_start();
+    wait_for_previous();
     const QueryHeader query = queries[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     // A block that has no best leaves 0, which no key is.

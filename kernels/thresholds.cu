@@ -20,8 +20,8 @@ first_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __re
                  const float* __restrict__ group_bounds, uint32_t groups, float* __restrict__ floors,
                  Threshold* __restrict__ thresholds) {
     __shared__ SelectSpace space;
-    wait_for_previous();
     let_next_start();
+    wait_for_previous();
     const QueryHeader query = queries[blockIdx.x];
     if (query.norm == 0.0) return;
     const float* const bounds = group_bounds + static_cast<size_t>(blockIdx.x) * groups;
@@ -38,8 +38,8 @@ raise_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __re
                  const uint32_t* __restrict__ candidate_counts, uint32_t capacity, float* __restrict__ floors,
                  Threshold* __restrict__ thresholds) {
     __shared__ SelectSpace space;
-    wait_for_previous();
     let_next_start();
+    wait_for_previous();
     const QueryHeader query = queries[blockIdx.x];
     if (query.norm == 0.0) return;
     const QueryScale scale = scales[blockIdx.x];

@@ -5,7 +5,7 @@
 // Arguments of all four:
 //   table       [rows][dim], row after row without padding
 //   norms       [rows], of norm 0 where a row is zero
-//   query       [dim]; only version 1 reads it, the others read report_query
+//   query       [dim]; version 2 does not read it, but report_query
 //   query_norm  greater than 0
 //   scores      [rows], out: the cosine, or NO_NEIGHBOUR for a row of norm 0
 //   positions   [rows], out: the row's number, which moves along when the scores are sorted
@@ -20,7 +20,7 @@ constexpr int MAX_DIM = 4096;            // 16 KiB of the 64 KiB of constant mem
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr float NO_NEIGHBOUR = -2.0f;    // sorts behind every cosine
 
-// The query of versions 2, 3 and 4: [dim], copied here by the host before the launch.
+// The query of version 2: [dim], copied here by the host before the launch.
 extern "C" {
 __constant__ float report_query[MAX_DIM];
 }
@@ -66,12 +66,12 @@ dot_product_v2(const float* __restrict__ table, const float* __restrict__ norms,
 
 // What one of a row's eight threads adds up: every eighth component. 0 for rows past the end, whose
 // threads stay, because the whole warp takes part in what follows.
-__device__ __forceinline__ float partial_dot(const float* __restrict__ table, size_t row, uint32_t rows, int dim,
-                                             int lane) {
+__device__ __forceinline__ float partial_dot(const float* __restrict__ table, const float* __restrict__ query,
+                                             size_t row, uint32_t rows, int dim, int lane) {
     if (row >= rows) return 0.0f;
     const float* const components = table + row * dim;
     float sum = 0.0f;
-    for (int i = lane; i < dim; i += THREADS_A_ROW) sum += components[i] * report_query[i];
+    for (int i = lane; i < dim; i += THREADS_A_ROW) sum += components[i] * query[i];
     return sum;
 }
 
@@ -79,13 +79,13 @@ __device__ __forceinline__ float partial_dot(const float* __restrict__ table, si
 // the warp's own barrier is enough.
 // Grid: ceil(rows / 32) blocks of 256 threads. No dynamic shared memory; static: [256] float32.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-dot_product_v3(const float* __restrict__ table, const float* __restrict__ norms, const float* /* query */,
+dot_product_v3(const float* __restrict__ table, const float* __restrict__ norms, const float* __restrict__ query,
                float query_norm, uint32_t rows, int dim, float* __restrict__ scores,
                uint32_t* __restrict__ positions) {
     __shared__ float partial[BLOCK];
     const int lane = threadIdx.x % THREADS_A_ROW;
     const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_A_ROW;
-    partial[threadIdx.x] = partial_dot(table, row, rows, dim, lane);
+    partial[threadIdx.x] = partial_dot(table, query, row, rows, dim, lane);
     __syncwarp(ALL_LANES);
     for (int offset = THREADS_A_ROW / 2; offset > 0; offset /= 2) {
         if (lane < offset) partial[threadIdx.x] += partial[threadIdx.x + offset];
@@ -100,12 +100,12 @@ dot_product_v3(const float* __restrict__ table, const float* __restrict__ norms,
 // version 3, so it gives the same bits.
 // Grid: ceil(rows / 32) blocks of 256 threads. No shared memory.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-dot_product_v4(const float* __restrict__ table, const float* __restrict__ norms, const float* /* query */,
+dot_product_v4(const float* __restrict__ table, const float* __restrict__ norms, const float* __restrict__ query,
                float query_norm, uint32_t rows, int dim, float* __restrict__ scores,
                uint32_t* __restrict__ positions) {
     const int lane = threadIdx.x % THREADS_A_ROW;
     const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_A_ROW;
-    float sum = partial_dot(table, row, rows, dim, lane);
+    float sum = partial_dot(table, query, row, rows, dim, lane);
     for (int offset = THREADS_A_ROW / 2; offset > 0; offset /= 2) {
         sum += __shfl_down_sync(ALL_LANES, sum, offset, THREADS_A_ROW);
     }

@@ -160,6 +160,15 @@ fn hold_oracle(model: &Arc<ModelStore>, oracle: &mut CudaEngine, numbers: &mut N
         "the device's float64 pass against the CPU: {same} of {} queries the same, rows and bits",
         asked.len()
     );
+    oracle.measure().expect("events");
+    let mut times: Vec<Duration> = asked[..20]
+        .iter()
+        .map(|query| {
+            let _ = oracle.search(&std::iter::once(query).collect()).expect("an answer");
+            oracle.device_time()
+        })
+        .collect();
+    println!("one query by it: {:.3} ms", median(&mut times).as_secs_f64() * 1e3);
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -302,12 +302,15 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// To global memory in version 1, to constant memory later.
+    /// To constant memory in version 2, to global memory in the others.
     fn copy_query(&mut self, row: Row, room: &Room) -> Result<(), GpuError> {
         self.query.copy_from_slice(self.model.table().row(row));
-        if self.version == Version::V1 {
+        if self.version != Version::V2 {
             start_upload(&self.query, &room.query, self.query.len(), &self.stream)?;
-            return self.stream.synchronize().doing("copying the query");
+            if self.version < Version::V4 {
+                self.stream.synchronize().doing("copying the query")?;
+            }
+            return Ok(());
         }
         let mut symbol = self
             .dot_module
