@@ -69,6 +69,7 @@ fn kernels() {
     println!("cargo:rerun-if-changed=src/cuda/constants.rs");
     let nvcc = find_nvcc(&workspace);
     println!("cargo:rerun-if-changed={}", nvcc.display());
+    println!("cargo:rustc-env=KINDRED_CUDA_MAJOR={}", major_version(&nvcc));
 
     let mut sources = files(&folder, "");
     sources.extend(files(&folder.join("report"), "report_"));
@@ -131,6 +132,17 @@ fn compile(nvcc: &Path, folder: &Path, stem: &str, source: &Path) {
     let output = command.output().unwrap_or_else(|e| panic!("{}: {e}", nvcc.display()));
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}:\n{messages}", source.display());
+}
+
+/// Kernels run on drivers of the compiler's major version or a later one.
+fn major_version(nvcc: &Path) -> u32 {
+    let output = Command::new(nvcc).arg("--version").output();
+    let output = output.unwrap_or_else(|e| panic!("{}: {e}", nvcc.display()));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let major = said.split("release ").nth(1).and_then(|rest| rest.split('.').next());
+    major
+        .and_then(|major| major.parse().ok())
+        .unwrap_or_else(|| panic!("{} --version names no release:\n{said}", nvcc.display()))
 }
 
 fn find_nvcc(workspace: &Path) -> PathBuf {

@@ -11,6 +11,19 @@ pub enum GpuError {
         /// What the driver said.
         reason: String,
     },
+    /// A driver of an older major version than the compiler that made the kernels.
+    #[error(
+        "the NVIDIA driver is for CUDA {major}.{minor} and this kindred needs {needed}.0: update the \
+         driver, or build kindred with the nvcc of CUDA {major}"
+    )]
+    DriverTooOld {
+        /// The CUDA version that the driver is for.
+        major: i32,
+        /// Its second part.
+        minor: i32,
+        /// The major version of the compiler.
+        needed: i32,
+    },
     /// There are GPUs, but not this one.
     #[error("there is no GPU cuda:{asked}; this machine has {found}, counted from cuda:0")]
     NoSuchDevice {

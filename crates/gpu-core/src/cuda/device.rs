@@ -1,5 +1,6 @@
 //! The GPU: which one, and what it can do.
 
+use cust::CudaApiVersion;
 use cust::context::Context;
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -44,6 +45,12 @@ impl Gpu {
     pub fn open(ordinal: Option<u32>) -> Result<Self, GpuError> {
         let none = |e: CudaError| GpuError::NoDevice { reason: e.to_string() };
         cust::init(cust::CudaFlags::empty()).map_err(none)?;
+        let version = CudaApiVersion::get().doing("asking the driver's version")?;
+        let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");
+        if version.major() < needed {
+            let (major, minor) = (version.major(), version.minor());
+            return Err(GpuError::DriverTooOld { major, minor, needed });
+        }
         let found = Device::num_devices().map_err(none)?;
         if found == 0 {
             return Err(GpuError::NoDevice { reason: "the driver knows none".to_owned() });

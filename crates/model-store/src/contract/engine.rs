@@ -11,6 +11,12 @@ pub trait Engine {
     /// that they make their first query wait. A larger batch is answered all the same.
     fn preferred_batch(&self) -> usize;
 
+    /// What the engine has counted since it started, for people: name and count. Empty if it counts
+    /// nothing.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// For each query of the batch, in order, its best `k` rows, best first.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use model_store::{Engine, EngineDescription, Hit, QueryBatch};
 use tokio::runtime;
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use super::Limits;
 use super::hand_out::{Finished, Running};
@@ -106,6 +106,12 @@ impl EngineLoop {
             }
         }
         debug!("every handle is gone and every job is answered");
+        let counters = self.engine.counters();
+        if !counters.is_empty() {
+            let counted: Vec<String> =
+                counters.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            info!("the engine counted: {}", counted.join(", "));
+        }
     }
 
     /// Takes whatever is waiting, and waits if nothing is. `false` when there will never be more.

@@ -486,6 +486,18 @@ impl Engine for CudaEngine {
         MAX_BATCH
     }
 
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let Counters { passes, certified, exact, fallbacks, candidates, survivors } = self.counters;
+        vec![
+            ("passes", passes),
+            ("certified", certified),
+            ("exact", exact),
+            ("fallbacks", fallbacks),
+            ("candidates", candidates),
+            ("survivors", survivors),
+        ]
+    }
+
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         if !batch.fits(&self.model.table()) {
             return Err(EngineError::ForeignQuery);
