@@ -43,7 +43,9 @@ impl Gpu {
     /// # Errors
     /// If there is no driver, no such GPU, or it is too old.
     pub fn open(ordinal: Option<u32>) -> Result<Self, GpuError> {
-        let none = |e: CudaError| GpuError::NoDevice { reason: e.to_string() };
+        let none = |e: CudaError| GpuError::NoDevice {
+            reason: e.to_string().trim_matches('"').to_owned(),
+        };
         cust::init(cust::CudaFlags::empty()).map_err(none)?;
         let version = CudaApiVersion::get().doing("asking the driver's version")?;
         let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");

@@ -61,6 +61,24 @@ impl Kernel {
         Ok(self)
     }
 
+    /// Blocks of so many threads, with this much dynamic shared memory, that a multiprocessor runs at a
+    /// time.
+    #[allow(unsafe_code)]
+    pub(crate) fn resident_blocks(self, threads: u32, shared: usize) -> Result<usize, GpuError> {
+        let mut blocks = 0;
+        // SAFETY: the function's module is loaded; `blocks` is a valid place for the answer.
+        let status = unsafe {
+            cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.function,
+                threads as i32,
+                shared,
+            )
+        };
+        check(status, self.name)?;
+        Ok(usize::try_from(blocks).unwrap_or(0).max(1))
+    }
+
     /// Puts a launch into the stream. With `early` its blocks may come to the device while the kernel
     /// before it still runs; it must then call `wait_for_previous`.
     ///

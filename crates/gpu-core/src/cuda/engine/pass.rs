@@ -105,15 +105,17 @@ impl Pass<'_> {
             self.stream,
         )?;
         let room = self.workspace.candidates.bytes() / 16;
-        let parts = (8 * self.multiprocessors / batch)
+        let kernels = self.kernels;
+        let scan = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
+        // As many blocks as run at a time: a few more would run alone in the end.
+        let blocks = self.multiprocessors * scan.resident_blocks(256, LIST_BYTES)?;
+        let parts = (blocks / batch)
             .min(PART_COUNTS / batch)
             .min(room / (batch * stride))
             .min(self.tables.rows.div_ceil(64))
             .max(1);
         let (w, t) = (self.workspace, self.tables);
         let shape = |grid| Shape { grid, block: 256, shared: LIST_BYTES };
-        let kernels = self.kernels;
-        let scan = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
         scan.launch(
             self.stream,
             shape((batch as u32, parts as u32)),
