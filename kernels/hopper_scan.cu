@@ -86,7 +86,7 @@ __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], 
 // WARPGROUPS: that multiply; one more copies. WIDE: 128 queries a warpgroup, not 64.
 template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
 __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
-                                     const uint8_t* __restrict__ fragments, int chunks, int stages,
+                                     const uint8_t* fragments, int chunks, int stages,
                                      uint32_t first_tile, uint32_t end_tile, int query_groups, const ScanOutput& out) {
     extern __shared__ __align__(1024) uint8_t ring[];
     __shared__ uint64_t filled[MAX_STAGES], emptied[MAX_STAGES];

@@ -21,8 +21,8 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
 // [blocks]: the block's best dot, shifted to be positive, above its slot. A warp a tile, a lane a row.
 // Blocks of 128 threads. Dynamic shared memory: the query's bytes, [32 * chunks].
 extern "C" __global__ void __launch_bounds__(128)
-int4_scan(const uint8_t* __restrict__ table4, const uint4* __restrict__ query_bytes,
-          const QueryScale* __restrict__ scales, int chunks, uint32_t tiles, int* __restrict__ dots,
+int4_scan(const uint8_t* __restrict__ table4, const uint4* query_bytes,
+          const QueryScale* scales, int chunks, uint32_t tiles, int* __restrict__ dots,
           unsigned long long* __restrict__ best) {
     extern __shared__ uint4 query[];
     __shared__ unsigned long long best_of_warp[4];
@@ -75,9 +75,9 @@ int4_scan(const uint8_t* __restrict__ table4, const uint4* __restrict__ query_by
 // two. One block of 1024, a warp for each 64 blocks; `blocks` is at most 2048.
 extern "C" __global__ void __launch_bounds__(1024)
 int4_threshold(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-               const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, int dim,
-               const uint32_t* __restrict__ slot_rows, const unsigned long long* __restrict__ best, uint32_t blocks,
-               float* __restrict__ floors) {
+               const QueryHeader* queries, const uint32_t* __restrict__ excluded, int dim,
+               const uint32_t* __restrict__ slot_rows, const unsigned long long* best, uint32_t blocks,
+               float* floors) {
     __shared__ double scores[WINNERS];
     let_next_start();
     wait_for_previous();
@@ -127,10 +127,10 @@ int4_threshold(const float* __restrict__ table, const double* __restrict__ norms
 // threads. Dynamic shared memory: the TopKList.
 extern "C" __global__ void __launch_bounds__(256)
 int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-             const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded, int dim,
-             const QueryScale* __restrict__ scales, const float* __restrict__ residuals4, float half_step4,
-             const uint32_t* __restrict__ slot_rows, const int* __restrict__ dots, uint32_t tiles,
-             const float* __restrict__ floors, uint32_t* candidate_counts, Hit* survivors, uint32_t* survivor_counts,
+             const QueryHeader* queries, const uint32_t* __restrict__ excluded, int dim,
+             const QueryScale* scales, const float* __restrict__ residuals4, float half_step4,
+             const uint32_t* __restrict__ slot_rows, const int* dots, uint32_t tiles,
+             const float* floors, uint32_t* candidate_counts, Hit* survivors, uint32_t* survivor_counts,
              uint32_t survivor_capacity, uint32_t* tickets, int stride, Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t doubtful[DOUBTFUL];

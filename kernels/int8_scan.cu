@@ -34,7 +34,7 @@ __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b
 // holds, of each column tile, two rows of the table for query g and two for query g + 8.
 template <int MTILES, bool SAMPLING>
 __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
-                                     const uint8_t* __restrict__ fragments, int chunks, uint32_t first_tile,
+                                     const uint8_t* fragments, int chunks, uint32_t first_tile,
                                      uint32_t end_tile, const ScanOutput& out) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const uint32_t warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
@@ -73,8 +73,8 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             }
 #pragma unroll
             for (int m = 0; m < MTILES; m++) {
-                const uint4 low = __ldg(a + (static_cast<size_t>(m) * steps * 2 + 2 * step) * 32);
-                const uint4 high = __ldg(a + (static_cast<size_t>(m) * steps * 2 + 2 * step + 1) * 32);
+                const uint4 low = a[(static_cast<size_t>(m) * steps * 2 + 2 * step) * 32];
+                const uint4 high = a[(static_cast<size_t>(m) * steps * 2 + 2 * step + 1) * 32];
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) {
                     multiply(d[m][n], low, b[n].x, b[n].y);

@@ -10,10 +10,10 @@ constexpr int DOUBTFUL = 1024;  // rows in shared memory between two rounds of s
 // Blocks of 512 threads. Dynamic shared memory: the larger of SelectSpace and TopKList.
 extern "C" __global__ void __launch_bounds__(512)
 rescore(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-        const QueryHeader* __restrict__ queries, const uint32_t* __restrict__ excluded,
-        const QueryScale* __restrict__ scales, const TileScale* __restrict__ tiles,
-        const uint32_t* __restrict__ slot_rows, const Candidate* __restrict__ candidates,
-        const uint32_t* __restrict__ candidate_counts, uint32_t capacity, const float* __restrict__ floors, int dim,
+        const QueryHeader* queries, const uint32_t* __restrict__ excluded,
+        const QueryScale* scales, const TileScale* __restrict__ tiles,
+        const uint32_t* __restrict__ slot_rows, const Candidate* candidates,
+        const uint32_t* candidate_counts, uint32_t capacity, const float* floors, int dim,
         Hit* survivors, uint32_t* survivor_counts, uint32_t survivor_capacity, uint32_t* tickets, int stride,
         Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];

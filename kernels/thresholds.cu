@@ -16,9 +16,9 @@ __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale,
 
 // From the lower bounds of a sample: the best of each group of rows, groups having no row in common.
 extern "C" __global__ void __launch_bounds__(256)
-first_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __restrict__ scales,
-                 const float* __restrict__ group_bounds, uint32_t groups, float* __restrict__ floors,
-                 Threshold* __restrict__ thresholds) {
+first_thresholds(const QueryHeader* queries, const QueryScale* scales,
+                 const float* group_bounds, uint32_t groups, float* floors,
+                 Threshold* thresholds) {
     __shared__ SelectSpace space;
     let_next_start();
     wait_for_previous();
@@ -33,10 +33,10 @@ first_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __re
 
 // From the candidates found so far.
 extern "C" __global__ void __launch_bounds__(256)
-raise_thresholds(const QueryHeader* __restrict__ queries, const QueryScale* __restrict__ scales,
-                 const TileScale* __restrict__ tiles, const Candidate* __restrict__ candidates,
-                 const uint32_t* __restrict__ candidate_counts, uint32_t capacity, float* __restrict__ floors,
-                 Threshold* __restrict__ thresholds) {
+raise_thresholds(const QueryHeader* queries, const QueryScale* scales,
+                 const TileScale* __restrict__ tiles, const Candidate* candidates,
+                 const uint32_t* candidate_counts, uint32_t capacity, float* floors,
+                 Threshold* thresholds) {
     __shared__ SelectSpace space;
     let_next_start();
     wait_for_previous();

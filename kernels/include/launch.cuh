@@ -5,6 +5,9 @@
 
 // To be called before anything is read or written that an earlier kernel touches. Every kernel of a
 // pass calls it, so "the kernel before has ended" covers all earlier ones too.
+//
+// Pointers to what earlier kernels of a pass write must not be __restrict__, nor read by __ldg: both let
+// the compiler take a load for constant while the kernel runs and move it before this wait.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
