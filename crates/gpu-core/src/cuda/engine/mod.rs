@@ -1,5 +1,8 @@
-//! The search: which pass takes which query, and what becomes of those without a certificate.
+//! The search: the engine, what it is made of and how it starts.
 
+mod answer;
+mod exchange;
+mod fit;
 mod kernels;
 mod pass;
 mod plan;
@@ -13,22 +16,18 @@ use std::time::Duration;
 
 use cust::event::{Event, EventFlags};
 use cust::stream::{Stream, StreamFlags};
-use model_store::{
-    Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch, QueryVector, Row,
-    TopK,
-};
+use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, QueryBatch};
 
 use super::Gpu;
 use super::device::Doing;
 use super::launch::Graph;
-use super::memory::start_upload;
 use crate::{GpuError, Options};
-use kernels::{Kernels, MAX_K};
+use fit::fit;
+use kernels::Kernels;
 use pass::Pass;
 use plan::Class;
-use tables::{Derived, Tables, int4_bytes, int8_bytes, table_bytes};
-use wire::{ANSWERED, NOT_A_ROW, QueryHeader};
-use workspace::{MAX_BATCH, MAX_EXCLUDED, Sizes, Workspace};
+use tables::{Tables, int4_bytes, int8_bytes, table_bytes};
+use workspace::{MAX_BATCH, Sizes, Workspace};
 
 /// Which ways to an answer the engine may take; tests and benchmarks choose, everyone else takes
 /// [`Paths::default`].
@@ -207,258 +206,6 @@ impl CudaEngine {
         self.graphs = graphs;
         Ok(())
     }
-
-    /// The class of the certified pass that takes this query, if one does.
-    fn certified_class(&self, query: &Query) -> Option<Class> {
-        let rows = self.tables.rows;
-        let filter = query.filter();
-        let all_rows = filter.row_limit(rows) == rows;
-        let large = rows >= self.paths.certified_from_rows;
-        if self.tables.quantised.is_some() && all_rows && large {
-            Class::of(query.k(), filter.excluded().len())
-        } else {
-            None
-        }
-    }
-
-    fn answer(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, GpuError> {
-        let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
-        let mut certified: [Vec<usize>; 3] = Default::default();
-        let mut exact = Vec::new();
-        for (place, query) in batch.iter().enumerate() {
-            match self.certified_class(query) {
-                _ if query.k() == 0 => {}
-                Some(class) => certified[class as usize].push(place),
-                None => exact.push(place),
-            }
-        }
-        self.counters.exact += exact.len() as u64;
-        for (class, places) in
-            [Class::Small, Class::Medium, Class::Large].into_iter().zip(certified)
-        {
-            for places in self.pieces(batch, &places, class.max_batch()) {
-                let doubtful = self.certified(batch, &places, class, &mut answers)?;
-                self.counters.fallbacks += doubtful.len() as u64;
-                exact.extend(doubtful);
-            }
-        }
-        let (listed, unlisted): (Vec<_>, Vec<_>) =
-            exact.into_iter().partition(|&place| is_listed(batch[place]));
-        for places in self.pieces(batch, &listed, 64) {
-            self.exact(batch, &places, &mut answers)?;
-        }
-        for place in unlisted {
-            answers[place] = self.ranked_on_the_host(batch[place])?;
-        }
-        Ok(answers)
-    }
-
-    /// Cuts a batch into pieces that one pass takes: so many queries, so many excluded rows.
-    fn pieces(&self, batch: &[&Query], places: &[usize], max: usize) -> Vec<Vec<usize>> {
-        let mut pieces: Vec<Vec<usize>> = Vec::new();
-        let mut excluded = usize::MAX;
-        for &place in places {
-            let more = batch[place].filter().excluded().len();
-            match pieces.last_mut() {
-                Some(piece) if piece.len() < max && excluded + more <= MAX_EXCLUDED => {
-                    piece.push(place);
-                    excluded += more;
-                }
-                _ => {
-                    pieces.push(vec![place]);
-                    excluded = more;
-                }
-            }
-        }
-        pieces
-    }
-
-    /// One certified pass; returns the places of the queries that have no certificate.
-    fn certified(
-        &mut self,
-        batch: &[&Query],
-        places: &[usize],
-        class: Class,
-        answers: &mut [Vec<Hit>],
-    ) -> Result<Vec<usize>, GpuError> {
-        let alone =
-            places.len() == 1 && class == Class::Small && self.graphs.contains_key(&GraphKey::Int4);
-        if alone {
-            let doubtful = self.run(batch, places, GraphKey::Int4, 1, class, answers)?;
-            if doubtful.is_empty() {
-                return Ok(doubtful);
-            }
-        }
-        let width = Pass::widths(&self.kernels.int8)
-            .into_iter()
-            .find(|&width| width >= places.len())
-            .unwrap_or(MAX_BATCH);
-        self.run(batch, places, GraphKey::Int8(width, class), width, class, answers)
-    }
-
-    fn run(
-        &mut self,
-        batch: &[&Query],
-        places: &[usize],
-        key: GraphKey,
-        width: usize,
-        class: Class,
-        answers: &mut [Vec<Hit>],
-    ) -> Result<Vec<usize>, GpuError> {
-        self.begin()?;
-        self.upload_queries(batch, places, width)?;
-        self.graphs[&key].launch(&self.stream)?;
-        self.end()?;
-        let doubtful = self.collect(batch, places, class.stride(), answers);
-        self.counters.certified += (places.len() - doubtful.len()) as u64;
-        Ok(doubtful)
-    }
-
-    fn exact(
-        &mut self,
-        batch: &[&Query],
-        places: &[usize],
-        answers: &mut [Vec<Hit>],
-    ) -> Result<(), GpuError> {
-        let most = places.iter().map(|&place| batch[place].k()).max().unwrap_or(0);
-        let class = Class::of(most, 0).unwrap_or(Class::Large);
-        self.begin()?;
-        self.upload_queries(batch, places, places.len())?;
-        self.pass().exact(places.len(), class, self.paths.float32)?;
-        self.end()?;
-        self.collect(batch, places, class.stride(), answers);
-        Ok(())
-    }
-
-    /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
-    fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
-        self.begin()?;
-        self.upload_queries(&[query], &[0], 1)?;
-        let headers = &self.workspace.headers;
-        start_upload(&headers.host, &headers.device, 1, &self.stream)?;
-        let limit = query.filter().row_limit(self.tables.rows);
-        let step = self.workspace.scratch.len();
-        let mut best = TopK::new(query.k());
-        for first in (0..limit).step_by(step) {
-            let count = step.min(limit - first);
-            self.pass().score_rows(first, count)?;
-            self.stream.synchronize().doing("scoring rows")?;
-            for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
-                let hit = Hit { row: Row((first + i) as u32), score: f64::from_bits(*bits) };
-                // Rows of norm zero come as -2.
-                if hit.score >= -1.0
-                    && best.admits(hit)
-                    && query.filter().admits(hit.row, hit.score)
-                {
-                    best.push(hit);
-                }
-            }
-        }
-        self.end()?;
-        Ok(best.into_sorted())
-    }
-
-    fn begin(&mut self) -> Result<(), GpuError> {
-        self.counters.passes += 1;
-        if let Some([start, _]) = &self.timing {
-            start.record(&self.stream).doing("recording an event")?;
-        }
-        Ok(())
-    }
-
-    /// The one wait of a pass.
-    fn end(&mut self) -> Result<(), GpuError> {
-        if let Some([_, end]) = &self.timing {
-            end.record(&self.stream).doing("recording an event")?;
-        }
-        self.stream.synchronize().doing("searching")?;
-        if let Some([start, end]) = &self.timing {
-            let milliseconds = end.elapsed_time_f32(start).doing("reading an event")?;
-            self.device_time += Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
-        }
-        Ok(())
-    }
-
-    /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and
-    /// lists of excluded rows.
-    fn upload_queries(
-        &mut self,
-        batch: &[&Query],
-        places: &[usize],
-        width: usize,
-    ) -> Result<(), GpuError> {
-        let (dim, rows) = (self.tables.dim, self.tables.rows as u32);
-        let Workspace { headers, vectors, excluded, .. } = &mut self.workspace;
-        let (mut vector_count, mut excluded_count) = (0, 0);
-        for (header, &place) in headers.host.iter_mut().zip(places) {
-            let query = batch[place];
-            let filter = query.filter();
-            *header = QueryHeader {
-                norm: query.norm(),
-                min_score: filter.min_score.unwrap_or(f64::NEG_INFINITY),
-                row: NOT_A_ROW,
-                vector: vector_count,
-                k: query.k() as u32,
-                first_rows: filter.row_limit(rows as usize) as u32,
-                excluded: excluded_count as u32,
-                excluded_count: filter.excluded().len() as u32,
-            };
-            match query.vector() {
-                QueryVector::Row(row) => header.row = row.0,
-                QueryVector::Components(components) => {
-                    vectors.host[vector_count as usize * dim..][..dim].copy_from_slice(components);
-                    vector_count += 1;
-                }
-            }
-            match filter.excluded() {
-                [] => {}
-                [row] => header.excluded = row.0,
-                // Longer ones are the host's affair.
-                list if list.len() > MAX_EXCLUDED => header.excluded_count = 0,
-                list => {
-                    for (to, row) in excluded.host[excluded_count..].iter_mut().zip(list) {
-                        *to = row.0;
-                    }
-                    excluded_count += list.len();
-                }
-            }
-        }
-        headers.host[places.len()..width.max(places.len())].fill(bytemuck::Zeroable::zeroed());
-        if vector_count > 0 {
-            let count = vector_count as usize * dim;
-            start_upload(&vectors.host, &vectors.device, count, &self.stream)?;
-        }
-        if excluded_count > 0 {
-            start_upload(&excluded.host, &excluded.device, excluded_count, &self.stream)?;
-        }
-        Ok(())
-    }
-
-    /// Takes the answers out of the pinned results; returns the places of queries without one.
-    fn collect(
-        &mut self,
-        batch: &[&Query],
-        places: &[usize],
-        stride: usize,
-        answers: &mut [Vec<Hit>],
-    ) -> Vec<usize> {
-        let mut doubtful = Vec::new();
-        let answered = self.workspace.answers.host.chunks(1 + stride);
-        for (answer, &place) in answered.zip(places) {
-            let result = answer[0].result();
-            self.counters.candidates += u64::from(result.candidates);
-            self.counters.survivors += u64::from(result.survivors);
-            if result.status == ANSWERED {
-                debug_assert!(result.count as usize <= batch[place].k());
-                let hits = answer[1..=result.count as usize].iter().map(|answer| answer.hit());
-                answers[place] =
-                    hits.map(|hit| Hit { row: Row(hit.row), score: hit.score }).collect();
-            } else {
-                doubtful.push(place);
-            }
-        }
-        doubtful
-    }
 }
 
 impl Engine for CudaEngine {
@@ -505,40 +252,4 @@ impl Engine for CudaEngine {
         self.device_time = Duration::ZERO;
         self.answer(batch.queries()).map_err(|e| EngineError::Device(e.to_string()))
     }
-}
-
-/// Whether the device's lists take what a query asks and excludes.
-fn is_listed(query: &Query) -> bool {
-    query.k() <= MAX_K && query.filter().excluded().len() <= MAX_EXCLUDED
-}
-
-/// Which derived tables fit the device's free memory, beside the table.
-fn fit(
-    gpu: &Gpu,
-    rows: usize,
-    dim: usize,
-    sizes: &Sizes,
-    paths: Paths,
-) -> Result<Derived, GpuError> {
-    /// Left to the driver, to modules and to allocation's rounding.
-    const RESERVE: u64 = 256 << 20;
-    let free = gpu.free_memory()?;
-    let (table, workspace) = (table_bytes(rows, dim) as u64, sizes.bytes() as u64);
-    let int8 = (int8_bytes(rows, dim) + 4 * rows) as u64;
-    let int4 = int4_bytes(rows, dim) as u64;
-    let needed = table + workspace + RESERVE;
-    if needed > free {
-        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-        let parts = format!(
-            "table {:.2}, buffers {:.2}, reserve {:.2}",
-            gigabytes(table),
-            gigabytes(workspace),
-            gigabytes(RESERVE)
-        );
-        let (name, total) = (gpu.name.clone(), gpu.total_memory);
-        return Err(GpuError::DoesNotFit { name, parts, needed, free, total });
-    }
-    let with_int8 = paths.int8 && needed + int8 <= free;
-    let with_int4 = with_int8 && paths.int4 && needed + int8 + int4 <= free;
-    Ok(Derived { int8: with_int8, int4: with_int4 })
 }
