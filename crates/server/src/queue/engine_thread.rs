@@ -11,7 +11,7 @@ use tracing::{debug, error, info};
 use super::Limits;
 use super::hand_out::{Finished, Running};
 use super::handle::QueueHandle;
-use super::job::{Job, JobError};
+use super::job::{Job, JobError, Reply};
 use super::shared::Shared;
 use crate::engines::EngineStartError;
 
@@ -46,6 +46,7 @@ where
     F: FnOnce() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
     let shared = Arc::new(Shared::new(limits.capacity_queries));
+    callers.spawn(watch_deadlines(shared.clone()));
     let handle = QueueHandle::new(shared.clone());
     let (started, has_started) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("kindred-engine".into()).spawn(move || {
@@ -59,6 +60,7 @@ where
                     shared,
                     arrived: Vec::new(),
                     waiting: VecDeque::new(),
+                    lent: Vec::new(),
                     hung_up: 0,
                 };
                 // Nobody waits for this any more only if `start` itself is gone.
@@ -76,6 +78,15 @@ where
     }
 }
 
+/// Tells callers whose time is over so, at most this much later. One timer for all: with a timer for each,
+/// all HTTP threads would take the timers' one lock twice a request.
+async fn watch_deadlines(shared: Arc<Shared>) {
+    const EVERY: Duration = Duration::from_millis(10);
+    while shared.expire(Instant::now()) {
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
 struct EngineLoop {
     engine: Box<dyn Engine>,
     max_batch: usize,
@@ -85,6 +96,8 @@ struct EngineLoop {
     arrived: Vec<Job>,
     /// Jobs with queries that no pass has taken yet, first come first.
     waiting: VecDeque<Running>,
+    /// What is lent to `shared` in each pass; empty between passes.
+    lent: Vec<(Instant, Option<Reply>)>,
     /// How many callers had hung up when their jobs were last looked for.
     hung_up: u64,
 }
@@ -154,16 +167,19 @@ impl EngineLoop {
             running.in_pass = running.left().min(room);
             room -= running.in_pass;
         }
+        self.lend_replies();
         let batch: QueryBatch<'_> = self
             .waiting
             .iter()
             .take_while(|running| running.in_pass > 0)
             .flat_map(|running| &running.job.queries[running.done()..][..running.in_pass])
             .collect();
-        let (size, started) = (batch.len(), Instant::now());
+        let size = batch.len();
+        let started = Instant::now();
         let engine = &mut self.engine;
         let result = catch_unwind(AssertUnwindSafe(|| engine.search(&batch)));
         let took = started.elapsed();
+        self.take_replies_back();
         debug!(queries = size, microseconds = took.as_micros() as u64, "pass");
         match result {
             Ok(Ok(answers)) => {
@@ -181,6 +197,20 @@ impl EngineLoop {
                 self.fail_pass();
                 Err(())
             }
+        }
+    }
+
+    /// While the engine searches, `watch_deadlines` has the callers.
+    fn lend_replies(&mut self) {
+        let lend = |running: &mut Running| (running.job.deadline, running.job.reply.take());
+        self.lent.extend(self.waiting.iter_mut().map(lend));
+        self.shared.lend(&mut self.lent);
+    }
+
+    fn take_replies_back(&mut self) {
+        self.shared.lend(&mut self.lent);
+        for (running, (_, reply)) in self.waiting.iter_mut().zip(self.lent.drain(..)) {
+            running.job.reply = reply;
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use model_store::Hit;
 
-use super::job::{Answer, Job, JobError};
+use super::job::{Answer, Job, JobError, tell};
 
 /// A job on its way: one larger than a batch takes several passes.
 pub(super) struct Running {
@@ -44,15 +44,13 @@ impl Running {
     }
 
     pub(super) fn fail(self, error: JobError) {
-        // Whoever hung up does not hear this.
-        let _ = self.job.reply.send(Err(error));
+        tell(self.job.reply, Err(error));
     }
 
     fn answer(self) {
         let Self { job, hits, queued, engine, .. } = self;
         let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
-        // Whoever hung up does not hear this.
-        let _ = job.reply.send(Ok(answer));
+        tell(job.reply, Ok(answer));
     }
 }
 

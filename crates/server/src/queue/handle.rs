@@ -64,8 +64,8 @@ impl QueueHandle {
         let places = self.shared().places(queries.len());
         let (reply, answer) = oneshot::channel();
         let entered = Instant::now();
-        self.shared().admit(Job { queries, deadline, entered, reply, places })?;
-        self.wait(answer, deadline).await
+        self.shared().admit(Job { queries, deadline, entered, reply: Some(reply), places })?;
+        self.wait(answer).await
     }
 
     /// As [`submit`](Self::submit), through the place that is kept for readiness checks. Only one
@@ -80,25 +80,25 @@ impl QueueHandle {
     ) -> Result<Answer, SubmitError> {
         let (reply, answer) = oneshot::channel();
         let entered = Instant::now();
-        let probe = Job { queries: vec![query], deadline, entered, reply, places: 0 };
+        let probe = Job { queries: vec![query], deadline, entered, reply: Some(reply), places: 0 };
         self.shared().admit_probe(probe)?;
-        self.wait(answer, deadline).await
+        self.wait(answer).await
     }
 
     async fn wait(
         &self,
         answer: oneshot::Receiver<Result<Answer, JobError>>,
-        deadline: Instant,
     ) -> Result<Answer, SubmitError> {
         let mut caller = Caller { shared: self.shared(), is_answered: false };
-        let answer = tokio::time::timeout_at(deadline.into(), answer).await;
-        caller.is_answered = answer.is_ok();
+        // No timer of its own: `watch_deadlines` has one for all.
+        let answer = answer.await;
+        caller.is_answered = true;
         match answer {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Err(_) | Ok(Ok(Err(JobError::DeadlinePassed))) => Err(SubmitError::DeadlinePassed),
-            Ok(Ok(Err(JobError::EngineFailed))) => Err(SubmitError::EngineFailed),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(JobError::DeadlinePassed)) => Err(SubmitError::DeadlinePassed),
+            Ok(Err(JobError::EngineFailed)) => Err(SubmitError::EngineFailed),
             // The engine thread ended with the job in its hands.
-            Ok(Err(_)) => Err(SubmitError::EngineGone),
+            Err(_) => Err(SubmitError::EngineGone),
         }
     }
 }

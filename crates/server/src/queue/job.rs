@@ -10,7 +10,8 @@ pub(super) struct Job {
     pub(super) deadline: Instant,
     /// When the job entered the queue.
     pub(super) entered: Instant,
-    pub(super) reply: oneshot::Sender<Result<Answer, JobError>>,
+    /// Where the answer goes; `None` once the caller has been told that its time is over.
+    pub(super) reply: Option<Reply>,
     /// Its places in the queue. A probe has none.
     pub(super) places: u32,
 }
@@ -18,7 +19,17 @@ pub(super) struct Job {
 impl Job {
     /// Whether nobody waits for the answer.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
+        self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+}
+
+/// Where a caller's answer goes.
+pub(super) type Reply = oneshot::Sender<Result<Answer, JobError>>;
+
+/// Sends it. Whoever hung up does not hear this.
+pub(super) fn tell(reply: Option<Reply>, result: Result<Answer, JobError>) {
+    if let Some(reply) = reply {
+        let _ = reply.send(result);
     }
 }
 

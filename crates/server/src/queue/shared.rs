@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::SubmitError;
-use super::job::Job;
+use super::job::{Job, JobError, Reply, tell};
 
 /// One lock, held for a push by callers and for a swap by the engine thread: that takes all that
 /// waits at once, however much it is.
@@ -26,6 +26,9 @@ struct State {
     jobs: Vec<Job>,
     /// The readiness check's own place, which no load can take away.
     probe: Option<Job>,
+    /// Of the jobs in the engine's hands, while it searches: until when their callers wait, and where
+    /// their answers go.
+    lent: Vec<(Instant, Option<Reply>)>,
     /// Places of the jobs that wait or are in work.
     taken: u32,
     /// Waking a thread costs microseconds: only one that sleeps is woken.
@@ -115,6 +118,31 @@ impl Shared {
         self.lock().taken -= places;
     }
 
+    /// For the engine thread, before and after a pass: exchanges what is lent here, so that callers
+    /// whose time is over can be told so while the pass takes its time.
+    pub(super) fn lend(&self, replies: &mut Vec<(Instant, Option<Reply>)>) {
+        std::mem::swap(&mut self.lock().lent, replies);
+    }
+
+    /// Tells callers whose time is over so. `false` when there will be none any more.
+    pub(super) fn expire(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let State { jobs, probe, lent, .. } = &mut *state;
+        let waiting = jobs.iter_mut().chain(probe).map(|job| (job.deadline, &mut job.reply));
+        let lent = lent.iter_mut().map(|(deadline, reply)| (*deadline, reply));
+        let late: Vec<Reply> = waiting
+            .chain(lent)
+            .filter(|(deadline, _)| now >= *deadline)
+            .filter_map(|(_, reply)| reply.take())
+            .collect();
+        let over = state.engine_gone || state.callers_gone;
+        drop(state);
+        for reply in late {
+            tell(Some(reply), Err(JobError::DeadlinePassed));
+        }
+        !over
+    }
+
     /// There will be no more callers.
     pub(super) fn callers_are_gone(&self) {
         self.lock().callers_gone = true;
@@ -125,7 +153,8 @@ impl Shared {
     pub(super) fn engine_is_gone(&self) {
         let mut state = self.lock();
         state.engine_gone = true;
-        let abandoned = (std::mem::take(&mut state.jobs), state.probe.take());
+        let lent = std::mem::take(&mut state.lent);
+        let abandoned = (std::mem::take(&mut state.jobs), state.probe.take(), lent);
         drop(state);
         // Dropping a job wakes its caller, which may ask again at once.
         drop(abandoned);

@@ -194,6 +194,25 @@ async fn whoever_hung_up_or_waited_too_long_is_dropped_before_the_pass() {
 }
 
 #[tokio::test]
+async fn a_caller_hears_that_its_time_is_over_while_the_engine_has_its_job() {
+    let setup = setup(2);
+    let soon = Instant::now() + Duration::from_millis(50);
+    let too_long = setup.submit([1], soon);
+    setup.until_passes(1).await;
+    let patient = setup.submit([2], later());
+    assert_eq!(too_long.await.unwrap(), Err(SubmitError::DeadlinePassed));
+    assert!((soon..soon + Duration::from_secs(5)).contains(&Instant::now()));
+    // Its place is taken as long as the engine works for it.
+    settle().await;
+    let refused = setup.submit([3], later()).await.unwrap();
+    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    assert_eq!(patient.await.unwrap(), Ok(vec![2]));
+    setup.order(Order::Answer);
+    assert_eq!(setup.submit([3], later()).await.unwrap(), Ok(vec![3]));
+}
+
+#[tokio::test]
 async fn a_failed_pass_fails_its_jobs_and_no_others() {
     let setup = setup(100);
     let first = setup.submit([1], later());
