@@ -2,7 +2,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::ServiceExt;
 use model_store::{Engine, ModelError, ModelStore, Row};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -12,7 +11,7 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
 use crate::engines::EngineStartError;
-use crate::http::{AppState, listen, service};
+use crate::http::{AppState, connections, listen, service};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
@@ -107,8 +106,7 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    let server = axum::serve(listen::without_delay(listener), service(state).into_make_service())
-        .with_graceful_shutdown(told);
+    let server = connections::serve(listen::without_delay(listener), service(state), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.
@@ -121,9 +119,7 @@ async fn listen_and_drain(
         }
     };
     tokio::select! {
-        result = server.into_future() => {
-            result.map_err(|source| CommandError::System { doing: "can't serve", source })
-        }
+        () = server => Ok(()),
         () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
 }

@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod body;
+pub mod connections;
 mod error;
 mod fields;
 mod front;
