@@ -121,12 +121,14 @@ fn compile(nvcc: &Path, folder: &Path, stem: &str, source: &Path) {
         command.arg("-gencode=arch=compute_90a,code=sm_90a");
     } else {
         let list = env::var("CUDA_ARCHITECTURES").unwrap_or_else(|_| ARCHITECTURES.to_owned());
-        let mut last = "";
-        for architecture in list.split(',').map(str::trim).filter(|a| !a.is_empty()) {
+        let list: Vec<&str> = list.split(',').map(str::trim).filter(|a| !a.is_empty()).collect();
+        for architecture in &list {
             command.arg(format!("-gencode=arch=compute_{architecture},code=sm_{architecture}"));
-            last = architecture;
         }
-        command.arg(format!("-gencode=arch=compute_{last},code=compute_{last}"));
+        // Of the last for what comes after it, and of Hopper for what is in between and has no code.
+        for ptx in list.iter().filter(|a| **a == "90" || Some(*a) == list.last()) {
+            command.arg(format!("-gencode=arch=compute_{ptx},code=compute_{ptx}"));
+        }
     }
     command.arg(source).arg("-o").arg(out_dir().join(format!("{stem}.fatbin")));
     let output = command.output().unwrap_or_else(|e| panic!("{}: {e}", nvcc.display()));

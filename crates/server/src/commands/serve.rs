@@ -11,7 +11,7 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
 use crate::engines::EngineStartError;
-use crate::http::{AppState, connections, listen, service};
+use crate::http::{AppState, Front, connections, listen};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
@@ -106,7 +106,9 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    let server = connections::serve(listen::without_delay(listener), service(state), told);
+    let front = Front::new(state);
+    let listener = listen::without_delay(listener);
+    let server = connections::serve(listener, || front.service(), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

@@ -21,10 +21,11 @@ use tower::{Service, ServiceExt};
 use tracing::trace;
 
 /// Serves whoever connects until `told_to_stop` ends. Then nobody new is let in, requests in work are
-/// answered, and connections without any are closed; returns when all are.
+/// answered, and connections without any are closed; returns when all are. Each connection has a service
+/// of its own, which is cloned for each of its requests: so no two threads count the same references.
 pub async fn serve<S>(
     mut listener: impl Listener<Addr: Send>,
-    service: S,
+    make_service: impl Fn() -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
@@ -43,7 +44,7 @@ pub async fn serve<S>(
         };
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
-        let (service, connected) = (service.clone(), connected.clone());
+        let (service, connected) = (make_service(), connected.clone());
         tokio::spawn(async move {
             let _until_closed = (place, connected);
             serve_one(TokioIo::new(io), service, closing).await;
@@ -144,7 +145,8 @@ mod tests {
                 Ok(Response::new(Body::from("done")))
             }
         });
-        let server = tokio::spawn(serve(listener, service, async move { told.notified().await }));
+        let make = move || service.clone();
+        let server = tokio::spawn(serve(listener, make, async move { told.notified().await }));
 
         let mut idle = TcpStream::connect(address).await.unwrap();
         let mut answer = [0; 1024];

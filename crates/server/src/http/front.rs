@@ -21,25 +21,35 @@ use super::server_timing::{self, Timing};
 use super::state::AppState;
 use super::{ApiError, ask, routes};
 
-struct Front {
+/// All of the service over a state.
+#[derive(Clone)]
+pub struct Front {
     state: Arc<AppState>,
     router: Router,
 }
 
-/// All of the service over this state.
-pub fn service(
-    state: Arc<AppState>,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
-{
-    let front = Arc::new(Front { router: routes::router(state.clone()), state });
-    service_fn(move |request: Request| {
-        let front = front.clone();
-        let span = debug_span!("request", method = %request.method(), uri = %request.uri());
-        async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
-    })
-}
-
 impl Front {
+    /// The service over this state.
+    pub fn new(state: Arc<AppState>) -> Self {
+        Self { router: routes::router(state.clone()), state }
+    }
+
+    /// For one connection.
+    pub fn service(
+        &self,
+    ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+    + use<> {
+        let front = Arc::new(self.clone());
+        service_fn(move |request: Request| {
+            let front = front.clone();
+            let span = debug_span!("request", method = %request.method(), uri = %request.uri());
+            async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
+        })
+    }
+
     async fn respond(&self, request: Request) -> Response {
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.

@@ -24,5 +24,5 @@ mod suggestions;
 
 pub use error::{ApiError, UnknownWord};
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
-pub use front::service;
+pub use front::Front;
 pub use state::AppState;
