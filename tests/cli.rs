@@ -130,6 +130,38 @@ fn a_gpu_that_is_not_there_is_an_error_if_insisted_on_and_a_line_of_the_log_if_n
     }
 }
 
+/// Standard output that nobody reads.
+fn unread() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn nobody_needs_to_read_what_the_commands_say() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("model");
+    let mut synth = kindred(&["synth", "--rows", "100", "--dim", "5", "--out"]);
+    assert!(synth.arg(&out).stdout(unread()).status().unwrap().success());
+    assert!(kindred(&["verify"]).arg(&out).stdout(unread()).status().unwrap().success());
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let mut serve = kindred(&["serve", "--device", "cpu", "--listen", &address, "--model"]);
+    let mut service = serve.arg(&out).stdout(unread()).spawn().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let answer = loop {
+        let answer = ureq::get(format!("http://{address}/health/ready")).call();
+        if answer.is_ok() || std::time::Instant::now() > until {
+            break answer;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    service.kill().unwrap();
+    service.wait().unwrap();
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
 #[test]
 fn help_has_examples() {
     for command in

@@ -1,5 +1,6 @@
 //! How close a model's words are to their neighbours: quantiles of the cosines of 1,000 random words'
-//! neighbours of rank 1, 5 and 10, as a table in Markdown. docs/synth.md has some.
+//! neighbours of rank 1, 5 and 10, then of all norms by rank and the heaviest components, as tables in
+//! Markdown. docs/synth.md has some.
 //!
 //!     cargo run --release -p cpu-core --example neighbor_cosines -- models/glove.6B.50d
 
@@ -16,9 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: neighbor_cosines MODEL_DIR")?;
     let model = Arc::new(ModelStore::open(folder.as_ref())?);
     let (table, rows) = (model.table(), model.rows() as u64);
-    // A step of about the golden ratio meets rows from everywhere, in no order.
-    let anywhere = (1..=WORDS).map(|i| Row((i * (0x9e37_79b9 % rows) % rows) as u32));
-    let queries: Vec<Query> = anywhere
+    let queries: Vec<Query> = (0..WORDS)
+        .map(|i| Row((split_mix(i) % rows) as u32))
         .filter_map(|row| {
             Query::new(&table, QueryVector::Row(row), K, Filter::excluding(vec![row])).ok()
         })
@@ -29,20 +29,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| rank | 5 % | 25 % | median | 75 % | 95 % |");
     println!("|---|---|---|---|---|---|");
     for rank in [1, 5, 10] {
-        let mut cosines: Vec<f64> =
-            answers.iter().filter_map(|hits| hits.get(rank - 1)).map(|hit| hit.score).collect();
-        cosines.sort_by(f64::total_cmp);
-        let at = |percent: usize| cosines[(cosines.len() - 1) * percent / 100];
-        let [a, b, c, d, e] = [5, 25, 50, 75, 95].map(at);
-        println!("| {rank} | {a:.3} | {b:.3} | {c:.3} | {d:.3} | {e:.3} |");
+        let cosines = answers.iter().filter_map(|hits| hits.get(rank - 1)).map(|hit| hit.score);
+        row(rank, cosines.collect());
     }
-    let norms = [0, 9, 99, 999, 9_999, 99_999, 999_999].map(Row);
-    let norms = norms.iter().filter(|row| u64::from(row.0) < rows);
-    let norms: Vec<String> =
-        norms.map(|row| format!("{:.2} (rank {})", table.norm(*row), row.0 + 1)).collect();
-    println!("\nNorms: {}", norms.join(", "));
+    println!("\n| norms of ranks to | 5 % | 25 % | median | 75 % | 95 % |");
+    println!("|---|---|---|---|---|---|");
+    let mut first = 0;
+    while first < model.rows() {
+        let end = (10 * first).max(10).min(model.rows());
+        row(end, table.norms()[first..end].to_vec());
+        first = end;
+    }
     let mut squares = vec![0.0; model.dim()];
-    for row in (0..rows as u32).step_by(97).map(Row) {
+    for row in (0..rows as u32).map(Row) {
         for (sum, x) in squares.iter_mut().zip(table.row(row)) {
             *sum += f64::from(*x) * f64::from(*x);
         }
@@ -51,6 +50,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all: f64 = squares.iter().sum();
     let heaviest: Vec<String> =
         squares.iter().take(3).map(|s| format!("{:.1} %", 100.0 * s / all)).collect();
-    println!("Of all squares, in the heaviest components: {}", heaviest.join(", "));
+    println!("\nOf all squares, in the heaviest components: {}", heaviest.join(", "));
     Ok(())
+}
+
+/// A row of a table: quantiles of some values.
+fn row(name: usize, mut values: Vec<f64>) {
+    values.sort_by(f64::total_cmp);
+    let at = |percent: usize| values[(values.len() - 1) * percent / 100];
+    let [a, b, c, d, e] = [5, 25, 50, 75, 95].map(at);
+    println!("| {name} | {a:.3} | {b:.3} | {c:.3} | {d:.3} | {e:.3} |");
+}
+
+/// The `i`-th number of SplitMix64 with seed 0.
+fn split_mix(i: u64) -> u64 {
+    let z = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

@@ -157,7 +157,7 @@ benchmarks of tables that nobody has to download. They mean nothing.
 
 Examples:
   kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
-  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.6 GB";
+  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.7 GB";
 
 /// What `synth` needs to know.
 #[derive(Debug, Clone, Args)]

@@ -7,7 +7,7 @@
 //!
 //! Every number comes from a hash of its place (SplitMix64: Steele, Lea and Flood 2014, "Fast
 //! Splittable Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere,
-//! so the same arguments give the same bytes on every machine, with any number of threads.
+//! so the same arguments give the same vectors on every machine, with any number of threads, to the bit.
 
 mod folder;
 mod words;
@@ -80,7 +80,7 @@ impl Synth {
     /// If `out` has another length.
     pub fn row(&self, row: u32, out: &mut [f32]) {
         assert_eq!(out.len(), self.dim(), "a row has the table's dimension");
-        // Small clusters have low numbers: u^1.5 falls there less often.
+        // Large clusters have low numbers: u^1.5 falls there more often.
         let u = self.uniform(Purpose::Cluster, row);
         let cluster = ((u * u.sqrt() * f64::from(self.clusters)) as u32).min(self.clusters - 1);
         let noise = (0.5 + 0.6 * self.uniform(Purpose::Noise, row)).sqrt() as f32;

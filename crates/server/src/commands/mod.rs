@@ -1,5 +1,14 @@
 //! What each command does.
 
+/// `println!`, but that nobody reads it is no fault: the work is done all the same, as in
+/// `kindred synth … | head -1`.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod prepare;
 mod serve;
 mod synth;

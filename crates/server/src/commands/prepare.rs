@@ -59,21 +59,22 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
 
 fn print_summary(arguments: &PrepareArguments, summary: &Summary, took: Duration) {
     let seconds = took.as_secs_f64();
-    println!(
+    say!(
         "{}: {} rows × {} dimensions from {} in {seconds:.1} s",
         arguments.out.display(),
         HumanCount(summary.rows as u64),
         summary.dim,
         HumanBytes(summary.source_bytes),
     );
-    println!(
+    say!(
         "skipped: {} bad lines, {} repeated words",
-        summary.bad_rows_skipped, summary.duplicate_words_dropped
+        summary.bad_rows_skipped,
+        summary.duplicate_words_dropped
     );
     if let Some((line, reason)) = &summary.first_bad_row {
-        println!("the first bad line is line {line}: {reason}");
+        say!("the first bad line is line {line}: {reason}");
     }
-    println!("serve it with: kindred serve --model {}", arguments.out.display());
+    say!("serve it with: kindred serve --model {}", arguments.out.display());
 }
 
 /// A bar on a terminal, a line now and then elsewhere. Both on standard error.

@@ -158,7 +158,7 @@ fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
             encoded(model.words().word(Row(row.min(model.rows() as u32 - 1))))
         }
     };
-    println!(
+    say!(
         "Kindred {} serves {} ({} rows × {} dimensions) on the {} engine ({}).",
         env!("CARGO_PKG_VERSION"),
         model.name(),
@@ -167,18 +167,18 @@ fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
         engine.description.name,
         engine.description.detail,
     );
-    println!("Listening on http://{address}");
-    println!();
-    println!("Try:");
-    println!("  curl 'http://{address}/nearest?word={}&k=5'", word("frog", 100));
-    println!(
+    say!("Listening on http://{address}");
+    say!();
+    say!("Try:");
+    say!("  curl 'http://{address}/nearest?word={}&k=5'", word("frog", 100));
+    say!(
         "  curl 'http://{address}/analogy?expression={}+-+{}+%2B+{}'",
         word("king", 100),
         word("man", 101),
         word("woman", 102)
     );
-    println!("  curl http://{address}/openapi.yaml");
-    println!("Ctrl-C stops it.");
+    say!("  curl http://{address}/openapi.yaml");
+    say!("Ctrl-C stops it.");
 }
 
 fn encoded(word: &str) -> String {

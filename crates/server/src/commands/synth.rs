@@ -34,12 +34,12 @@ pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     });
     bar.finish_and_clear();
     result?;
-    println!(
+    say!(
         "{}: {} synthetic rows × {dim} dimensions, seed {seed}, in {:.1} s",
         out.display(),
         HumanCount(u64::from(*rows)),
         started.elapsed().as_secs_f64()
     );
-    println!("serve it with: kindred serve --model {}", out.display());
+    say!("serve it with: kindred serve --model {}", out.display());
     Ok(())
 }

@@ -9,9 +9,9 @@ use crate::cli::VerifyArguments;
 /// Names the file that is not what it should be.
 pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     let model = ModelStore::open(&arguments.model)?;
-    model.verify(|step| println!("checking {step}"))?;
+    model.verify(|step| say!("checking {step}"))?;
     let (header, from) = (model.header(), &model.header().provenance);
-    println!(
+    say!(
         "{}: {} rows × {} dimensions, as prepared from {} by {} at {}; every byte is as it was written",
         arguments.model.display(),
         header.rows,
