@@ -3,7 +3,7 @@
 // for short vocabulary prefixes. Neither can fail, whatever the table.
 //
 // Shapes: table [rows, dim] float32; norms [rows] float64; queries [batch]; hits [batch, parts, stride];
-// floors [batch], zero before and after a pass.
+// floors [batch], zero before a pass.
 #include <cuda/std/type_traits>
 
 #include "float32_bound.cuh"
@@ -50,7 +50,9 @@ __device__ __forceinline__ void scan_part(const float* __restrict__ table, const
     uint32_t size = FLOAT32_FIRST ? ROWS_AT_FIRST : ROWS_PER_ROUND;
     for (uint32_t round = begin; round < end;) {
         const uint32_t round_end = min(end, round + size);
-        const float floor = FLOAT32_FIRST ? fmaxf(min_score, from_ordered(__ldcg(floors + blockIdx.x))) : 0.0f;
+        // Other blocks raise the floor meanwhile; a warp must go by one.
+        const uint32_t shared_floor = FLOAT32_FIRST ? __shfl_sync(ALL_LANES, __ldcg(floors + blockIdx.x), 0) : 0u;
+        const float floor = fmaxf(min_score, from_ordered(shared_floor));
         for (uint32_t row = round + TOGETHER * warp; row < round_end; row += TOGETHER * warps) {
             const float* x[TOGETHER];
             double norm[TOGETHER];
@@ -108,8 +110,7 @@ float32_scan(const float* __restrict__ table, const double* __restrict__ norms, 
 // Merges the parts' best into each query's best. Grid: (batch); blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
 merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ part_hits,
-            const uint32_t* __restrict__ part_counts, int parts, int stride, uint32_t* __restrict__ floors,
-            Answer* __restrict__ answers) {
+            const uint32_t* __restrict__ part_counts, int parts, int stride, Answer* __restrict__ answers) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
     const size_t first = static_cast<size_t>(blockIdx.x) * parts;
@@ -127,10 +128,7 @@ merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ par
     list.sort_and_cut();
     Answer* const answer = answers + static_cast<size_t>(blockIdx.x) * (1 + stride);
     for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
-    if (threadIdx.x == 0) {
-        answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
-        floors[blockIdx.x] = 0;
-    }
+    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
 }
 
 // The scores of rows [first, first + count) for one query, -2 for rows of norm zero: for a k that no
@@ -138,7 +136,7 @@ merge_parts(const QueryHeader* __restrict__ queries, const Hit* __restrict__ par
 extern "C" __global__ void __launch_bounds__(256)
 score_rows(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
            const QueryHeader* __restrict__ queries, uint32_t first, uint32_t count, int dim, double* __restrict__ scores) {
-    const uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / WARP;
+    const uint32_t i = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
     if (i >= count) return;
     const QueryHeader query = queries[0];
     const uint32_t row = first + i;

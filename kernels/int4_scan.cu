@@ -11,6 +11,10 @@
 constexpr int WINNERS = 64;     // rows scored for the threshold; k is at most 16 here
 constexpr int DOUBTFUL = 2048;  // rows in doubt that a block of the last kernel can hold
 
+// Set in the count of candidates by a block that could not hold its own. A bit, as no sum of such marks
+// may come to look like a count; the counts themselves, 2048 a block at most, never reach it.
+constexpr uint32_t BLOCK_OVERFLOWED = 1u << 31;
+
 // Eight components of 4 bits with eight of 8 bits.
 __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high, int sum) {
     sum = __dp4a(static_cast<int>(levels & 0x0f0f0f0fu), static_cast<int>(low), sum);
@@ -164,15 +168,15 @@ int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, 
     }
     __syncthreads();
     if (threadIdx.x == 0 && doubtful_count > 0) {
-        // A block that can't hold its rows says so by a count that no capacity reaches.
-        atomicAdd(candidate_counts, doubtful_count > DOUBTFUL ? 1u << 24 : doubtful_count);
+        if (doubtful_count > DOUBTFUL) atomicOr(candidate_counts, BLOCK_OVERFLOWED);
+        else atomicAdd(candidate_counts, doubtful_count);
     }
     score_survivors(table, norms, components(query, table, vectors, dim), query, excluded, dim, doubtful,
                     static_cast<int>(min(doubtful_count, static_cast<uint32_t>(DOUBTFUL))), static_cast<double>(floor),
                     survivors, survivor_counts, survivor_capacity);
     if (last_block(tickets, gridDim.x)) {
-        const uint32_t candidates = __ldcg(candidate_counts);
+        const uint32_t counted = __ldcg(candidate_counts);
         finish_query(*reinterpret_cast<TopKList*>(memory), query, survivors, *survivor_counts, survivor_capacity,
-                     candidates, candidates < 1u << 24, stride, answers);
+                     counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0, stride, answers);
     }
 }

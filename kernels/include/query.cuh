@@ -83,7 +83,8 @@ __host__ __device__ constexpr size_t counter(int query) { return static_cast<siz
 // Whether a row that has this score may be a neighbour (the score first: it is cheapest).
 __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* __restrict__ excluded,
                                        uint32_t row, double score) {
-    if (score < query.min_score || row >= query.first_rows) return false;
+    // Written so that a minimum that is NaN admits nothing, as on the CPU.
+    if (!(score >= query.min_score) || row >= query.first_rows) return false;
     if (query.excluded_count == 1) return row != query.excluded;
     uint32_t low = query.excluded, high = query.excluded + query.excluded_count;
     while (low < high) {

@@ -61,6 +61,18 @@ impl Kernel {
         Ok(self)
     }
 
+    /// The compute capability, as 75 for 7.5, that the kernel was compiled for, or its intermediate code.
+    #[allow(unsafe_code)]
+    pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
+        let mut version = 0;
+        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        // SAFETY: the function's module is loaded; `version` is a valid place for the answer.
+        let status =
+            unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, self.function) };
+        check(status, self.name)?;
+        Ok(u32::try_from(version).unwrap_or(0))
+    }
+
     /// Blocks of so many threads, with this much dynamic shared memory, that a multiprocessor runs at a
     /// time.
     #[allow(unsafe_code)]
@@ -82,8 +94,8 @@ impl Kernel {
     /// Puts a launch into the stream. With `early` its blocks may come to the device while the kernel
     /// before it still runs; it must then call `wait_for_previous`.
     ///
-    /// The launchers in `engine/kernels.rs` are the only callers: they check that the arguments are
-    /// the kernel's own and that its arrays are as long as it assumes.
+    /// The callers are `engine/pass.rs`, `engine/tables.rs`, `report.rs` and `time_reading`: there the
+    /// arguments must be the kernel's own and its arrays as long as it assumes.
     #[allow(unsafe_code)]
     pub(crate) fn launch(
         self,

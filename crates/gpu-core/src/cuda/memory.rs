@@ -29,6 +29,7 @@ impl<T: Pod> Array<T> {
         // SAFETY: the allocation has this many bytes, and never none.
         let status = unsafe { cust_raw::cuMemsetD8_v2(array.address, 0, array.bytes().max(1)) };
         check(status, "clearing device memory")?;
+        wait_for_default_stream()?;
         Ok(array)
     }
 
@@ -96,10 +97,11 @@ impl<T: Pod> Array<T> {
         let status = unsafe {
             cust_raw::cuMemcpyHtoD_v2(self.address, values.as_ptr().cast(), size_of_val(values))
         };
-        check(status, "copying to the device")
+        check(status, "copying to the device")?;
+        wait_for_default_stream()
     }
 
-    /// All values, once everything before in the stream is done.
+    /// All values. The caller has waited for the stream of whatever writes here.
     ///
     /// # Errors
     /// If the copy, or an earlier kernel, fails.
@@ -183,6 +185,31 @@ impl<T> Drop for Pinned<T> {
         // SAFETY: the address comes from cuMemHostAlloc and is freed here only.
         let _ = unsafe { cust_raw::cuMemFreeHost(self.address.cast()) };
     }
+}
+
+/// Clearing, and copying from memory that is not pinned, may still go on when the driver returns, in the
+/// default stream, for which the engine's own stream does not wait.
+#[allow(unsafe_code)]
+fn wait_for_default_stream() -> Result<(), GpuError> {
+    // SAFETY: null is the default stream.
+    check(unsafe { cust_raw::cuStreamSynchronize(std::ptr::null_mut()) }, "preparing device memory")
+}
+
+/// Starts setting the first `count` values to zero bits.
+///
+/// # Errors
+/// If the driver refuses.
+#[allow(unsafe_code)]
+pub(crate) fn start_clearing<T: Pod>(
+    array: &Array<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= array.len, "{count} values of {}", array.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: the allocation has so many bytes and lives as long as the engine, which synchronises first.
+    let status = unsafe { cust_raw::cuMemsetD8Async(array.address, 0, bytes, stream.as_inner()) };
+    check(status, "clearing device memory")
 }
 
 /// Starts copying the first `count` pinned values to the device. The caller must not change them before

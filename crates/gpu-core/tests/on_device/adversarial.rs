@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use model_store::{Filter, ModelStore, Query, QueryVector, Row};
+use gpu_core::cuda::Paths;
+use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
-use crate::support::{Numbers, check, model, queries};
+use crate::support::{Numbers, bits, check, engine, model, queries, reference};
 
 pub(crate) fn tests() -> Vec<(&'static str, fn())> {
     vec![
@@ -16,6 +17,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("only_zero_rows_but_one", only_zero_rows_but_one),
         ("subnormals_and_extremes", subnormals_and_extremes),
         ("all_rows_inside_the_bound", all_rows_inside_the_bound),
+        ("every_block_of_the_4_bit_scan_overflows", every_block_of_the_4_bit_scan_overflows),
         ("all_rows_equal", all_rows_equal),
         ("all_scores_negative", all_scores_negative),
         ("sparse_signs", sparse_signs),
@@ -118,7 +120,41 @@ fn all_rows_inside_the_bound() {
     };
     let model = model(300, &rows);
     let mut numbers = Numbers::new(19);
-    check("all inside the bound", &model, &queries(&model, 30, &[1, 10, 100], &mut numbers));
+    let asked = queries(&model, 30, &[1, 10, 100], &mut numbers);
+    check("all inside the bound", &model, &asked);
+    let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
+    engine.search(&asked.iter().collect()).unwrap();
+    assert!(engine.counters().fallbacks > 0, "{:?}", engine.counters());
+}
+
+/// Most blocks of the 4-bit rescore hold more rows in doubt than they have room for: on GPUs of 128 to 143
+/// multiprocessors exactly 512 of them, on others some other number. None of that may look like a count.
+fn every_block_of_the_4_bit_scan_overflows() {
+    let model = synthetic_around_one_row(512 * 17 * 128, 8);
+    let table = model.table();
+    let mut engine = engine(&model, Paths::default());
+    let asked: Vec<Query> = (0..8u32)
+        .map(|i| {
+            let row = Row(i * 131_071);
+            Query::new(&table, QueryVector::Row(row), 10, Filter::excluding(vec![row])).unwrap()
+        })
+        .collect();
+    let expected = reference(&model, &asked);
+    for (query, expected) in asked.iter().zip(expected) {
+        let found = bits(&engine.search(&std::iter::once(query).collect()).unwrap());
+        assert_eq!(found, [expected], "{:?}", engine.counters());
+    }
+    assert!(engine.counters().retried > 0, "{:?}", engine.counters());
+}
+
+/// A row and noise of a fifth of its components' size.
+fn synthetic_around_one_row(rows: usize, dim: usize) -> Arc<ModelStore> {
+    let mut numbers = Numbers::new(23);
+    let mut nearly_gaussian = || (0..4).map(|_| numbers.real()).sum::<f32>() * 0.866;
+    let base: Vec<f32> = (0..dim).map(|_| nearly_gaussian()).collect();
+    let rows: Vec<Vec<f32>> =
+        (0..rows).map(|_| base.iter().map(|x| x + 0.2 * nearly_gaussian()).collect()).collect();
+    model(dim, &rows)
 }
 
 fn all_rows_equal() {

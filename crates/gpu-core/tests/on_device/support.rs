@@ -113,6 +113,7 @@ pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
         let mut engine = engine(model, paths);
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = bits(&engine.search(&batch).unwrap());
+        assert_eq!(found.len(), expected.len(), "{what}, {name}");
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert_eq!(
                 found,

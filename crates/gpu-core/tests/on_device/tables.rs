@@ -149,6 +149,7 @@ fn certificates_are_had() {
         }
         let counters = engine.counters();
         assert_eq!((counters.fallbacks, counters.exact), (0, 0), "{name}: {counters:?}");
+        assert_eq!((counters.passes, counters.retried), (17, 0), "{name}: {counters:?}");
         assert_eq!(counters.certified, 272, "{name}: {counters:?}");
         assert!(counters.survivors < 272 * 500, "{name}: {counters:?}");
     }

@@ -95,6 +95,7 @@ impl CudaEngine {
             if doubtful.is_empty() {
                 return Ok(doubtful);
             }
+            self.counters.retried += 1;
         }
         let width = Pass::widths(&self.kernels.int8)
             .into_iter()

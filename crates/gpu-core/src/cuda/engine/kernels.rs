@@ -10,6 +10,10 @@ use crate::GpuError;
 /// `TopKList` of `top_k_list.cuh`, bytes; the larger of what the ranking kernels keep there.
 pub(crate) const LIST_BYTES: usize = 2048 * 12 + 40;
 
+/// The most components for which the theorems of docs/certificate.md are proved. Tables of more are
+/// searched by the float32 scan.
+pub(crate) const MAX_DERIVED_DIM: usize = 4096;
+
 /// The most hits that a list on the device ranks.
 pub(crate) const MAX_K: usize = 1024;
 
@@ -64,6 +68,10 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel,
     pub(crate) int4_rescore: Kernel,
     pub(crate) int8: Int8Kernels,
+    /// Whether every kernel of a pass was compiled for a device on which it can wait for the one before
+    /// it: only then may it be launched early. Code for 8.0, say, compiled anew by the driver of a 9.0,
+    /// has no such wait.
+    pub(crate) wait: bool,
     // The functions above belong to these.
     _modules: Vec<Module>,
 }
@@ -81,9 +89,11 @@ impl Kernels {
             Some(hopper) => hopper,
             None => Self::portable(dim)?,
         };
+        // Of larger rows no tables are derived, see `fit`.
+        let dim = dim.min(MAX_DERIVED_DIM);
         let vector_bytes = 8 * dim;
         let quantise_bytes = vector_bytes + 32 * dim.div_ceil(32);
-        Ok(Self {
+        let mut kernels = Self {
             exact_scan: Kernel::find(&exact, "exact_scan")?.allow_shared(LIST_BYTES)?,
             float32_scan: Kernel::find(&exact, "float32_scan")?.allow_shared(LIST_BYTES)?,
             merge_parts: Kernel::find(&exact, "merge_parts")?.allow_shared(LIST_BYTES)?,
@@ -100,8 +110,30 @@ impl Kernels {
             int4_threshold: Kernel::find(&int4, "int4_threshold")?,
             int4_rescore: Kernel::find(&int4, "int4_rescore")?.allow_shared(LIST_BYTES)?,
             int8,
+            wait: false,
             _modules: vec![exact, quantise, prepare, thresholds, rescore, int4, int8_module],
-        })
+        };
+        kernels.wait = kernels.all_wait()?;
+        Ok(kernels)
+    }
+
+    fn all_wait(&self) -> Result<bool, GpuError> {
+        let small = [
+            self.prepare_queries,
+            self.first_thresholds,
+            self.raise_thresholds,
+            self.rescore,
+            self.int4_scan,
+            self.int4_threshold,
+            self.int4_rescore,
+        ];
+        let scans = self.int8.scans.iter().flat_map(|scans| [scans.sample, scans.scan]);
+        for kernel in small.into_iter().chain(scans) {
+            if kernel.compiled_for()? < 90 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Compute capability 9.0 exactly: the instructions exist nowhere else. Up to 320 components, so

@@ -61,6 +61,8 @@ pub struct Counters {
     pub certified: u64,
     /// Queries for which the float32 table was read, because they asked for few rows or very many hits.
     pub exact: u64,
+    /// Queries that the 4-bit scan left with too many rows in doubt, so that the 8-bit scan took them.
+    pub retried: u64,
     /// Queries of a certified pass that had to be asked again, since too many rows stayed in doubt.
     pub fallbacks: u64,
     /// Rows that scans could not rule out.
@@ -182,7 +184,7 @@ impl CudaEngine {
             workspace: &self.workspace,
             stream: &self.stream,
             multiprocessors: self.gpu.multiprocessors as usize,
-            early: self.gpu.capability >= 90,
+            early: self.gpu.capability >= 90 && self.kernels.wait,
         }
     }
 
@@ -234,11 +236,13 @@ impl Engine for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { passes, certified, exact, fallbacks, candidates, survivors } = self.counters;
+        let Counters { passes, certified, exact, retried, fallbacks, candidates, survivors } =
+            self.counters;
         vec![
             ("passes", passes),
             ("certified", certified),
             ("exact", exact),
+            ("retried", retried),
             ("fallbacks", fallbacks),
             ("candidates", candidates),
             ("survivors", survivors),

@@ -4,7 +4,7 @@ use cust::stream::Stream;
 
 use super::super::constants::TILE_ROWS;
 use super::super::launch::Shape;
-use super::super::memory::{start_download, start_upload};
+use super::super::memory::{start_clearing, start_download, start_upload};
 use super::kernels::{Int8Kernels, Kernels, LIST_BYTES, Layout, Scans};
 use super::plan::{Class, Phases};
 use super::tables::{Int4, Quantised, Tables};
@@ -104,6 +104,7 @@ impl Pass<'_> {
             batch,
             self.stream,
         )?;
+        start_clearing(&self.workspace.scan_floors, batch, self.stream)?;
         let room = self.workspace.candidates.bytes() / 16;
         let kernels = self.kernels;
         let scan = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
@@ -144,7 +145,6 @@ impl Pass<'_> {
                 &w.part_counts.address(),
                 &(parts as i32),
                 &(stride as i32),
-                &w.scan_floors.address(),
                 &w.answers.device.address(),
             ],
         )?;

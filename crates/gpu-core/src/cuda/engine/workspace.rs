@@ -25,7 +25,7 @@ pub(crate) struct Workspace {
     pub(crate) scales: Array<QueryScale>,
     pub(crate) thresholds: Array<Threshold>,
     pub(crate) floors: Array<f32>,
-    /// Of the float32 scan, which leaves them zero.
+    /// Of the float32 scan; cleared before each.
     pub(crate) scan_floors: Array<u32>,
     pub(crate) candidate_counts: Array<u32>,
     pub(crate) survivor_counts: Array<u32>,
