@@ -8,6 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use cpu_core::FullScanEngine;
+use model_store::synth::split_mix;
 use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 const WORDS: u64 = 1000;
@@ -18,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let model = Arc::new(ModelStore::open(folder.as_ref())?);
     let (table, rows) = (model.table(), model.rows() as u64);
     let queries: Vec<Query> = (0..WORDS)
-        .map(|i| Row((split_mix(i) % rows) as u32))
+        // SplitMix64 from seed 0: its states are multiples of this number.
+        .map(|i| Row((split_mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % rows) as u32))
         .filter_map(|row| {
             Query::new(&table, QueryVector::Row(row), K, Filter::excluding(vec![row])).ok()
         })
@@ -60,12 +62,4 @@ fn row(name: usize, mut values: Vec<f64>) {
     let at = |percent: usize| values[(values.len() - 1) * percent / 100];
     let [a, b, c, d, e] = [5, 25, 50, 75, 95].map(at);
     println!("| {name} | {a:.3} | {b:.3} | {c:.3} | {d:.3} | {e:.3} |");
-}
-
-/// The `i`-th number of SplitMix64 with seed 0.
-fn split_mix(i: u64) -> u64 {
-    let z = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

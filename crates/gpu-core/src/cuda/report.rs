@@ -85,7 +85,8 @@ pub struct Report<'a> {
     stream: Stream,
     dot_module: Module,
     _merge_module: Module,
-    gpu: Gpu,
+    // Dropped last: everything else belongs to it.
+    _gpu: Gpu,
 }
 
 /// The table on the device.
@@ -150,7 +151,7 @@ impl<'a> Report<'a> {
             stream,
             dot_module,
             _merge_module: merge_module,
-            gpu,
+            _gpu: gpu,
         };
         if version == Version::V1 {
             let mut host_table = Pinned::zeroed(components.len())?;
@@ -251,11 +252,6 @@ impl<'a> Report<'a> {
             total,
         };
         Ok((found, times))
-    }
-
-    /// The GPU it runs on.
-    pub fn gpu(&self) -> &Gpu {
-        &self.gpu
     }
 
     fn mark(&self) -> Result<Event, GpuError> {

@@ -126,7 +126,8 @@ impl Synth {
     }
 }
 
-fn split_mix(state: u64) -> u64 {
+/// The next number of SplitMix64 after this state: a hash of it, too.
+pub fn split_mix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -40,9 +40,7 @@ impl CudaEngine {
             }
         }
         self.counters.exact += exact.len() as u64;
-        for (class, places) in
-            [Class::Small, Class::Medium, Class::Large].into_iter().zip(certified)
-        {
+        for (class, places) in Class::ALL.into_iter().zip(certified) {
             for places in self.pieces(batch, &places, class.max_batch()) {
                 let doubtful = self.certified(batch, &places, class, &mut answers)?;
                 self.counters.fallbacks += doubtful.len() as u64;

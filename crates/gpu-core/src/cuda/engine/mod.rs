@@ -197,7 +197,7 @@ impl CudaEngine {
             graphs.insert(GraphKey::Int4, graph);
         }
         for width in Pass::widths(&self.kernels.int8) {
-            for class in [Class::Small, Class::Medium, Class::Large] {
+            for class in Class::ALL {
                 if width <= class.max_batch() {
                     let graph = Graph::record(&self.stream, || pass.int8(quantised, width, class))?;
                     graphs.insert(GraphKey::Int8(width, class), graph);

@@ -13,11 +13,11 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    pub(crate) const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
+
     /// The class for this k with so many excluded rows; `None` if no certified pass takes them.
     pub(crate) fn of(k: usize, excluded: usize) -> Option<Self> {
-        [Self::Small, Self::Medium, Self::Large]
-            .into_iter()
-            .find(|class| k <= class.stride() && k + excluded <= class.max_rank())
+        Self::ALL.into_iter().find(|class| k <= class.stride() && k + excluded <= class.max_rank())
     }
 
     /// Hits a query has room for.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn phases_cover_all_tiles_once() {
-        for class in [Class::Small, Class::Medium, Class::Large] {
+        for class in Class::ALL {
             for batch in [1, 64, 128, 1024] {
                 for tiles in [1, 2, 63, 64, 131, 132, 1000, 17_157, 80_000] {
                     let phases = Phases::new(class, batch, tiles, 600, 132);
