@@ -22,7 +22,7 @@ impl Engine for ReferenceEngine {
         EngineDescription { name: "reference", detail: "one plain loop, one thread".into() }
     }
 
-    fn preferred_batch(&self) -> usize {
+    fn preferred_batch(&self, _waiting: usize) -> usize {
         1
     }
 

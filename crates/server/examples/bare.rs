@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let route = get(move || async move {
         ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
     });
-    listen::runtime(threads)?.block_on(async {
+    listen::shared_runtime(threads)?.block_on(async {
         let listener = tokio::net::TcpListener::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route);

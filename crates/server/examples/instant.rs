@@ -44,8 +44,8 @@ impl Engine for Instantly {
         EngineDescription { name: "instant", detail }
     }
 
-    fn preferred_batch(&self) -> usize {
-        1024
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(1024)
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {

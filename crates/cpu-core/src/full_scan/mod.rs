@@ -77,8 +77,8 @@ impl Engine for FullScanEngine {
         EngineDescription { name: "cpu", detail }
     }
 
-    fn preferred_batch(&self) -> usize {
-        PREFERRED_BATCH
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(PREFERRED_BATCH)
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {

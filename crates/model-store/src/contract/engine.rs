@@ -7,9 +7,10 @@ pub trait Engine {
     /// Which engine this is, for logs and clients.
     fn description(&self) -> EngineDescription;
 
-    /// The most queries that one pass should take: where larger batches stop paying for the time
-    /// that they make their first query wait. A larger batch is answered all the same.
-    fn preferred_batch(&self) -> usize;
+    /// How many of so many queries that wait the next pass should take, at least one: where a larger
+    /// batch stops paying for the time that it makes its first query wait. A larger batch is answered all
+    /// the same.
+    fn preferred_batch(&self, waiting: usize) -> usize;
 
     /// What the engine has counted since it started, for people: name and count. Empty if it counts
     /// nothing.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use model_store::{Engine, ModelError, ModelStore, Row};
 use tokio::net::TcpListener;
+use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -11,6 +12,7 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
 use crate::engines::EngineStartError;
+use crate::http::threads::HttpThreads;
 use crate::http::{AppState, Front, connections, listen};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
@@ -45,15 +47,19 @@ where
         "the model is open"
     );
 
-    let runtime = listen::runtime(config.http_threads)
-        .map_err(|source| CommandError::System { doing: "can't start the HTTP threads", source })?;
+    let no_threads =
+        |source| CommandError::System { doing: "can't start the HTTP threads", source };
+    let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
+    // Lets connections in and hears signals; requests are the HTTP threads' affair.
+    let runtime =
+        runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
     let limits = Limits {
         capacity_queries: config.queue_capacity_queries,
         max_batch_queries: config.max_batch_queries,
     };
     let engine_model = model.clone();
     let (queue, engine) =
-        queue::start(limits, runtime.handle().clone(), move || make_engine(engine_model))?;
+        queue::start(limits, runtime.handle(), move || make_engine(engine_model))?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -67,8 +73,9 @@ where
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
     );
-    let result = runtime.block_on(listen_and_drain(config, state, &engine));
-    // What is left are connections past their time: they end with the runtime.
+    let result = runtime.block_on(listen_and_drain(config, state, &engine, &threads));
+    // What is left are connections past their time: they end with their threads.
+    drop(threads);
     runtime.shutdown_background();
     if result.is_ok() {
         engine.join();
@@ -90,6 +97,7 @@ async fn listen_and_drain(
     config: &Config,
     state: Arc<AppState>,
     engine: &EngineThread,
+    threads: &HttpThreads,
 ) -> Result<(), CommandError> {
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = TcpListener::bind(&config.listen).await.map_err(can_not_listen)?;
@@ -108,7 +116,7 @@ async fn listen_and_drain(
     };
     let front = Front::new(state);
     let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, || front.service(), told);
+    let server = connections::serve(listener, threads, || front.service(), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

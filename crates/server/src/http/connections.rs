@@ -16,15 +16,19 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tower::{Service, ServiceExt};
 use tracing::trace;
 
+use super::threads::HttpThreads;
+
 /// Serves whoever connects until `told_to_stop` ends. Then nobody new is let in, requests in work are
-/// answered, and connections without any are closed; returns when all are. Each connection has a service
-/// of its own, which is cloned for each of its requests: so no two threads count the same references.
+/// answered, and connections without any are closed; returns when all are. A connection stays on one of
+/// `threads`; it has a service of its own, which is cloned for each of its requests: so no two threads count the same references.
 pub async fn serve<S>(
-    mut listener: impl Listener<Addr: Send>,
+    mut listener: impl Listener<Io = TcpStream, Addr: Send>,
+    threads: &HttpThreads,
     make_service: impl Fn() -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
@@ -45,9 +49,16 @@ pub async fn serve<S>(
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
         let (service, connected) = (make_service(), connected.clone());
-        tokio::spawn(async move {
-            let _until_closed = (place, connected);
-            serve_one(TokioIo::new(io), service, closing).await;
+        let thread = threads.least_busy();
+        let stays = thread.enter();
+        // From this thread's events to that thread's.
+        let io = io.into_std();
+        thread.runtime().spawn(async move {
+            let _until_closed = (place, connected, stays);
+            match io.and_then(TcpStream::from_std) {
+                Ok(io) => serve_one(TokioIo::new(io), service, closing).await,
+                Err(e) => trace!("a connection broke: {e:#}"),
+            }
         });
     }
     drop((listener, connected));
@@ -119,7 +130,7 @@ mod tests {
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::TcpListener;
     use tokio::sync::Notify;
     use tower::service_fn;
 
@@ -146,7 +157,10 @@ mod tests {
             }
         });
         let make = move || service.clone();
-        let server = tokio::spawn(serve(listener, make, async move { told.notified().await }));
+        let server = tokio::spawn(async move {
+            let threads = HttpThreads::start(2).unwrap();
+            serve(listener, &threads, make, async move { told.notified().await }).await;
+        });
 
         let mut idle = TcpStream::connect(address).await.unwrap();
         let mut answer = [0; 1024];

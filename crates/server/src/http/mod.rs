@@ -21,6 +21,7 @@ mod routes;
 mod server_timing;
 mod state;
 mod suggestions;
+pub mod threads;
 
 pub use error::{ApiError, UnknownWord};
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};

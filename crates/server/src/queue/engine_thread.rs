@@ -9,7 +9,7 @@ use tokio::runtime;
 use tracing::{debug, error, info};
 
 use super::Limits;
-use super::hand_out::{Finished, Running};
+use super::hand_out::{Running, hand_out};
 use super::handle::QueueHandle;
 use super::job::{Job, JobError, Reply};
 use super::shared::Shared;
@@ -33,30 +33,28 @@ impl EngineThread {
 }
 
 /// Starts the thread, makes the engine on it, and returns both ends: the queue to put jobs in and
-/// the thread to join in the end. Answers are handed out on `callers`, the runtime that they wait on.
+/// the thread to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
 pub fn start<F>(
     limits: Limits,
-    callers: runtime::Handle,
+    timer: &runtime::Handle,
     make_engine: F,
 ) -> Result<(QueueHandle, EngineThread), EngineStartError>
 where
     F: FnOnce() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
     let shared = Arc::new(Shared::new(limits.capacity_queries));
-    callers.spawn(watch_deadlines(shared.clone()));
+    timer.spawn(watch_deadlines(shared.clone()));
     let handle = QueueHandle::new(shared.clone());
     let (started, has_started) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("kindred-engine".into()).spawn(move || {
         match make_engine() {
             Ok(engine) => {
-                let max_batch = limits.max_batch_queries.min(engine.preferred_batch()).max(1);
                 let loop_ = EngineLoop {
                     engine,
-                    max_batch,
-                    callers,
+                    max_batch: limits.max_batch_queries,
                     shared,
                     arrived: Vec::new(),
                     waiting: VecDeque::new(),
@@ -90,7 +88,6 @@ async fn watch_deadlines(shared: Arc<Shared>) {
 struct EngineLoop {
     engine: Box<dyn Engine>,
     max_batch: usize,
-    callers: runtime::Handle,
     shared: Arc<Shared>,
     /// Room for what comes out of the queue; empty between passes.
     arrived: Vec<Job>,
@@ -162,7 +159,8 @@ impl EngineLoop {
     /// One pass over the table, for as many of the waiting queries as it takes. An error means that
     /// the engine panicked.
     fn pass(&mut self) -> Result<(), ()> {
-        let mut room = self.max_batch;
+        let waiting = self.waiting.iter().map(Running::left).sum();
+        let mut room = self.engine.preferred_batch(waiting).min(self.max_batch).max(1);
         for running in &mut self.waiting {
             running.in_pass = running.left().min(room);
             room -= running.in_pass;
@@ -223,8 +221,7 @@ impl EngineLoop {
             running.take(&mut answers.drain(first..), started, took);
         }
         let jobs = self.take_out(finished);
-        let finished = Finished { jobs, answers, started, took };
-        self.callers.spawn(async move { finished.hand_out() });
+        hand_out(jobs, answers, started, took);
     }
 
     fn fail_pass(&mut self) {

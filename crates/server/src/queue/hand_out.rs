@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use model_store::Hit;
+use tokio::runtime;
 
 use super::job::{Answer, Job, JobError, tell};
 
@@ -54,21 +55,42 @@ impl Running {
     }
 }
 
-/// The jobs that a pass finished, with its answers. Telling each caller costs about as much as the
-/// engine's host work for its query, so it happens on an HTTP thread, while the next pass runs.
-pub(super) struct Finished {
-    pub(super) jobs: Vec<Running>,
-    pub(super) answers: Vec<Vec<Hit>>,
-    pub(super) started: Instant,
-    pub(super) took: Duration,
+/// The jobs that a pass finished for the callers on one runtime, with their answers. Telling each caller
+/// costs about as much as the engine's host work for its query, so it happens where the callers are, while
+/// the next pass runs; and wakes their thread once, not once for each.
+struct Finished {
+    home: runtime::Handle,
+    jobs: Vec<Running>,
+    answers: Vec<Vec<Hit>>,
 }
 
-impl Finished {
-    pub(super) fn hand_out(self) {
-        let mut answers = self.answers.into_iter();
-        for mut running in self.jobs {
-            running.take(&mut answers, self.started, self.took);
-            running.answer();
-        }
+/// Starts handing out a pass's answers, which are in the order of the jobs.
+pub(super) fn hand_out(
+    jobs: impl IntoIterator<Item = Running>,
+    answers: Vec<Vec<Hit>>,
+    started: Instant,
+    took: Duration,
+) {
+    let mut homes: Vec<Finished> = Vec::new();
+    let mut answers = answers.into_iter();
+    for running in jobs {
+        let home = running.job.home.id();
+        let place = homes.iter().position(|finished| finished.home.id() == home);
+        let place = place.unwrap_or_else(|| {
+            let home = running.job.home.clone();
+            homes.push(Finished { home, jobs: Vec::new(), answers: Vec::new() });
+            homes.len() - 1
+        });
+        homes[place].answers.extend(answers.by_ref().take(running.in_pass));
+        homes[place].jobs.push(running);
+    }
+    for Finished { home, jobs, answers } in homes {
+        home.spawn(async move {
+            let mut answers = answers.into_iter();
+            for mut running in jobs {
+                running.take(&mut answers, started, took);
+                running.answer();
+            }
+        });
     }
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model_store::Query;
+use tokio::runtime;
 use tokio::sync::oneshot;
 
 use super::job::{Answer, Job, JobError};
@@ -49,7 +50,7 @@ impl QueueHandle {
     }
 
     /// Waits for the answers to some queries. Dropping the future abandons them: what has not been
-    /// searched by then never will be.
+    /// searched by then never will be. To be called on a runtime of tokio.
     ///
     /// # Errors
     /// At once if the queue is full; later if the deadline passes or the engine fails.
@@ -63,8 +64,14 @@ impl QueueHandle {
         }
         let places = self.shared().places(queries.len());
         let (reply, answer) = oneshot::channel();
-        let entered = Instant::now();
-        self.shared().admit(Job { queries, deadline, entered, reply: Some(reply), places })?;
+        self.shared().admit(Job {
+            queries,
+            deadline,
+            entered: Instant::now(),
+            reply: Some(reply),
+            home: runtime::Handle::current(),
+            places,
+        })?;
         self.wait(answer).await
     }
 
@@ -79,9 +86,14 @@ impl QueueHandle {
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        let entered = Instant::now();
-        let probe = Job { queries: vec![query], deadline, entered, reply: Some(reply), places: 0 };
-        self.shared().admit_probe(probe)?;
+        self.shared().admit_probe(Job {
+            queries: vec![query],
+            deadline,
+            entered: Instant::now(),
+            reply: Some(reply),
+            home: runtime::Handle::current(),
+            places: 0,
+        })?;
         self.wait(answer).await
     }
 

@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use model_store::{Hit, Query};
+use tokio::runtime;
 use tokio::sync::oneshot;
 
 /// What one request asks of the engine: some queries, answered together.
@@ -12,6 +13,8 @@ pub(super) struct Job {
     pub(super) entered: Instant,
     /// Where the answer goes; `None` once the caller has been told that its time is over.
     pub(super) reply: Option<Reply>,
+    /// Where the caller waits: its answer is handed out there.
+    pub(super) home: runtime::Handle,
     /// Its places in the queue. A probe has none.
     pub(super) places: u32,
 }

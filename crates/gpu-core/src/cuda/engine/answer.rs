@@ -1,14 +1,13 @@
 //! A batch's way to its answers: which pass takes which query, and what becomes of those that it could not
 //! certify.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model_store::{Hit, Query, Row, TopK};
 
 use super::super::device::Doing;
 use super::super::memory::start_upload;
 use super::kernels::MAX_K;
-use super::pass::Pass;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey};
@@ -95,11 +94,16 @@ impl CudaEngine {
             }
             self.counters.retried += 1;
         }
-        let width = Pass::widths(&self.kernels.int8)
-            .into_iter()
-            .find(|&width| width >= places.len())
-            .unwrap_or(MAX_BATCH);
-        self.run(batch, places, GraphKey::Int8(width, class), width, class, answers)
+        let widths = self.kernels.int8.widths;
+        let width =
+            widths.iter().copied().find(|&width| width >= places.len()).unwrap_or(MAX_BATCH);
+        let started = Instant::now();
+        let doubtful =
+            self.run(batch, places, GraphKey::Int8(width, class), width, class, answers)?;
+        if class == Class::Small {
+            self.pace.note(width, started.elapsed());
+        }
+        Ok(doubtful)
     }
 
     fn run(

@@ -39,6 +39,8 @@ pub(crate) struct Scans {
 pub(crate) struct Int8Kernels {
     /// Narrowest first.
     pub(crate) scans: Vec<Scans>,
+    /// The batches that there are passes for, ascending; each is a multiple of a scan's queries.
+    pub(crate) widths: &'static [usize],
     pub(crate) layout: Layout,
     /// Components of a query with padding.
     pub(crate) padded: usize,
@@ -206,6 +208,9 @@ impl Kernels {
             .collect::<Result<_, GpuError>>()?;
         let kernels = Int8Kernels {
             scans,
+            // 192 would take longer than 256, and 896 as long as 1024: with groups of 64 or 128 queries
+            // each reading the table, and multiprocessors that do not divide among them.
+            widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
             layout: Layout::Fragments64,
             padded: steps * 32,
             ring: Some(Ring { stages, bytes }),
@@ -230,7 +235,13 @@ impl Kernels {
             })
             .into_iter()
             .collect::<Result<_, GpuError>>()?;
-        let padded = dim.div_ceil(64) * 64;
-        Ok((module, Int8Kernels { scans, layout: Layout::Fragments16, padded, ring: None }))
+        let kernels = Int8Kernels {
+            scans,
+            widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
+            layout: Layout::Fragments16,
+            padded: dim.div_ceil(64) * 64,
+            ring: None,
+        };
+        Ok((module, kernels))
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod exchange;
 mod fit;
 mod kernels;
+mod pace;
 mod pass;
 mod plan;
 mod tables;
@@ -24,6 +25,7 @@ use super::launch::Graph;
 use crate::{GpuError, Options};
 use fit::fit;
 use kernels::Kernels;
+use pace::Pace;
 use pass::Pass;
 use plan::Class;
 use tables::{Tables, int4_bytes, int8_bytes, table_bytes};
@@ -85,6 +87,7 @@ pub struct CudaEngine {
     paths: Paths,
     counters: Counters,
     device_time: Duration,
+    pace: Pace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,7 +131,7 @@ impl CudaEngine {
         let workspace = Workspace::new(sizes)?;
         let (graphs, counters) = (HashMap::new(), Counters::default());
         let model = model.clone();
-        let device_time = Duration::ZERO;
+        let (device_time, pace) = (Duration::ZERO, Pace::new(kernels.int8.widths));
         let mut engine = Self {
             graphs,
             timing: None,
@@ -141,6 +144,7 @@ impl CudaEngine {
             paths,
             counters,
             device_time,
+            pace,
         };
         engine.record_graphs()?;
         Ok(engine)
@@ -196,7 +200,7 @@ impl CudaEngine {
             let graph = Graph::record(&self.stream, || pass.int4(quantised, int4))?;
             graphs.insert(GraphKey::Int4, graph);
         }
-        for width in Pass::widths(&self.kernels.int8) {
+        for &width in self.kernels.int8.widths {
             for class in Class::ALL {
                 if width <= class.max_batch() {
                     let graph = Graph::record(&self.stream, || pass.int8(quantised, width, class))?;
@@ -231,8 +235,8 @@ impl Engine for CudaEngine {
         EngineDescription { name: "cuda", detail }
     }
 
-    fn preferred_batch(&self) -> usize {
-        MAX_BATCH
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.pace.best(waiting).min(MAX_BATCH)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

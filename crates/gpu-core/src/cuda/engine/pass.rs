@@ -5,7 +5,7 @@ use cust::stream::Stream;
 use super::super::constants::TILE_ROWS;
 use super::super::launch::Shape;
 use super::super::memory::{start_clearing, start_download, start_upload};
-use super::kernels::{Int8Kernels, Kernels, LIST_BYTES, Layout, Scans};
+use super::kernels::{Kernels, LIST_BYTES, Layout, Scans};
 use super::plan::{Class, Phases};
 use super::tables::{Int4, Quantised, Tables};
 use super::workspace::{MAX_BLOCKS4, PART_COUNTS, Workspace};
@@ -24,18 +24,6 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// The batch widths that a pass over the 8-bit table can have, ascending.
-    pub(crate) fn widths(int8: &Int8Kernels) -> Vec<usize> {
-        let widest = int8.scans.last().map_or(0, |scans| scans.queries);
-        let mut widths: Vec<usize> = int8.scans.iter().map(|scans| scans.queries).collect();
-        widths.extend(
-            (2..=1024 / widest)
-                .map(|n| n * widest)
-                .filter(|n| n % 256 == 0 || n % 128 == 0 && *n < 256),
-        );
-        widths
-    }
-
     /// One query over the 4-bit table: upload, search, download.
     pub(crate) fn int4(&self, quantised: &Quantised, int4: &Int4) -> Result<(), GpuError> {
         let padded = self.tables.dim.next_multiple_of(32);
@@ -220,9 +208,8 @@ impl Pass<'_> {
             .scans
             .iter()
             .copied()
-            .rfind(|scans| scans.queries <= width)
-            .unwrap_or(int8.scans[0]);
-        assert!(width.is_multiple_of(queries));
+            .rfind(|scans| width.is_multiple_of(scans.queries))
+            .expect("every width is a multiple of the narrowest scan's");
         let query_groups = width / queries;
         let kernel = if sampling { sample } else { scan };
         let output = self.workspace.scan_output(width, groups);

@@ -29,8 +29,8 @@ impl Engine for HeldEngine {
         EngineDescription { name: "held", detail: String::new() }
     }
 
-    fn preferred_batch(&self) -> usize {
-        4
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(4)
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
@@ -57,7 +57,7 @@ fn setup(capacity_queries: u32) -> Setup {
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
     let limits = Limits { capacity_queries, max_batch_queries: 100 };
-    let (handle, thread) = super::start(limits, Handle::current(), move || {
+    let (handle, thread) = super::start(limits, &Handle::current(), move || {
         Ok(Box::new(HeldEngine { go: orders, passes: engine_passes }) as Box<dyn Engine>)
     })
     .unwrap();

@@ -1,0 +1,81 @@
+//! How many of the queries that wait the next pass should take.
+
+use std::time::Duration;
+
+/// How long passes of each width have lately taken.
+#[derive(Debug)]
+pub(super) struct Pace(Vec<(usize, Option<Duration>)>);
+
+impl Pace {
+    /// Nothing is known yet about passes of these widths, ascending.
+    pub(super) fn new(widths: &[usize]) -> Self {
+        Self(widths.iter().map(|&width| (width, None)).collect())
+    }
+
+    /// A pass of this width took so long.
+    pub(super) fn note(&mut self, width: usize, took: Duration) {
+        let Some((_, time)) = self.0.iter_mut().find(|(known, _)| *known == width) else { return };
+        *time = Some(match *time {
+            None => took,
+            // A pass that the system held up should not count for many.
+            Some(before) => before - before / 8 + took.min(2 * before) / 8,
+        });
+    }
+
+    /// Of so many queries that wait, those that the next pass should take. A pass takes as long as the next
+    /// larger width, so one query more than a width can cost as much as a hundred: then it waits for the
+    /// next pass, if the others are answered at a higher rate so, by a tenth at least.
+    pub(super) fn best(&self, waiting: usize) -> usize {
+        let rate = |queries: usize, time: Duration| queries as f64 / time.as_secs_f64();
+        let Some(&(_, Some(all))) = self.0.iter().find(|(width, _)| *width >= waiting) else {
+            return waiting;
+        };
+        let narrower = self.0.iter().filter(|(width, _)| *width < waiting);
+        narrower
+            .filter_map(|&(width, time)| Some((width, rate(width, time?))))
+            .filter(|&(_, narrow)| narrow > 1.1 * rate(waiting, all))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(waiting, |(width, _)| width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Pace {
+        let mut pace = Pace::new(&[64, 128, 256, 512]);
+        for (width, microseconds) in [(64, 260), (128, 290), (256, 460), (512, 770)] {
+            pace.note(width, Duration::from_micros(microseconds));
+        }
+        pace
+    }
+
+    #[test]
+    fn a_few_more_than_a_width_wait() {
+        let pace = measured();
+        let cases = [(0, 0), (1, 1), (64, 64), (100, 100), (128, 128), (129, 128), (140, 128)];
+        for (waiting, best) in cases.into_iter().chain([(220, 220), (257, 256), (400, 400)]) {
+            assert_eq!(pace.best(waiting), best, "{waiting}");
+        }
+    }
+
+    #[test]
+    fn all_are_taken_while_nothing_is_known() {
+        let mut pace = Pace::new(&[64, 128]);
+        assert_eq!(pace.best(100), 100);
+        pace.note(64, Duration::from_micros(200));
+        assert_eq!(pace.best(100), 100);
+        assert_eq!(pace.best(5000), 5000);
+        pace.note(128, Duration::from_micros(1000));
+        assert_eq!(pace.best(100), 64);
+    }
+
+    #[test]
+    fn one_pass_that_was_held_up_changes_little() {
+        let mut pace = measured();
+        pace.note(128, Duration::from_secs(1));
+        assert_eq!(pace.best(128), 128);
+        pace.note(77, Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,69 @@
+//! The threads that HTTP runs on. Each has a runtime of its own, and a connection stays where it was put:
+//! its events, its requests and their answers never go to another thread. Threads that share their work
+//! wake each other for it, and that costs more than a request's own work does (docs/performance.md, "HTTP").
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// Threads for connections. They end, and what runs on them, when this is dropped.
+pub struct HttpThreads(Vec<HttpThread>);
+
+/// One of them.
+pub struct HttpThread {
+    runtime: Handle,
+    /// One reference for each connection, and this one.
+    connections: Arc<()>,
+    _until_dropped: oneshot::Sender<Infallible>,
+}
+
+/// For as long as a connection is on a thread.
+pub struct Stays(#[expect(dead_code, reason = "counted")] Arc<()>);
+
+/// So many threads; for 0 half as many as there are cores, but two: the other half is the engine's and
+/// the kernel's, which sends and receives.
+pub(super) fn number(threads: usize) -> io::Result<usize> {
+    let cores = std::thread::available_parallelism()?.get();
+    Ok(if threads == 0 { (cores / 2).max(2) } else { threads })
+}
+
+impl HttpThreads {
+    /// Starts so many; 0 for half as many as there are cores, but two.
+    ///
+    /// # Errors
+    /// If the system has no threads left.
+    pub fn start(threads: usize) -> io::Result<Self> {
+        (0..number(threads)?).map(|_| HttpThread::start()).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// The one with the fewest connections.
+    pub(super) fn least_busy(&self) -> &HttpThread {
+        let least = self.0.iter().min_by_key(|thread| Arc::strong_count(&thread.connections));
+        least.expect("there is a thread")
+    }
+}
+
+impl HttpThread {
+    fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (until_dropped, dropped) = oneshot::channel();
+        std::thread::Builder::new().name("kindred-http".into()).spawn(move || {
+            let _ = runtime.block_on(dropped);
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { runtime: handle, connections: Arc::new(()), _until_dropped: until_dropped })
+    }
+
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// One connection more, until what is returned is dropped.
+    pub(super) fn enter(&self) -> Stays {
+        Stays(self.connections.clone())
+    }
+}
