@@ -4,7 +4,7 @@
 // each tile with 64 or 128 queries a warpgroup, which stay in registers as operand A for the whole
 // scan. With 128 queries, the next product runs while the last one's accumulators are compared.
 // What is written is what int8_scan.cu writes.
-#include "bounds.cuh"
+#include "gathered.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 
@@ -33,7 +33,7 @@ __device__ __forceinline__ Compared compared(const ScanOutput& out, int first_qu
 // accumulators [4j + 2 * up + i]: query `up` with row 8j + 2t + i of the tile, t being the lane in its quad.
 template <bool SAMPLING>
 __device__ __forceinline__ void compare(int (&d)[64], const Compared& c, const TileScale& scale, uint32_t tile,
-                                        uint32_t first_tile, const ScanOutput& out) {
+                                        uint32_t first_tile, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
     int best[2] = {max(d[0], d[1]), max(d[2], d[3])};
 #pragma unroll
@@ -50,18 +50,19 @@ __device__ __forceinline__ void compare(int (&d)[64], const Compared& c, const T
             continue;
         }
         const int threshold = integer_threshold(c.threshold[up], scale);
-        if (best[up] < threshold) continue;
+        if (!__any_sync(~0u, best[up] >= threshold)) continue;
         uint32_t reached = 0;
 #pragma unroll
         for (int i = 0; i < 32; i++) reached |= d[4 * (i / 2) + 2 * up + i % 2] >= threshold ? 1u << i : 0u;
-        while (reached != 0) {
+        while (__any_sync(~0u, reached != 0)) {
+            const bool mine = reached != 0;
             const int which = __ffs(reached) - 1;
             reached &= reached - 1;
             int dot = 0;  // registers can't be indexed at run time
 #pragma unroll
             for (int i = 0; i < 32; i++) dot = which == i ? d[4 * (i / 2) + 2 * up + i % 2] : dot;
-            add_candidate(out, c.query[up], tile * TILE_ROWS + which / 2 * 8 + 2 * t + which % 2,
-                          static_cast<float>(dot) * unit);
+            gather(out, gathered, count, mine, c.query[up], tile * TILE_ROWS + which / 2 * 8 + 2 * t + which % 2,
+                   static_cast<float>(dot) * unit);
         }
     }
 }
@@ -90,6 +91,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
                                      uint32_t first_tile, uint32_t end_tile, int query_groups, const ScanOutput& out) {
     extern __shared__ __align__(1024) uint8_t ring[];
     __shared__ uint64_t filled[MAX_STAGES], emptied[MAX_STAGES];
+    __shared__ Gathered of_warps[SAMPLING ? 1 : 4 * WARPGROUPS];
     const int warpgroup = threadIdx.x / 128;
     const int group = blockIdx.x % query_groups;
     const uint32_t stride = gridDim.x / query_groups;
@@ -128,6 +130,8 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
     uint4 a[STEPS];
     load_queries(a, fragments, tile64);
     const Compared c = compared<SAMPLING>(out, tile64 * 64);
+    Gathered& gathered = of_warps[SAMPLING ? 0 : threadIdx.x / 32];
+    int count = 0;
     int d[64];
     int stage = 0;
     uint32_t parity = 0;
@@ -140,7 +144,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             products_wait<0>();
             products_done(d);
             if (leads) barrier_arrive(emptied + stage);
-            compare<SAMPLING>(d, c, scale, tile, first_tile, out);
+            compare<SAMPLING>(d, c, scale, tile, first_tile, out, gathered, count);
             if (++stage == stages) stage = 0, parity ^= 1;
         }
     } else {
@@ -157,7 +161,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             multiply(d2, a2, ring + stage * bytes);
             products_wait<1>();
             products_done(d);
-            compare<SAMPLING>(d, c, scale, tile, first_tile, out);
+            compare<SAMPLING>(d, c, scale, tile, first_tile, out, gathered, count);
             const uint32_t next = tile + stride;
             const int done_stage = stage;
             const TileScale done_scale = scale;
@@ -172,11 +176,12 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             }
             products_done(d2);
             if (leads) barrier_arrive(emptied + done_stage);
-            compare<SAMPLING>(d2, c2, done_scale, tile, first_tile, out);
+            compare<SAMPLING>(d2, c2, done_scale, tile, first_tile, out, gathered, count);
             if (next >= end_tile) break;
             tile = next;
         }
     }
+    if constexpr (!SAMPLING) empty(out, gathered, count);
 }
 
 // Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared memory:

@@ -24,6 +24,21 @@ pub trait Engine {
     /// Only for faults of the engine or its caller; every [`Query`](super::Query) made for this
     /// engine's table has an answer.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
+
+    /// As [`search`](Self::search), for a caller with other work to do: `meanwhile` is called, perhaps more
+    /// than once, while a device searches; first, if there is none; not at all, if there is nothing to
+    /// search or an error.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    fn search_meanwhile(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<Hit>>, EngineError> {
+        meanwhile();
+        self.search(batch)
+    }
 }
 
 /// Which engine answers, and on what.

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use model_store::{Hit, Query};
 use serde::Deserialize;
+use tokio::runtime::Handle;
 
 use super::answer::{ItemAnswer, Neighbors};
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
@@ -23,6 +24,9 @@ type Shared = State<Arc<AppState>>;
 type Body = Result<Bytes, BytesRejection>;
 type Asked = Result<(Response, Timing), ApiError>;
 type Answered = Result<Response, ApiError>;
+
+/// Bodies of more bytes than this are read on a thread that may take its time.
+const LARGE_BODY: usize = 32 << 10;
 
 /// Answers with more numbers than this are written on a thread that may take its time.
 const LARGE_ANSWER: usize = 20_000;
@@ -58,8 +62,11 @@ pub(super) async fn post_nearest(
 ) -> Answered {
     query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
-    let parts = body::parse::<NearestBody<'_>>(&headers, &body)?;
-    ask::<NearestBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
+    aside_if_large(body.len(), async move {
+        let parts = body::parse::<NearestBody<'_>>(&headers, &body)?;
+        ask::<NearestBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
+    })
+    .await
 }
 
 /// `POST /analogy`
@@ -71,8 +78,25 @@ pub(super) async fn post_analogy(
 ) -> Answered {
     query_string::check_encoding(uri.query().unwrap_or_default())?;
     let body = body::received(body, state.body_limit)?;
-    let parts = body::parse::<AnalogyBody<'_>>(&headers, &body)?;
-    ask::<AnalogyBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
+    aside_if_large(body.len(), async move {
+        let parts = body::parse::<AnalogyBody<'_>>(&headers, &body)?;
+        ask::<AnalogyBody<'_>>(&state, &headers, &uri, parts).await.map(with_timing)
+    })
+    .await
+}
+
+/// Reading a large body and looking its words up takes milliseconds, in which no other connection of this
+/// thread would be served: so it happens on another one.
+async fn aside_if_large(
+    bytes: usize,
+    answered: impl Future<Output = Answered> + Send + 'static,
+) -> Answered {
+    if bytes <= LARGE_BODY {
+        return answered.await;
+    }
+    let runtime = Handle::current();
+    let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered));
+    aside.await.unwrap_or(Err(ApiError::Internal))
 }
 
 /// For [`server_timing::layer`](super::server_timing::layer).

@@ -9,7 +9,7 @@ use tokio::runtime;
 use tracing::{debug, error, info};
 
 use super::Limits;
-use super::hand_out::{Running, hand_out};
+use super::hand_out::{Finished, Running};
 use super::handle::QueueHandle;
 use super::job::{Job, JobError, Reply};
 use super::shared::Shared;
@@ -58,6 +58,7 @@ where
                     shared,
                     arrived: Vec::new(),
                     waiting: VecDeque::new(),
+                    finished: None,
                     lent: Vec::new(),
                     hung_up: 0,
                 };
@@ -93,6 +94,8 @@ struct EngineLoop {
     arrived: Vec<Job>,
     /// Jobs with queries that no pass has taken yet, first come first.
     waiting: VecDeque<Running>,
+    /// What the last pass finished, handed out as soon as the device is at work on the next one.
+    finished: Option<Finished>,
     /// What is lent to `shared` in each pass; empty between passes.
     lent: Vec<(Instant, Option<Reply>)>,
     /// How many callers had hung up when their jobs were last looked for.
@@ -126,9 +129,18 @@ impl EngineLoop {
 
     /// Takes whatever is waiting, and waits if nothing is. `false` when there will never be more.
     fn gather(&mut self) -> bool {
-        let Some(probe) = self.shared.take(&mut self.arrived, self.waiting.is_empty()) else {
-            return false;
-        };
+        self.take_arrived(false) && (!self.waiting.is_empty() || self.wait_for_work())
+    }
+
+    fn wait_for_work(&mut self) -> bool {
+        if let Some(finished) = self.finished.take() {
+            finished.hand_out();
+        }
+        self.take_arrived(true)
+    }
+
+    fn take_arrived(&mut self, may_sleep: bool) -> bool {
+        let Some(probe) = self.shared.take(&mut self.arrived, may_sleep) else { return false };
         self.waiting.extend(self.arrived.drain(..).map(Running::new));
         // To the front: the probe asks whether the engine works, not how long the queue is.
         if let Some(probe) = probe {
@@ -174,15 +186,22 @@ impl EngineLoop {
             .collect();
         let size = batch.len();
         let started = Instant::now();
-        let engine = &mut self.engine;
-        let result = catch_unwind(AssertUnwindSafe(|| engine.search(&batch)));
+        let (engine, finished) = (&mut self.engine, &mut self.finished);
+        let mut meanwhile = || {
+            if let Some(finished) = finished.take() {
+                finished.hand_out();
+            }
+        };
+        let result =
+            catch_unwind(AssertUnwindSafe(|| engine.search_meanwhile(&batch, &mut meanwhile)));
+        meanwhile();
         let took = started.elapsed();
         self.take_replies_back();
         debug!(queries = size, microseconds = took.as_micros() as u64, "pass");
         match result {
             Ok(Ok(answers)) => {
                 self.shared.note_pass(size, took);
-                self.hand_out(answers, started, took);
+                self.finish(answers, started, took);
                 Ok(())
             }
             Ok(Err(e)) => {
@@ -212,7 +231,7 @@ impl EngineLoop {
         }
     }
 
-    fn hand_out(&mut self, mut answers: Vec<Vec<Hit>>, started: Instant, took: Duration) {
+    fn finish(&mut self, mut answers: Vec<Vec<Hit>>, started: Instant, took: Duration) {
         let is_finished = |running: &&Running| running.in_pass == running.left();
         let finished = self.waiting.iter().take_while(is_finished).count();
         // At most one job is left with some of its queries searched: the last of the pass.
@@ -221,7 +240,7 @@ impl EngineLoop {
             running.take(&mut answers.drain(first..), started, took);
         }
         let jobs = self.take_out(finished);
-        hand_out(jobs, answers, started, took);
+        self.finished = Some(Finished { jobs, answers, started, took });
     }
 
     fn fail_pass(&mut self) {
@@ -233,8 +252,9 @@ impl EngineLoop {
 
     /// Takes the first so many jobs out of the queue, which has room for as many again before any
     /// caller hears of it.
-    fn take_out(&mut self, jobs: usize) -> Vec<Running> {
-        let jobs: Vec<_> = self.waiting.drain(..jobs).collect();
+    fn take_out(&mut self, jobs: usize) -> VecDeque<Running> {
+        let left = self.waiting.split_off(jobs);
+        let jobs = std::mem::replace(&mut self.waiting, left);
         self.shared.free(jobs.iter().map(|running| running.job.places).sum());
         jobs
     }

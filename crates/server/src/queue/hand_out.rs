@@ -1,5 +1,6 @@
 //! From a pass back to those who wait for it.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use model_store::Hit;
@@ -55,42 +56,40 @@ impl Running {
     }
 }
 
-/// The jobs that a pass finished for the callers on one runtime, with their answers. Telling each caller
-/// costs about as much as the engine's host work for its query, so it happens where the callers are, while
-/// the next pass runs; and wakes their thread once, not once for each.
-struct Finished {
-    home: runtime::Handle,
-    jobs: Vec<Running>,
-    answers: Vec<Vec<Hit>>,
+/// The jobs that a pass finished, and its answers in their order.
+pub(super) struct Finished {
+    pub(super) jobs: VecDeque<Running>,
+    pub(super) answers: Vec<Vec<Hit>>,
+    pub(super) started: Instant,
+    pub(super) took: Duration,
 }
 
-/// Starts handing out a pass's answers, which are in the order of the jobs.
-pub(super) fn hand_out(
-    jobs: impl IntoIterator<Item = Running>,
-    answers: Vec<Vec<Hit>>,
-    started: Instant,
-    took: Duration,
-) {
-    let mut homes: Vec<Finished> = Vec::new();
-    let mut answers = answers.into_iter();
-    for running in jobs {
-        let home = running.job.home.id();
-        let place = homes.iter().position(|finished| finished.home.id() == home);
-        let place = place.unwrap_or_else(|| {
-            let home = running.job.home.clone();
-            homes.push(Finished { home, jobs: Vec::new(), answers: Vec::new() });
-            homes.len() - 1
-        });
-        homes[place].answers.extend(answers.by_ref().take(running.in_pass));
-        homes[place].jobs.push(running);
-    }
-    for Finished { home, jobs, answers } in homes {
-        home.spawn(async move {
-            let mut answers = answers.into_iter();
-            for mut running in jobs {
-                running.take(&mut answers, started, took);
-                running.answer();
-            }
-        });
+impl Finished {
+    /// Starts telling the callers. That costs about as much as the engine's host work for their queries, so
+    /// it happens on the runtimes on which they wait; and wakes each thread of theirs once, not once for
+    /// each of them.
+    pub(super) fn hand_out(self) {
+        let Self { jobs, answers, started, took } = self;
+        let mut homes: Vec<(runtime::Handle, Vec<Running>, Vec<Vec<Hit>>)> = Vec::new();
+        let mut answers = answers.into_iter();
+        for running in jobs {
+            let home = running.job.home.id();
+            let place = homes.iter().position(|(handle, ..)| handle.id() == home);
+            let place = place.unwrap_or_else(|| {
+                homes.push((running.job.home.clone(), Vec::new(), Vec::new()));
+                homes.len() - 1
+            });
+            homes[place].2.extend(answers.by_ref().take(running.in_pass));
+            homes[place].1.push(running);
+        }
+        for (home, jobs, answers) in homes {
+            home.spawn(async move {
+                let mut answers = answers.into_iter();
+                for mut running in jobs {
+                    running.take(&mut answers, started, took);
+                    running.answer();
+                }
+            });
+        }
     }
 }

@@ -27,7 +27,12 @@ impl CudaEngine {
         }
     }
 
-    pub(super) fn answer(&mut self, batch: &[&Query]) -> Result<Vec<Vec<Hit>>, GpuError> {
+    /// Calls `meanwhile` in each pass, while the device is at work.
+    pub(super) fn answer(
+        &mut self,
+        batch: &[&Query],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<Hit>>, GpuError> {
         let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
         let mut certified: [Vec<usize>; 3] = Default::default();
         let mut exact = Vec::new();
@@ -41,7 +46,7 @@ impl CudaEngine {
         self.counters.exact += exact.len() as u64;
         for (class, places) in Class::ALL.into_iter().zip(certified) {
             for places in self.pieces(batch, &places, class.max_batch()) {
-                let doubtful = self.certified(batch, &places, class, &mut answers)?;
+                let doubtful = self.certified(batch, &places, class, &mut answers, meanwhile)?;
                 self.counters.fallbacks += doubtful.len() as u64;
                 exact.extend(doubtful);
             }
@@ -49,10 +54,10 @@ impl CudaEngine {
         let (listed, unlisted): (Vec<_>, Vec<_>) =
             exact.into_iter().partition(|&place| is_listed(batch[place]));
         for places in self.pieces(batch, &listed, 64) {
-            self.exact(batch, &places, &mut answers)?;
+            self.exact(batch, &places, &mut answers, meanwhile)?;
         }
         for place in unlisted {
-            answers[place] = self.ranked_on_the_host(batch[place])?;
+            answers[place] = self.ranked_on_the_host(batch[place], meanwhile)?;
         }
         Ok(answers)
     }
@@ -84,11 +89,12 @@ impl CudaEngine {
         places: &[usize],
         class: Class,
         answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
         let alone =
             places.len() == 1 && class == Class::Small && self.graphs.contains_key(&GraphKey::Int4);
         if alone {
-            let doubtful = self.run(batch, places, GraphKey::Int4, 1, class, answers)?;
+            let doubtful = self.run(batch, places, GraphKey::Int4, answers, meanwhile)?;
             if doubtful.is_empty() {
                 return Ok(doubtful);
             }
@@ -98,8 +104,7 @@ impl CudaEngine {
         let width =
             widths.iter().copied().find(|&width| width >= places.len()).unwrap_or(MAX_BATCH);
         let started = Instant::now();
-        let doubtful =
-            self.run(batch, places, GraphKey::Int8(width, class), width, class, answers)?;
+        let doubtful = self.run(batch, places, GraphKey::Int8(width, class), answers, meanwhile)?;
         if class == Class::Small {
             self.pace.note(width, started.elapsed());
         }
@@ -111,14 +116,14 @@ impl CudaEngine {
         batch: &[&Query],
         places: &[usize],
         key: GraphKey,
-        width: usize,
-        class: Class,
         answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
+        let (width, class) = key.width_and_class();
         self.begin()?;
         self.upload_queries(batch, places, width)?;
         self.graphs[&key].launch(&self.stream)?;
-        self.end()?;
+        self.end(meanwhile)?;
         let doubtful = self.collect(batch, places, class.stride(), answers);
         self.counters.certified += (places.len() - doubtful.len()) as u64;
         Ok(doubtful)
@@ -129,19 +134,24 @@ impl CudaEngine {
         batch: &[&Query],
         places: &[usize],
         answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<(), GpuError> {
         let most = places.iter().map(|&place| batch[place].k()).max().unwrap_or(0);
         let class = Class::of(most, 0).unwrap_or(Class::Large);
         self.begin()?;
         self.upload_queries(batch, places, places.len())?;
         self.pass().exact(places.len(), class, self.paths.float32)?;
-        self.end()?;
+        self.end(meanwhile)?;
         self.collect(batch, places, class.stride(), answers);
         Ok(())
     }
 
     /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
-    fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
+    fn ranked_on_the_host(
+        &mut self,
+        query: &Query,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
         self.upload_queries(&[query], &[0], 1)?;
         let headers = &self.workspace.headers;
@@ -164,7 +174,7 @@ impl CudaEngine {
                 }
             }
         }
-        self.end()?;
+        self.end(meanwhile)?;
         Ok(best.into_sorted())
     }
 
@@ -177,10 +187,11 @@ impl CudaEngine {
     }
 
     /// The one wait of a pass.
-    fn end(&mut self) -> Result<(), GpuError> {
+    fn end(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), GpuError> {
         if let Some([_, end]) = &self.timing {
             end.record(&self.stream).doing("recording an event")?;
         }
+        meanwhile();
         self.stream.synchronize().doing("searching")?;
         if let Some([start, end]) = &self.timing {
             let milliseconds = end.elapsed_time_f32(start).doing("reading an event")?;

@@ -180,8 +180,8 @@ impl Kernels {
             ),
         ];
         const MAX_STAGES: usize = 12;
-        /// Barriers and alignment, beside the ring.
-        const RESERVED: usize = 2048;
+        /// Barriers and gathered candidates, beside the ring.
+        const RESERVED: usize = 8192;
         let chunks = dim.div_ceil(16);
         let Some((steps, names)) = NAMES.iter().find(|(steps, _)| 2 * steps >= chunks) else {
             return Ok(None);

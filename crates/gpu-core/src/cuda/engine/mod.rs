@@ -96,6 +96,15 @@ enum GraphKey {
     Int8(usize, Class),
 }
 
+impl GraphKey {
+    fn width_and_class(self) -> (usize, Class) {
+        match self {
+            Self::Int4 => (1, Class::Small),
+            Self::Int8(width, class) => (width, class),
+        }
+    }
+}
+
 impl CudaEngine {
     /// Opens the GPU, uploads the table and derives from it what the scans need.
     ///
@@ -254,10 +263,18 @@ impl Engine for CudaEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.search_meanwhile(batch, &mut || ())
+    }
+
+    fn search_meanwhile(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<Hit>>, EngineError> {
         if !batch.fits(&self.model.table()) {
             return Err(EngineError::ForeignQuery);
         }
         self.device_time = Duration::ZERO;
-        self.answer(batch.queries()).map_err(|e| EngineError::Device(e.to_string()))
+        self.answer(batch.queries(), meanwhile).map_err(|e| EngineError::Device(e.to_string()))
     }
 }
