@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
     });
     listen::shared_runtime(threads)?.block_on(async {
-        let listener = tokio::net::TcpListener::bind(&address).await?;
+        let listener = listen::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route);
         Ok(axum::serve(listen::without_delay(listener), router).await?)

@@ -81,7 +81,7 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// Threads that HTTP runs on; 0 is one for every two cores, at least two [default: 0]
+    /// Threads that HTTP runs on; 0 is three for every four cores, at least two [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_threads: Option<usize>,

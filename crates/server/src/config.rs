@@ -28,7 +28,7 @@ pub struct Config {
     pub device: Device,
     /// Threads of the CPU engine; 0 for one a core.
     pub threads: usize,
-    /// Threads that HTTP runs on; 0 for half the cores.
+    /// Threads that HTTP runs on; 0 for three in four cores.
     pub http_threads: usize,
     /// Bound of the queue, in queries.
     pub queue_capacity_queries: u32,

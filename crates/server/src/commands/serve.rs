@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model_store::{Engine, ModelError, ModelStore, Row};
-use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -100,7 +99,7 @@ async fn listen_and_drain(
     threads: &HttpThreads,
 ) -> Result<(), CommandError> {
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
-    let listener = TcpListener::bind(&config.listen).await.map_err(can_not_listen)?;
+    let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
     print_welcome(&state, engine, address);
     info!(%address, "listening");

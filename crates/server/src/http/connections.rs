@@ -180,4 +180,48 @@ mod tests {
         assert!(text.ends_with("done"), "{text}");
         server.await.unwrap();
     }
+
+    #[tokio::test]
+    async fn a_connection_stays_on_its_thread_and_threads_get_as_many_each() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = service_fn(|_: Request| async {
+            Ok(Response::new(Body::from(format!("{:?}", std::thread::current().id()))))
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tokio::spawn(async move {
+            let threads = HttpThreads::start(3).unwrap();
+            serve(listener, &threads, || service, async { stopped.await.unwrap() }).await;
+        });
+        let mut connections = Vec::new();
+        let mut on_thread: HashMap<String, usize> = HashMap::new();
+        for _ in 0..6 {
+            let mut connection = TcpStream::connect(address).await.unwrap();
+            let thread = answer_to(&mut connection).await;
+            *on_thread.entry(thread.clone()).or_default() += 1;
+            connections.push((connection, thread));
+        }
+        assert_eq!(on_thread.values().collect::<Vec<_>>(), [&2; 3], "{on_thread:?}");
+        for (connection, thread) in &mut connections {
+            for _ in 0..20 {
+                assert_eq!(answer_to(connection).await, *thread);
+            }
+        }
+        // A place that is left is taken again.
+        let (left, thread) = connections.swap_remove(0);
+        drop(left);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut next = TcpStream::connect(address).await.unwrap();
+        assert_eq!(answer_to(&mut next).await, thread);
+        drop((next, connections));
+        stop.send(()).unwrap();
+        server.await.unwrap();
+    }
+
+    async fn answer_to(connection: &mut TcpStream) -> String {
+        ask(connection, "/").await;
+        let mut answer = [0; 1024];
+        let length = connection.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..length]).rsplit("\r\n").next().unwrap().to_owned()
+    }
 }

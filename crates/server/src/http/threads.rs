@@ -23,20 +23,15 @@ pub struct HttpThread {
 /// For as long as a connection is on a thread.
 pub struct Stays(#[expect(dead_code, reason = "counted")] Arc<()>);
 
-/// So many threads; for 0 half as many as there are cores, but two: the other half is the engine's and
-/// the kernel's, which sends and receives.
-pub(super) fn number(threads: usize) -> io::Result<usize> {
-    let cores = std::thread::available_parallelism()?.get();
-    Ok(if threads == 0 { (cores / 2).max(2) } else { threads })
-}
-
 impl HttpThreads {
-    /// Starts so many; 0 for half as many as there are cores, but two.
+    /// Starts so many; 0 for three for every four cores, but two: the rest is the engine's.
     ///
     /// # Errors
     /// If the system has no threads left.
     pub fn start(threads: usize) -> io::Result<Self> {
-        (0..number(threads)?).map(|_| HttpThread::start()).collect::<io::Result<_>>().map(Self)
+        let cores = std::thread::available_parallelism()?.get();
+        let threads = if threads == 0 { (cores * 3 / 4).max(2) } else { threads };
+        (0..threads).map(|_| HttpThread::start()).collect::<io::Result<_>>().map(Self)
     }
 
     /// The one with the fewest connections.
