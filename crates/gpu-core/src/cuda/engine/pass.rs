@@ -164,12 +164,7 @@ impl Pass<'_> {
     fn prepare_queries(&self, batch: usize, padded: usize, layout: Layout) -> Result<(), GpuError> {
         let (w, t) = (self.workspace, self.tables);
         let headers = &w.headers;
-        let uploaded = if batch <= 128 {
-            headers.host.device_address()?
-        } else {
-            start_upload(&headers.host, &headers.device, batch, self.stream)?;
-            headers.device.address()
-        };
+        let uploaded = headers.host.device_address()?;
         assert!(batch * padded <= w.query_bytes.len());
         let shape = Shape { grid: (batch as u32, 1), block: 128, shared: 8 * t.dim };
         self.kernels.prepare_queries.launch(
