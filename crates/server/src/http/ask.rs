@@ -1,5 +1,6 @@
 //! The two routes that search, in both their forms: fields in, queries through the queue, JSON out.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use axum::response::Response;
 use model_store::{Hit, Query};
 use serde::Deserialize;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::answer::{ItemAnswer, Neighbors};
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
@@ -86,7 +88,7 @@ pub(super) async fn post_analogy(
 }
 
 /// Reading a large body and looking its words up takes milliseconds, in which no other connection of this
-/// thread would be served: so it happens on another one.
+/// thread would be served: so it happens on another one, until there is an answer or the caller has gone.
 async fn aside_if_large(
     bytes: usize,
     answered: impl Future<Output = Answered> + Send + 'static,
@@ -95,7 +97,14 @@ async fn aside_if_large(
         return answered.await;
     }
     let runtime = Handle::current();
-    let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered));
+    let (_until_gone, gone) = oneshot::channel::<Infallible>();
+    let answered_or_gone = async {
+        tokio::select! {
+            answered = answered => answered,
+            _ = gone => Err(ApiError::Internal),
+        }
+    };
+    let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered_or_gone));
     aside.await.unwrap_or(Err(ApiError::Internal))
 }
 
@@ -249,4 +258,28 @@ async fn respond(
         write(state)
     };
     Ok((response, timing))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_request_ends_when_its_caller_goes() {
+        for bytes in [LARGE_BODY, LARGE_BODY + 1] {
+            let (alive, mut ended) = oneshot::channel::<Infallible>();
+            let never = async move {
+                let _alive = alive;
+                std::future::pending().await
+            };
+            let caller = tokio::spawn(aside_if_large(bytes, never));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(ended.try_recv() == Err(oneshot::error::TryRecvError::Empty), "it waits");
+            caller.abort();
+            let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+            assert!(ended.expect("it ends").is_err());
+        }
+    }
 }

@@ -14,12 +14,17 @@ impl Pace {
 
     /// A pass of this width took so long.
     pub(super) fn note(&mut self, width: usize, took: Duration) {
-        let Some((_, time)) = self.0.iter_mut().find(|(known, _)| *known == width) else { return };
-        *time = Some(match *time {
-            None => took,
-            // A pass that the system held up should not count for many.
-            Some(before) => before - before / 8 + took.min(2 * before) / 8,
-        });
+        for (known, time) in &mut self.0 {
+            *time = match *time {
+                None => (*known == width).then_some(took),
+                // A pass that the system held up should not count for many.
+                Some(before) if *known == width => {
+                    Some(before - before / 8 + took.min(2 * before) / 8)
+                }
+                // What was slow once is tried again, after some seconds of work.
+                Some(before) => Some(before - before / 8192),
+            };
+        }
     }
 
     /// Of so many queries that wait, those that the next pass should take. A pass takes as long as the next
@@ -77,5 +82,19 @@ mod tests {
         pace.note(128, Duration::from_secs(1));
         assert_eq!(pace.best(128), 128);
         pace.note(77, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_width_that_was_slow_once_is_tried_again() {
+        let mut pace = measured();
+        for _ in 0..20 {
+            pace.note(256, Duration::from_micros(4000));
+        }
+        assert_eq!(pace.best(250), 128);
+        let tried = (0..50_000).position(|_| {
+            pace.note(128, Duration::from_micros(290));
+            pace.best(250) == 250
+        });
+        assert!(tried.is_some_and(|passes| passes > 1000), "{tried:?}");
     }
 }

@@ -127,6 +127,21 @@ async fn what_waits_while_a_pass_runs_goes_together_into_the_next() {
 }
 
 #[tokio::test]
+async fn answers_do_not_wait_for_the_pass_after_theirs() {
+    let setup = setup(100);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let second = setup.submit([2], later());
+    settle().await;
+    setup.order(Order::Answer);
+    assert_eq!(first.await.unwrap().unwrap(), [1]);
+    setup.until_passes(2).await;
+    assert!(!second.is_finished(), "its pass is held");
+    setup.order(Order::Answer);
+    assert_eq!(second.await.unwrap().unwrap(), [2]);
+}
+
+#[tokio::test]
 async fn a_job_larger_than_a_batch_takes_several_passes() {
     let setup = setup(100);
     let job = setup.submit(1..=10, later());
