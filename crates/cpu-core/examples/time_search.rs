@@ -1,0 +1,89 @@
+//! The CPU engine's times on a model folder, for `benches/peers/compare`, which asks others the same.
+//!
+//!     cargo run --release -p cpu-core --example time_search -- MODEL_DIR THREADS ROWS...
+//!
+//! ROWS are word queries, k = 10. One object of JSON: `one`, the seconds of each query alone; `batch`,
+//! the seconds of a pass for all of them, five times; `read_float32` and `read_int8`, the seconds that
+//! reading the table takes on as many threads at 4 bytes and at 1 byte a component; `rows`, the answers.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cpu_core::FullScanEngine;
+use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+use rayon::prelude::*;
+use serde_json::json;
+
+const K: usize = 10;
+const PASSES: usize = 5;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, threads, rows @ ..] = arguments.as_slice() else {
+        return Err("usage: time_search MODEL_DIR THREADS ROWS...".into());
+    };
+    let threads: usize = threads.parse()?;
+    let model = Arc::new(ModelStore::open(folder.as_ref())?);
+    let table = model.table();
+    let queries = rows
+        .iter()
+        .map(|row| {
+            let row = Row(row.parse()?);
+            Ok(Query::new(&table, QueryVector::Row(row), K, Filter::excluding(vec![row]))?)
+        })
+        .collect::<Result<Vec<Query>, Box<dyn Error>>>()?;
+
+    let readers = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let quantised = vec![1u64; table.components().len().div_ceil(8)];
+    let read_float32 = times(|| readers.install(|| sum_float32(table.components())));
+    let read_int8 = times(|| readers.install(|| sum_words(&quantised)));
+    drop(quantised);
+
+    let mut engine = FullScanEngine::new(model.clone(), threads)?;
+    engine.search(&queries.iter().take(1).collect())?;
+    let (mut one, mut answers) = (Vec::new(), Vec::new());
+    for query in &queries {
+        let started = Instant::now();
+        answers.extend(engine.search(&std::iter::once(query).collect())?);
+        one.push(started.elapsed().as_secs_f64());
+    }
+    let mut together = Vec::new();
+    let batch = times(|| together = engine.search(&queries.iter().collect()).unwrap_or_default());
+    if together != answers {
+        return Err("a batch has other answers than its queries alone".into());
+    }
+    let rows: Vec<Vec<u32>> =
+        answers.iter().map(|hits| hits.iter().map(|hit| hit.row.0).collect()).collect();
+    let detail = engine.description().detail;
+    println!(
+        "{}",
+        json!({ "name": format!("Kindred ({detail})"), "one": one, "batch": batch,
+            "read_float32": read_float32, "read_int8": read_int8, "rows": rows })
+    );
+    Ok(())
+}
+
+fn times<T>(mut work: impl FnMut() -> T) -> Vec<f64> {
+    black_box(work());
+    let timed = |_| {
+        let started = Instant::now();
+        black_box(work());
+        started.elapsed().as_secs_f64()
+    };
+    (0..PASSES).map(timed).collect()
+}
+
+fn sum_float32(components: &[f32]) -> u64 {
+    let sum = |part: &[f32]| {
+        let add = |sum: u64, x: &f32| sum.wrapping_add(u64::from(x.to_bits()));
+        part.iter().fold(0, add)
+    };
+    components.par_chunks(1 << 16).map(sum).reduce(|| 0, u64::wrapping_add)
+}
+
+fn sum_words(words: &[u64]) -> u64 {
+    let sum = |part: &[u64]| part.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+    words.par_chunks(1 << 14).map(sum).reduce(|| 0, u64::wrapping_add)
+}
