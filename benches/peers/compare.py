@@ -33,7 +33,8 @@ def main():
     unknown = [name for name in (asked.only or "").split(",") if name and name not in PEERS]
     if unknown:
         sys.exit(f"compare: no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
-    rows = query_rows(asked, read_header(asked.model)["vectors"]["shape"][0])
+    vectors, _ = read_header(asked.model)
+    rows = query_rows(asked, vectors["shape"][0])
     run = subprocess.run([asked.kindred, asked.model, str(asked.threads), *map(str, rows)], stdout=subprocess.PIPE)
     if run.returncode != 0:
         sys.exit("compare: Kindred's own part failed")
@@ -88,10 +89,12 @@ def query_rows(asked, rows):
 
 
 def read_header(folder):
+    """The tensor `vectors`, and where the file's data starts."""
     path = os.path.join(folder, "vectors.safetensors")
     try:
         with open(path, "rb") as file:
-            return json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            length = int.from_bytes(file.read(8), "little")
+            return json.loads(file.read(length))["vectors"], 8 + length
     except OSError as error:
         sys.exit(f"compare: {error}; MODEL_DIR is a folder that `kindred prepare` or `kindred synth` wrote")
 
@@ -99,12 +102,9 @@ def read_header(folder):
 def read_model(folder):
     import numpy as np
 
-    path = os.path.join(folder, "vectors.safetensors")
-    with open(path, "rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-    vectors = read_header(folder)["vectors"]
-    table = np.memmap(path, dtype="<f4", mode="r", offset=start + vectors["data_offsets"][0],
-                      shape=tuple(vectors["shape"]))
+    vectors, start = read_header(folder)
+    table = np.memmap(os.path.join(folder, "vectors.safetensors"), dtype="<f4", mode="r",
+                      offset=start + vectors["data_offsets"][0], shape=tuple(vectors["shape"]))
     return table, lambda: open(os.path.join(folder, "words.txt"), encoding="utf-8").read().split("\n")[: len(table)]
 
 

@@ -4,7 +4,6 @@
 //! `cargo bench -p cpu-core --bench full_scan`; a name as argument runs the groups that contain it,
 //! such as `400000x50`.
 
-use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,10 @@ use std::time::Duration;
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+
+#[path = "floor/read.rs"]
+mod read;
+use read::read;
 
 const ROWS: usize = 400_000;
 const DIMENSIONS: [usize; 2] = [50, 300];
@@ -41,7 +44,7 @@ fn bench_table(criterion: &mut Criterion, dim: usize) {
     let mut engine = FullScanEngine::new(model.clone(), 0).expect("threads start");
     let mut group = criterion.benchmark_group(group_name(dim));
     group.sampling_mode(SamplingMode::Flat);
-    group.bench_function("read", |bencher| bencher.iter(|| read_table(&model)));
+    group.bench_function("read", |bencher| bencher.iter(|| read(model.table().components())));
     for batch in BATCHES {
         let queries: Vec<Query> = (0..batch).map(|i| query(&model, i)).collect();
         let mut search = |name: &str, engine: &mut dyn Engine| {
@@ -75,22 +78,6 @@ fn query(model: &ModelStore, i: usize) -> Query {
     let row = Row((i * 6151 % ROWS) as u32);
     Query::new(&model.table(), QueryVector::Row(row), K, Filter::excluding(vec![row]))
         .expect("no row is zero")
-}
-
-/// The floor: every component is read once, on all cores, and summed so that it can't be left out.
-fn read_table(model: &ModelStore) -> u64 {
-    use rayon::prelude::*;
-    let components = model.table().components();
-    let sum = |part: &[f32]| {
-        let mut sums = [0u64; 16];
-        for chunk in part.chunks_exact(16) {
-            for (sum, x) in sums.iter_mut().zip(chunk) {
-                *sum = sum.wrapping_add(u64::from(x.to_bits()));
-            }
-        }
-        sums.into_iter().fold(0, u64::wrapping_add)
-    };
-    black_box(components.par_chunks(1 << 16).map(sum).reduce(|| 0, u64::wrapping_add))
 }
 
 /// Medians of what this run, or an earlier one, left in Criterion's folder.

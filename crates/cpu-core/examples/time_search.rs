@@ -4,7 +4,7 @@
 //!
 //! ROWS are word queries, k = 10. One object of JSON: `one`, the seconds of each query alone; `batch`,
 //! the seconds of a pass for all of them, five times; `read_float32` and `read_int8`, the seconds that
-//! reading the table takes on as many threads at 4 bytes and at 1 byte a component; `rows`, the answers.
+//! reading the table, and a quarter of it, takes on as many threads; `rows`, the answers.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -13,8 +13,11 @@ use std::time::Instant;
 
 use cpu_core::FullScanEngine;
 use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
-use rayon::prelude::*;
 use serde_json::json;
+
+#[path = "../benches/floor/read.rs"]
+mod read;
+use read::read;
 
 const K: usize = 10;
 const PASSES: usize = 5;
@@ -36,10 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect::<Result<Vec<Query>, Box<dyn Error>>>()?;
 
     let readers = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let quantised = vec![1u64; table.components().len().div_ceil(8)];
-    let read_float32 = times(|| readers.install(|| sum_float32(table.components())));
-    let read_int8 = times(|| readers.install(|| sum_words(&quantised)));
-    drop(quantised);
+    let components = table.components();
+    let read_float32 = times(|| readers.install(|| read(components)));
+    // As many bytes as one for each component.
+    let read_int8 = times(|| readers.install(|| read(&components[..components.len() / 4])));
 
     let mut engine = FullScanEngine::new(model.clone(), threads)?;
     engine.search(&queries.iter().take(1).collect())?;
@@ -73,17 +76,4 @@ fn times<T>(mut work: impl FnMut() -> T) -> Vec<f64> {
         started.elapsed().as_secs_f64()
     };
     (0..PASSES).map(timed).collect()
-}
-
-fn sum_float32(components: &[f32]) -> u64 {
-    let sum = |part: &[f32]| {
-        let add = |sum: u64, x: &f32| sum.wrapping_add(u64::from(x.to_bits()));
-        part.iter().fold(0, add)
-    };
-    components.par_chunks(1 << 16).map(sum).reduce(|| 0, u64::wrapping_add)
-}
-
-fn sum_words(words: &[u64]) -> u64 {
-    let sum = |part: &[u64]| part.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-    words.par_chunks(1 << 14).map(sum).reduce(|| 0, u64::wrapping_add)
 }

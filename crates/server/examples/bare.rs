@@ -1,7 +1,9 @@
-//! The yardstick of the load tests: one axum route that returns the bytes of a usual answer, on the
-//! threads and sockets that the service uses. `scripts/load-http` measures the service against it.
+//! The yardstick of the load tests: one axum route that returns the bytes of a usual answer, by
+//! `axum::serve` on threads that share all connections. `scripts/load-http` measures the service against it.
 //!
 //!     cargo run --release -p server --example bare -- 127.0.0.1:8081 [HTTP_THREADS]
+//!
+//! 0 threads, the default, are half as many as there are cores: with them it answers the most requests.
 
 use std::error::Error;
 
@@ -9,6 +11,7 @@ use axum::Router;
 use axum::http::{HeaderName, header};
 use axum::routing::get;
 use server::http::listen;
+use tokio::runtime::Builder;
 
 /// The answer to `/nearest?word=frog` of the built-in model.
 const BODY: &str = r#"{"model":"demo","neighbors":[{"word":"frogs","score":0.6804725969872646,"row":10925},{"word":"toad","score":0.6519971100007262,"row":12073},{"word":"salamander","score":0.6431762106312104,"row":14184},{"word":"lizard","score":0.6284431762106312,"row":9412},{"word":"turtle","score":0.6199711000072621,"row":6120},{"word":"snake","score":0.6108047259698726,"row":4511},{"word":"tadpole","score":0.6017621063121043,"row":29218},{"word":"newt","score":0.5980472596987264,"row":20925},{"word":"amphibian","score":0.5919971100007262,"row":12973},{"word":"spider","score":0.5831762106312104,"row":5184}]}"#;
@@ -16,12 +19,15 @@ const TIMING: &str = r#"queue;dur=0.010, engine;desc="cuda";dur=0.123, total;dur
 
 fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).ok_or("usage: bare ADDR [HTTP_THREADS]")?;
-    let threads = std::env::args().nth(2).map_or(Ok(0), |threads| threads.parse())?;
+    let threads: usize = std::env::args().nth(2).map_or(Ok(0), |threads| threads.parse())?;
+    let cores = std::thread::available_parallelism()?.get();
+    let threads = if threads == 0 { (cores / 2).max(2) } else { threads };
+    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let timing = HeaderName::from_static("server-timing");
     let route = get(move || async move {
         ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
     });
-    listen::shared_runtime(threads)?.block_on(async {
+    runtime.block_on(async {
         let listener = listen::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route);

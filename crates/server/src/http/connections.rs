@@ -49,12 +49,10 @@ pub async fn serve<S>(
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
         let (service, connected) = (make_service(), connected.clone());
-        let thread = threads.least_busy();
-        let stays = thread.enter();
         // From this thread's events to that thread's.
         let io = io.into_std();
-        thread.runtime().spawn(async move {
-            let _until_closed = (place, connected, stays);
+        threads.put(async move {
+            let _until_closed = (place, connected);
             match io.and_then(TcpStream::from_std) {
                 Ok(io) => serve_one(TokioIo::new(io), service, closing).await,
                 Err(e) => trace!("a connection broke: {e:#}"),

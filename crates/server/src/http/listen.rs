@@ -1,22 +1,10 @@
-//! The sockets under the routes, and what else the yardstick of the load tests takes.
+//! The sockets under the routes. The yardstick of the load tests shares them.
 
 use std::io;
 use std::net::SocketAddr;
 
 use axum::serve::{Listener, ListenerExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::{Builder, Runtime};
-
-/// The runtime that the yardstick runs on, as most services do: threads that share all connections; 0 for
-/// half as many as there are cores, with which it answers the most requests.
-///
-/// # Errors
-/// If the system has no threads left.
-pub fn shared_runtime(threads: usize) -> io::Result<Runtime> {
-    let cores = std::thread::available_parallelism()?.get();
-    let threads = if threads == 0 { (cores / 2).max(2) } else { threads };
-    Builder::new_multi_thread().worker_threads(threads).enable_all().build()
-}
 
 /// Connections that may wait to be let in; the system may allow fewer. Where a thousand clients come at
 /// once and there is no room, some of them wait for a fifth of a second.

@@ -12,16 +12,12 @@ use tokio::sync::oneshot;
 /// Threads for connections. They end, and what runs on them, when this is dropped.
 pub struct HttpThreads(Vec<HttpThread>);
 
-/// One of them.
-pub struct HttpThread {
+struct HttpThread {
     runtime: Handle,
     /// One reference for each connection, and this one.
     connections: Arc<()>,
     _until_dropped: oneshot::Sender<Infallible>,
 }
-
-/// For as long as a connection is on a thread.
-pub struct Stays(#[expect(dead_code, reason = "counted")] Arc<()>);
 
 impl HttpThreads {
     /// Starts so many; 0 for three for every four cores, but two: the rest is the engine's.
@@ -34,10 +30,15 @@ impl HttpThreads {
         (0..threads).map(|_| HttpThread::start()).collect::<io::Result<_>>().map(Self)
     }
 
-    /// The one with the fewest connections.
-    pub(super) fn least_busy(&self) -> &HttpThread {
+    /// Puts a connection on the thread that has the fewest.
+    pub(super) fn put(&self, connection: impl Future<Output = ()> + Send + 'static) {
         let least = self.0.iter().min_by_key(|thread| Arc::strong_count(&thread.connections));
-        least.expect("there is a thread")
+        let thread = least.expect("there is a thread");
+        let counted = thread.connections.clone();
+        thread.runtime.spawn(async move {
+            connection.await;
+            drop(counted);
+        });
     }
 }
 
@@ -51,14 +52,5 @@ impl HttpThread {
             runtime.shutdown_background();
         })?;
         Ok(Self { runtime: handle, connections: Arc::new(()), _until_dropped: until_dropped })
-    }
-
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
-    }
-
-    /// One connection more, until what is returned is dropped.
-    pub(super) fn enter(&self) -> Stays {
-        Stays(self.connections.clone())
     }
 }

@@ -70,19 +70,20 @@ impl Finished {
     /// each of them.
     pub(super) fn hand_out(self) {
         let Self { jobs, answers, started, took } = self;
-        let mut homes: Vec<(runtime::Handle, Vec<Running>, Vec<Vec<Hit>>)> = Vec::new();
+        let mut shares: Vec<Share> = Vec::new();
         let mut answers = answers.into_iter();
         for running in jobs {
             let home = running.job.home.id();
-            let place = homes.iter().position(|(handle, ..)| handle.id() == home);
+            let place = shares.iter().position(|share| share.home.id() == home);
             let place = place.unwrap_or_else(|| {
-                homes.push((running.job.home.clone(), Vec::new(), Vec::new()));
-                homes.len() - 1
+                let home = running.job.home.clone();
+                shares.push(Share { home, jobs: Vec::new(), answers: Vec::new() });
+                shares.len() - 1
             });
-            homes[place].2.extend(answers.by_ref().take(running.in_pass));
-            homes[place].1.push(running);
+            shares[place].answers.extend(answers.by_ref().take(running.in_pass));
+            shares[place].jobs.push(running);
         }
-        for (home, jobs, answers) in homes {
+        for Share { home, jobs, answers } in shares {
             home.spawn(async move {
                 let mut answers = answers.into_iter();
                 for mut running in jobs {
@@ -92,4 +93,11 @@ impl Finished {
             });
         }
     }
+}
+
+/// What a pass finished for the callers on one runtime.
+struct Share {
+    home: runtime::Handle,
+    jobs: Vec<Running>,
+    answers: Vec<Vec<Hit>>,
 }

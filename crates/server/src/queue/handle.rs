@@ -63,15 +63,8 @@ impl QueueHandle {
             return Ok(Answer::default());
         }
         let places = self.shared().places(queries.len());
-        let (reply, answer) = oneshot::channel();
-        self.shared().admit(Job {
-            queries,
-            deadline,
-            entered: Instant::now(),
-            reply: Some(reply),
-            home: runtime::Handle::current(),
-            places,
-        })?;
+        let (job, answer) = job(queries, deadline, places);
+        self.shared().admit(job)?;
         self.wait(answer).await
     }
 
@@ -85,15 +78,8 @@ impl QueueHandle {
         query: Query,
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
-        let (reply, answer) = oneshot::channel();
-        self.shared().admit_probe(Job {
-            queries: vec![query],
-            deadline,
-            entered: Instant::now(),
-            reply: Some(reply),
-            home: runtime::Handle::current(),
-            places: 0,
-        })?;
+        let (probe, answer) = job(vec![query], deadline, 0);
+        self.shared().admit_probe(probe)?;
         self.wait(answer).await
     }
 
@@ -113,6 +99,17 @@ impl QueueHandle {
             Err(_) => Err(SubmitError::EngineGone),
         }
     }
+}
+
+/// A job of the caller that asks now, and where its answer will come.
+fn job(
+    queries: Vec<Query>,
+    deadline: Instant,
+    places: u32,
+) -> (Job, oneshot::Receiver<Result<Answer, JobError>>) {
+    let (reply, answer) = oneshot::channel();
+    let (entered, home) = (Instant::now(), runtime::Handle::current());
+    (Job { queries, deadline, entered, reply: Some(reply), home, places }, answer)
 }
 
 /// Somebody who waits. Dropped after what it waits for, so a job that it counts as abandoned is seen
