@@ -7,8 +7,10 @@
 //! 2. [`format`](mod@format) says what is in that folder, byte by byte;
 //! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
 //! 4. [`synth`] makes models of any size where there is no file;
-//! 5. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them.
+//! 5. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them;
+//! 6. [`certificate`] has what engines that scan rounded copies of the table have in common.
 
+pub mod certificate;
 pub mod contract;
 mod error;
 pub mod format;
@@ -23,5 +25,6 @@ pub use contract::{
     QueryError, QueryVector, Row, Table, TopK, WeightedWord,
 };
 pub use error::ModelError;
+pub use mapped::{Mapped, MappedMut};
 pub use store::ModelStore;
 pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words};

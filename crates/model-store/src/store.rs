@@ -16,6 +16,7 @@ use crate::{ModelError, Words};
 pub struct ModelStore {
     name: String,
     folder: PathBuf,
+    on_disk: bool,
     header: Header,
     vectors: Mapped,
     words: Words,
@@ -53,7 +54,8 @@ impl ModelStore {
         };
         let words = open_sized(WORDS_FILE, header.words_bytes)?;
         let index = open_sized(INDEX_FILE, header.index_bytes)?;
-        Self::from_parts(folder.to_owned(), header, vectors, words, index)
+        let store = Self::from_parts(folder.to_owned(), header, vectors, words, index)?;
+        Ok(Self { on_disk: true, ..store })
     }
 
     /// A model that was prepared in memory; it is a folder nowhere.
@@ -117,7 +119,12 @@ impl ModelStore {
             .file_name()
             .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         vectors.will_need();
-        Ok(Self { name, folder, header, vectors, words })
+        Ok(Self { name, folder, on_disk: false, header, vectors, words })
+    }
+
+    /// The folder it was opened from; `None` for a model in memory.
+    pub fn folder(&self) -> Option<&Path> {
+        self.on_disk.then_some(self.folder.as_path())
     }
 
     /// The same model under another name.

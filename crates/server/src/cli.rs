@@ -81,6 +81,11 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
+    /// Whether the CPU engine keeps the table that it derives beside the model folder, for the next start
+    /// [default: true]
+    #[arg(long, value_name = "BOOL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_tables: Option<bool>,
     /// Threads that HTTP runs on; 0 is three for every four cores, at least two [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,6 +28,8 @@ pub struct Config {
     pub device: Device,
     /// Threads of the CPU engine; 0 for one a core.
     pub threads: usize,
+    /// Whether derived tables are kept beside the model folder.
+    pub keep_tables: bool,
     /// Threads that HTTP runs on; 0 for three in four cores.
     pub http_threads: usize,
     /// Bound of the queue, in queries.

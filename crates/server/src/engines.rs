@@ -1,12 +1,13 @@
 //! Which engine searches.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cpu_core::{FullScanEngine, StartError};
+use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
 use model_store::{Engine, ModelStore};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::device::Device;
 
@@ -34,15 +35,26 @@ pub enum EngineStartError {
     Broken,
 }
 
+/// Which engine, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// What searches.
+    pub device: Device,
+    /// Threads of the CPU engine; 0 for one a core.
+    pub threads: usize,
+    /// Whether the CPU engine keeps its derived table beside the model folder.
+    pub keep_tables: bool,
+}
+
 /// Makes the engine for a model. To be called on the thread that will own it.
 ///
 /// # Errors
 /// If the device that was asked for is not there.
 pub fn make(
     model: &Arc<ModelStore>,
-    device: Device,
-    threads: usize,
+    wanted: Wanted,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
+    let device = wanted.device;
     match device {
         Device::Cuda(ordinal) => {
             return on_gpu(model, ordinal)
@@ -54,7 +66,29 @@ pub fn make(
         },
         Device::Cpu => {}
     }
-    Ok(Box::new(FullScanEngine::new(model.clone(), threads)?))
+    let options = cpu_core::Options {
+        threads: wanted.threads,
+        keep_in: wanted.keep_tables.then(|| beside(model)).flatten(),
+        report: Some(Box::new(|report| say(&report))),
+        ..cpu_core::Options::default()
+    };
+    Ok(Box::new(CpuEngine::new(model.clone(), options)?))
+}
+
+/// The file beside a model folder that its derived table is kept in.
+fn beside(model: &ModelStore) -> Option<PathBuf> {
+    // Also for a folder that is given as `.` or ends in `..`.
+    let folder = model.folder()?.canonicalize().ok()?;
+    let mut name = folder.file_name()?.to_owned();
+    name.push(".cpu-table");
+    Some(folder.with_file_name(name))
+}
+
+fn say(report: &TablesReport) {
+    match report.origin {
+        Origin::None(_) => warn!("{report}"),
+        _ => info!("{report}"),
+    }
 }
 
 /// Says how the upload goes now and then, and what it came to.

@@ -1,8 +1,7 @@
 //! The full-precision pass: every row is scored by the contract's formula, in blocks of rows ×
 //! queries, by as many threads as the machine has cores.
 
-mod dots;
-mod instruction_set;
+pub(crate) mod dots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +12,8 @@ use model_store::{
 };
 use rayon::ThreadPool;
 
+use crate::InstructionSet;
 use dots::{Chunk, chunks_per_row, widen};
-pub use instruction_set::InstructionSet;
 
 /// Rows that are converted to float64 together: with 300 components they fill a first-level cache.
 const ROWS_PER_BLOCK: usize = 16;
@@ -39,7 +38,14 @@ pub struct FullScanEngine {
 #[error("can't start {threads} search threads: {source}; ask for fewer with --threads")]
 pub struct StartError {
     threads: usize,
-    source: rayon::ThreadPoolBuildError,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl StartError {
+    /// For the thread that derives tables.
+    pub(crate) fn derive(source: std::io::Error) -> Self {
+        Self { threads: 1, source: source.into() }
+    }
 }
 
 impl FullScanEngine {
@@ -65,8 +71,13 @@ impl FullScanEngine {
             .num_threads(threads)
             .thread_name(|i| format!("kindred-scan-{i}"))
             .build()
-            .map_err(|source| StartError { threads, source })?;
+            .map_err(|source| StartError { threads, source: source.into() })?;
         Ok(Self { model, pool, instructions })
+    }
+
+    /// The threads that search; between passes they sleep.
+    pub(crate) fn pool(&self) -> &ThreadPool {
+        &self.pool
     }
 }
 

@@ -47,12 +47,18 @@ impl Filter {
         self.first_rows.map_or(rows, |first| rows.min(first as usize))
     }
 
+    /// Whether a row is left out by name.
+    #[inline]
+    pub fn excludes(&self, row: Row) -> bool {
+        self.excluded.binary_search(&row).is_ok()
+    }
+
     /// Whether a row with this score may be a neighbour.
     #[inline]
     pub fn admits(&self, row: Row, score: f64) -> bool {
         self.min_score.is_none_or(|min| score >= min)
             && self.first_rows.is_none_or(|first| row.0 < first)
-            && self.excluded.binary_search(&row).is_err()
+            && !self.excludes(row)
     }
 }
 

@@ -22,8 +22,12 @@ use crate::{default_model, engines, logging, queue};
 /// If the settings, the model, the engine or the address can't be used.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
-    let (device, threads) = (config.device, config.threads);
-    serve_with(&config, move |model| engines::make(&model, device, threads))
+    let wanted = engines::Wanted {
+        device: config.device,
+        threads: config.threads,
+        keep_tables: config.keep_tables,
+    };
+    serve_with(&config, move |model| engines::make(&model, wanted))
 }
 
 /// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread.

@@ -1,0 +1,62 @@
+//! The certificate's arithmetic; the theorems are in docs/certificate.md.
+
+use model_store::certificate::SLACK;
+
+#[cfg(doc)]
+use super::layout::ZERO_LEVEL;
+
+/// A length as computed in float64, enlarged to cover its own roundings and the rotation's.
+pub(crate) fn amply(length: f64) -> f64 {
+    length * (1.0 + 1e-9) + 1e-9
+}
+
+/// The largest float32 that is at most `x`.
+pub(crate) fn round_down(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) > x { near.next_down() } else { near }
+}
+
+/// The least float32 that is at least `x`.
+pub(crate) fn round_up(x: f64) -> f32 {
+    -round_down(-x)
+}
+
+/// How far rounded dot products with one query are off.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueryBounds {
+    /// What a query's level counts.
+    pub(crate) step: f64,
+    /// At least the distance between the rotated unit query and its levels.
+    pub(crate) residual: f64,
+    /// At least the length of its levels.
+    pub(crate) norm: f64,
+    /// [`ZERO_LEVEL`] times the sum of its levels.
+    pub(crate) bias: i64,
+}
+
+impl QueryBounds {
+    /// For the scan: rows with `(sum − bias) · row_step + slope · row_residual < offset`, computed in float32,
+    /// can't reach `floor`. (Theorem 2 divided by the query's step.)
+    pub(crate) fn threshold(&self, floor: f32) -> Threshold {
+        let offset = (f64::from(floor) - self.residual - f64::from(SLACK)) / self.step;
+        Threshold {
+            bias: self.bias as i32,
+            offset: round_down(offset),
+            slope: round_up(self.norm / self.step),
+        }
+    }
+
+    /// No cosine is further from its rounded score than this.
+    pub(crate) fn error(&self, row_residual: f32) -> f64 {
+        self.residual + self.norm * f64::from(row_residual) + f64::from(SLACK)
+    }
+}
+
+/// See [`QueryBounds::threshold`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threshold {
+    /// What a sum has too much, because levels of rows are counted from 0 and not from [`ZERO_LEVEL`].
+    pub(crate) bias: i32,
+    pub(crate) offset: f32,
+    pub(crate) slope: f32,
+}

@@ -1,0 +1,134 @@
+//! The derived table in a file, from one start to the next.
+//!
+//! 4096 bytes of JSON, filled up with spaces, then both planes as they are in memory (layout.rs). The header
+//! names the version, the table's shape, the checksum of the vectors that it was derived from, and the
+//! planes' own checksum, which is checked before they are used. The file is made under another name,
+//! renamed into place and never written again; it can be deleted at any time.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model_store::format::Checksum;
+use model_store::{Mapped, ModelStore};
+use serde::{Deserialize, Serialize};
+
+use super::layout::Layout;
+use super::tables::Tables;
+
+/// Changes whenever a file of before would be misread: with the layout, the rotation or the rounding.
+const VERSION: u32 = 1;
+
+const FORMAT: &str = "kindred-cpu-table";
+
+/// Where the planes begin.
+const DATA_START: usize = 4096;
+
+/// Bytes written at a time, between looks whether to go on.
+const PIECE: usize = 16 << 20;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: String,
+    version: u32,
+    rows: usize,
+    dim: usize,
+    vectors: String,
+    planes: String,
+}
+
+impl Header {
+    fn new(model: &ModelStore, planes: &str) -> Self {
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            rows: model.rows(),
+            dim: model.dim(),
+            vectors: model.header().checksums.vectors.to_string(),
+            planes: planes.into(),
+        }
+    }
+}
+
+/// Why a kept table is not used, or not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: it is damaged ({reason}); it is made again")]
+    Damaged { path: PathBuf, reason: &'static str },
+    #[error("{path}: it was made for other vectors or by another version; it is made again")]
+    Foreign { path: PathBuf },
+    #[error("the service stops")]
+    Cancelled,
+}
+
+/// The table that is kept in `path`; `None` if there is no such file.
+pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, CacheError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let damaged = |reason| CacheError::Damaged { path: path.to_owned(), reason };
+    let bytes = Mapped::open(path)
+        .map_err(|e| CacheError::Io { path: path.to_owned(), source: io::Error::other(e) })?;
+    if bytes.len() < DATA_START {
+        return Err(damaged("too short"));
+    }
+    let header: Header = serde_json::from_slice(bytes[..DATA_START].trim_ascii_end())
+        .map_err(|_| damaged("no header"))?;
+    if header != Header::new(model, &header.planes) {
+        return Err(CacheError::Foreign { path: path.to_owned() });
+    }
+    let layout = Layout { rows: model.rows(), dim: model.dim() };
+    if bytes.len() != DATA_START + layout.bytes() {
+        return Err(damaged("wrong size"));
+    }
+    bytes.will_need();
+    if Checksum::of(&bytes[DATA_START..]).to_string() != header.planes {
+        return Err(damaged("wrong checksum"));
+    }
+    Ok(Some(Tables::of_bytes(layout, bytes, DATA_START)))
+}
+
+/// Keeps a table in `path`, complete or not at all.
+pub(crate) fn keep(
+    path: &Path,
+    model: &ModelStore,
+    tables: &Tables,
+    cancelled: &AtomicBool,
+) -> Result<(), CacheError> {
+    let checksum = Checksum::of(tables.bytes()).to_string();
+    let header = Header::new(model, &checksum);
+    let mut text = serde_json::to_vec(&header).unwrap_or_default();
+    text.resize(DATA_START, b' ');
+    let io = |source| CacheError::Io { path: path.to_owned(), source };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new().prefix(".kindred-table-").tempfile_in(folder).map_err(io)?;
+    file.write_all(&text).map_err(io)?;
+    for piece in tables.bytes().chunks(PIECE) {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(CacheError::Cancelled);
+        }
+        file.write_all(piece).map_err(io)?;
+    }
+    file.as_file().sync_all().map_err(io)?;
+    readable_by_all(file.as_file()).map_err(io)?;
+    file.persist(path).map_err(|e| io(e.error))?;
+    Ok(())
+}
+
+/// A temporary file is its owner's alone; this one is like any other.
+fn readable_by_all(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    let _ = file;
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! How an engine comes to its derived table, while it already answers: loaded if an earlier start has kept it,
+//! else made on all cores and kept.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use model_store::ModelStore;
+
+use super::cache;
+use super::tables::Tables;
+use crate::InstructionSet;
+use crate::full_scan::StartError;
+
+/// A smaller table is made in less time than it takes to notice, and not kept.
+pub(crate) const KEPT_FROM_BYTES: usize = 64 << 20;
+
+/// What became of the derived table.
+#[derive(Debug)]
+pub struct TablesReport {
+    /// How long it took until queries could use it.
+    pub took: Duration,
+    /// Its size; 0 if there is none.
+    pub bytes: usize,
+    /// Where it comes from, or why there is none.
+    pub origin: Origin,
+}
+
+/// Where a derived table comes from.
+#[derive(Debug)]
+pub enum Origin {
+    /// Made from the model, and kept in this file.
+    Built(PathBuf),
+    /// Made from the model, and not kept: why not.
+    NotKept(String),
+    /// Read from this file, where an earlier start kept it.
+    Loaded(PathBuf),
+    /// There is none, so every query is answered by the full scan: why.
+    None(String),
+}
+
+impl fmt::Display for TablesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (megabytes, seconds) = (self.bytes as f64 / 1e6, self.took.as_secs_f64());
+        match &self.origin {
+            Origin::Built(path) => write!(
+                f,
+                "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s and kept it in {}",
+                path.display()
+            ),
+            Origin::NotKept(why) => {
+                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s ({why})")
+            }
+            Origin::Loaded(path) => write!(
+                f,
+                "loaded the scan's table, {megabytes:.1} MB, in {seconds:.3} s from {}",
+                path.display()
+            ),
+            Origin::None(why) => {
+                write!(f, "every query is answered by the full scan, which is slower: {why}")
+            }
+        }
+    }
+}
+
+/// A table that is being derived, or is there.
+#[derive(Debug)]
+pub(crate) struct Deriving {
+    tables: Arc<OnceLock<Tables>>,
+    cancelled: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Deriving {
+    /// No table will come.
+    pub(crate) fn nothing() -> Self {
+        Self { tables: Arc::default(), cancelled: Arc::default(), thread: None }
+    }
+
+    pub(crate) fn start(
+        model: &Arc<ModelStore>,
+        instructions: InstructionSet,
+        threads: usize,
+        file: Option<PathBuf>,
+        report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+    ) -> Result<Self, StartError> {
+        let (tables, cancelled) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+        let work = Work {
+            model: model.clone(),
+            instructions,
+            threads,
+            file,
+            tables: tables.clone(),
+            cancelled: cancelled.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("kindred-derive".into())
+            .spawn(move || {
+                let done = work.run();
+                if let (Some(done), Some(report)) = (done, report) {
+                    report(done);
+                }
+            })
+            .map_err(StartError::derive)?;
+        Ok(Self { tables, cancelled, thread: Some(thread) })
+    }
+
+    pub(crate) fn wait(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            // It has told the log what happened; the engine goes on without a table.
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Option<&Tables> {
+        self.tables.get()
+    }
+
+    pub(crate) fn shared_tables(&self) -> Arc<OnceLock<Tables>> {
+        self.tables.clone()
+    }
+}
+
+/// The engine does not outlive its thread: a service that stops does not wait for a table.
+impl Drop for Deriving {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.wait();
+    }
+}
+
+struct Work {
+    model: Arc<ModelStore>,
+    instructions: InstructionSet,
+    threads: usize,
+    file: Option<PathBuf>,
+    tables: Arc<OnceLock<Tables>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// `None` if it was cancelled.
+    fn run(self) -> Option<TablesReport> {
+        let started = Instant::now();
+        let mut not_kept = "it is not kept: no folder to keep it beside".to_owned();
+        if let Some(file) = &self.file {
+            match cache::load(file, &self.model) {
+                Ok(Some(tables)) => {
+                    let bytes = tables.bytes().len();
+                    let origin = Origin::Loaded(file.clone());
+                    return Some(self.there(tables, started, bytes, origin));
+                }
+                Ok(None) => {}
+                Err(why) => not_kept = format!("what was kept could not be used: {why}"),
+            }
+        }
+        let no_table = |why: String| {
+            Some(TablesReport { took: started.elapsed(), bytes: 0, origin: Origin::None(why) })
+        };
+        // Threads of its own: those that search are at work.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads)
+            .thread_name(|i| format!("kindred-derive-{i}"))
+            .build();
+        let pool = match pool {
+            Ok(pool) => pool,
+            Err(e) => return no_table(format!("its threads do not start: {e}")),
+        };
+        let built =
+            Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);
+        let tables = match built {
+            Ok(tables) => tables?,
+            Err(e) => return no_table(format!("there is no memory for its table: {e}")),
+        };
+        let took = started.elapsed();
+        let bytes = tables.bytes().len();
+        let kept = tables.clone();
+        let _ = self.tables.set(tables);
+        let origin = match self.file {
+            Some(_) if bytes < KEPT_FROM_BYTES => Origin::NotKept("too small to keep".into()),
+            Some(file) => match cache::keep(&file, &self.model, &kept, &self.cancelled) {
+                Ok(()) => Origin::Built(file),
+                Err(e) => Origin::NotKept(format!("not kept: {e}")),
+            },
+            None => Origin::NotKept(not_kept),
+        };
+        Some(TablesReport { took, bytes, origin })
+    }
+
+    fn there(self, tables: Tables, started: Instant, bytes: usize, origin: Origin) -> TablesReport {
+        let _ = self.tables.set(tables);
+        TablesReport { took: started.elapsed(), bytes, origin }
+    }
+}

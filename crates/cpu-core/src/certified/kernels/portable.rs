@@ -1,0 +1,100 @@
+//! The loops in plain Rust: what the others are held against, and what other instruction sets start from.
+
+use super::{Asked, Block, Found, Space, Strips};
+use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, Sums};
+
+/// Appends to `found` which rows of which strip may be among a query's best.
+///
+/// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the row's step and
+/// residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the products of the row's levels,
+/// counted from 0, with the query's.
+pub(crate) fn scan(
+    strips: Strips<'_>,
+    asked: Asked<'_>,
+    space: &mut Space,
+    found: &mut Vec<Found>,
+) {
+    let Space { unfolded, sums } = space;
+    let sums = &mut sums[..asked.thresholds.len() * STRIP_BLOCKS];
+    let unfolded_lines = strips.layout.unfolded_lines();
+    for (strip, blocks) in strips.iter().enumerate() {
+        for (block, unfolded) in blocks.iter().zip(unfolded.chunks_exact_mut(unfolded_lines)) {
+            unfold(block, unfolded);
+        }
+        let queries = asked.queries.chunks_exact(asked.query_lines);
+        for (query, sums) in queries.zip(sums.as_chunks_mut::<STRIP_BLOCKS>().0) {
+            for (unfolded, sums) in unfolded.chunks_exact(unfolded_lines).zip(sums) {
+                *sums = products(unfolded, query);
+            }
+        }
+        admitted(strip, &blocks, sums, asked, found);
+    }
+}
+
+/// The sums of one block, with all 8 bits, with both planes of a query, `[2, query_lines]`.
+pub(crate) fn both_planes(
+    block: Block<'_>,
+    planes: &[Line],
+    space: &mut Space,
+    sums: &mut [Sums; 2],
+) {
+    let query_lines = planes.len() / 2;
+    let unfolded = &mut space.unfolded[..query_lines * 16];
+    unfold(&block, unfolded);
+    for (plane, sums) in planes.chunks_exact(query_lines).zip(sums) {
+        *sums = products(unfolded, plane);
+    }
+}
+
+/// A block with a byte a component: line `i` has components `4i` to `4i + 3`.
+fn unfold(block: &Block<'_>, unfolded: &mut [Line]) {
+    for (j, (high, lines)) in block.high.iter().zip(unfolded.as_chunks_mut().0).enumerate() {
+        let low = block.low.map_or(&Line::MIDDLE, |low| &low[j]);
+        let [first, second] = lines;
+        for (((first, second), high), low) in
+            first.0.iter_mut().zip(&mut second.0).zip(&high.0).zip(&low.0)
+        {
+            *first = high << 4 | low & 0x0f;
+            *second = high & 0xf0 | low >> 4;
+        }
+    }
+}
+
+fn products(unfolded: &[Line], query: &[Line]) -> Sums {
+    let levels: &[[i8; 4]] = bytemuck::cast_slice(query);
+    let mut sums = [0; BLOCK_ROWS];
+    for (line, levels) in unfolded.iter().zip(levels) {
+        for (sum, row) in sums.iter_mut().zip(line.0.as_chunks::<4>().0) {
+            for (&u, &m) in row.iter().zip(levels) {
+                *sum += i32::from(u) * i32::from(m);
+            }
+        }
+    }
+    Sums(sums)
+}
+
+/// `sums` is `[queries, STRIP_BLOCKS]`.
+fn admitted(
+    strip: usize,
+    blocks: &[Block<'_>; STRIP_BLOCKS],
+    sums: &[Sums],
+    asked: Asked<'_>,
+    found: &mut Vec<Found>,
+) {
+    let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
+    for (query, (sums, threshold)) in sums.iter().zip(asked.thresholds).enumerate() {
+        let mut rows = 0;
+        for (b, (sums, block)) in sums.iter().zip(blocks).enumerate() {
+            for (r, (sum, scale)) in sums.0.iter().zip(RowScale::of_line(block.scales)).enumerate() {
+                let bound = (sum - threshold.bias) as f32 * scale.step()
+                    + threshold.slope * scale.residual();
+                let ruled_out = bound < threshold.offset;
+                // Not `bound >= offset`: NaN keeps the row.
+                rows |= u32::from(!ruled_out) << (b * BLOCK_ROWS + r);
+            }
+        }
+        if rows != 0 {
+            found.push(Found { strip: strip as u32, query: query as u32, rows });
+        }
+    }
+}

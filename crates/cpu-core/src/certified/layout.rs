@@ -1,0 +1,154 @@
+//! How the derived table lies in memory.
+//!
+//! A component of a rotated unit row is a byte `u`: `(u - 128) · step` of its row. Its high and its low
+//! half are in different planes, so that four bits can be read without the other four. In a plane,
+//! [`BLOCK_ROWS`] rows make a block of `lines + 1` cache lines:
+//!
+//! - `lines = ceil(dim / 8)` lines of halves. Line `j` has components `8j` to `8j + 7`: byte `4r + i` holds
+//!   component `8j + i` of row `r` in its low half and `8j + 4 + i` in its high half. So a register takes
+//!   four components of sixteen rows, the shape that the instructions for 8-bit products want, and no sum
+//!   runs across a register.
+//! - one line of [`RowScale`]s, one for each row.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Rows of a block: as many as a register of 64 bytes has sums of 32 bits.
+pub(crate) const BLOCK_ROWS: usize = 16;
+
+/// Blocks that are scanned together.
+pub(crate) const STRIP_BLOCKS: usize = 2;
+
+/// Rows that are scanned together.
+pub(crate) const STRIP_ROWS: usize = STRIP_BLOCKS * BLOCK_ROWS;
+
+/// The byte that stands for zero.
+pub(crate) const ZERO_LEVEL: i32 = 128;
+
+/// A line of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u8; 64]);
+
+impl Line {
+    pub(crate) const ZERO: Self = Self([0; 64]);
+
+    /// What is read for low halves where there are only high ones: the middle of what they could be.
+    pub(crate) const MIDDLE: Self = Self([0x88; 64]);
+}
+
+/// The sums of a block's rows with one query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Sums(pub(crate) [i32; BLOCK_ROWS]);
+
+impl Sums {
+    pub(crate) const ZERO: Self = Self([0; BLOCK_ROWS]);
+}
+
+/// A row's step and its residual, at least the distance between the rotated unit row and what its levels
+/// say. Both are float32 numbers of which only the upper 16 bits are used, rounded up: the step's in the
+/// upper half of the word, the residual's in the lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowScale(pub(crate) u32);
+
+impl RowScale {
+    /// Those of a block's rows.
+    pub(crate) fn of_line(line: &Line) -> impl Iterator<Item = Self> {
+        line.0.as_chunks().0.iter().map(|&word| Self(u32::from_le_bytes(word)))
+    }
+
+    /// That of a block's row `r`.
+    pub(crate) fn at(line: &Line, r: usize) -> Self {
+        Self(u32::from_le_bytes(line.0.as_chunks().0[r]))
+    }
+
+    /// `step` must come from [`upper_half_up`].
+    pub(crate) fn new(step: f32, residual: f64) -> Self {
+        Self(step.to_bits() & 0xffff_0000 | upper_half_up(residual).to_bits() >> 16)
+    }
+
+    pub(crate) fn step(self) -> f32 {
+        f32::from_bits(self.0 & 0xffff_0000)
+    }
+
+    pub(crate) fn residual(self) -> f32 {
+        f32::from_bits(self.0 << 16)
+    }
+}
+
+/// The least float32 number that is at least `x`, not below zero, and has zeros in its lower 16 bits.
+pub(crate) fn upper_half_up(x: f64) -> f32 {
+    debug_assert!(x >= 0.0);
+    let mut near = x as f32;
+    if f64::from(near) < x {
+        near = near.next_up();
+    }
+    f32::from_bits(near.to_bits().div_ceil(1 << 16) << 16)
+}
+
+/// Sizes that follow from a table's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) rows: usize,
+    pub(crate) dim: usize,
+}
+
+impl Layout {
+    /// Lines of halves in a block of a plane.
+    pub(crate) fn lines(self) -> usize {
+        self.dim.div_ceil(8)
+    }
+
+    /// Lines of a block of a plane, with the row scales.
+    pub(crate) fn block_lines(self) -> usize {
+        self.lines() + 1
+    }
+
+    /// Blocks, always whole strips: rows past the table's are zero.
+    pub(crate) fn blocks(self) -> usize {
+        self.rows.div_ceil(STRIP_ROWS) * STRIP_BLOCKS
+    }
+
+    /// Lines of a plane.
+    pub(crate) fn plane_lines(self) -> usize {
+        self.blocks() * self.block_lines()
+    }
+
+    /// Bytes of both planes.
+    pub(crate) fn bytes(self) -> usize {
+        2 * self.plane_lines() * size_of::<Line>()
+    }
+
+    /// Bytes of a query's plane: its components and zeros, up to whole steps of the widest instructions.
+    pub(crate) fn query_bytes(self) -> usize {
+        self.dim.next_multiple_of(64)
+    }
+
+    /// Lines of a block that is unfolded to a byte a component, with zeros up to `query_bytes`.
+    pub(crate) fn unfolded_lines(self) -> usize {
+        self.query_bytes() / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn scales_round_up_by_less_than_a_hundredth(step in 1e-6f64..1.0, residual in 0.0f64..1.2) {
+            let rounded = upper_half_up(step);
+            let scale = RowScale::new(rounded, residual);
+            prop_assert_eq!(scale.step(), rounded);
+            prop_assert!(f64::from(rounded) >= step && f64::from(rounded) <= step * 1.008);
+            let found = f64::from(scale.residual());
+            prop_assert!(found >= residual && found <= residual * 1.008);
+        }
+    }
+
+    #[test]
+    fn zero_stays_zero() {
+        assert_eq!(RowScale::new(0.0, 0.0).0, 0);
+    }
+}

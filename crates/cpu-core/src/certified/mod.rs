@@ -1,0 +1,238 @@
+//! The certified engine: scans a table of 8 or 4 bits a component, which rules out all but a few rows with
+//! proof, and scores those few by the contract's formula. docs/certificate.md says why the answer is exact.
+
+pub(crate) mod bounds;
+mod cache;
+mod derive;
+mod floor;
+pub(crate) mod kernels;
+pub(crate) mod layout;
+mod pass;
+pub(crate) mod quantise;
+mod query;
+mod rescore;
+mod tables;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model_store::certificate::MAX_DIM;
+use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch};
+use rayon::prelude::*;
+
+use crate::InstructionSet;
+use crate::full_scan::{FullScanEngine, StartError};
+use derive::Deriving;
+pub use derive::{Origin, TablesReport};
+use pass::{FirstLook, Pass};
+use query::PreparedQueries;
+use tables::Tables;
+
+/// Queries of one pass at most; a larger batch takes several.
+const MAX_PASS: usize = 256;
+
+/// Past this many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+const PREFERRED_BATCH: usize = 64;
+
+/// Room for a query's candidates. If there are more, scoring every row is the better way.
+const MAX_CANDIDATES: usize = 1 << 16;
+
+/// A query for more than this part of the rows it looks at is answered by the full scan.
+const LARGEST_PART: usize = 16;
+
+/// Passes of so few queries, for so few hits in all, wait for memory and look at high halves first.
+const FOUR_BIT_QUERIES: usize = 6;
+const FOUR_BIT_HITS: usize = 128;
+
+/// How a [`CpuEngine`] is made.
+#[derive(Default)]
+pub struct Options {
+    /// Threads that search. 0: as many as there are cores.
+    pub threads: usize,
+    /// Instructions to use; the best that this machine has, if not said.
+    pub instructions: Option<InstructionSet>,
+    /// The file in which the derived table is kept from one start to the next. Without it, or where it can't
+    /// be written, the table is made at each start.
+    pub keep_in: Option<PathBuf>,
+    /// Called once the derived table is there, or can't be, on a thread of its own.
+    pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+}
+
+/// The engine for machines without a GPU.
+///
+/// It answers from its first moment: by the full scan, until the derived table is there, which is made or
+/// loaded meanwhile.
+#[derive(Debug)]
+pub struct CpuEngine {
+    model: Arc<ModelStore>,
+    full: FullScanEngine,
+    instructions: InstructionSet,
+    deriving: Deriving,
+    counters: Counters,
+}
+
+/// What a [`CpuEngine`] has counted since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Certified passes over the table.
+    pub passes: u64,
+    /// Queries answered with a certificate.
+    pub certified: u64,
+    /// Queries that went to the full scan at once: no derived table yet, or a large part of all rows asked for.
+    pub full: u64,
+    /// Queries without a certificate, answered by the full scan then.
+    pub fallbacks: u64,
+    /// Rows that the scan did not rule out, and that were looked at with all bits.
+    pub second_looks: u64,
+    /// Rows that these did not rule out.
+    pub candidates: u64,
+    /// Candidates that were scored by the formula.
+    pub survivors: u64,
+}
+
+impl CpuEngine {
+    /// An engine for this model. Its derived table takes a byte for each component and 8 bytes for each row.
+    ///
+    /// # Errors
+    /// If the system refuses to start the threads.
+    pub fn new(model: Arc<ModelStore>, options: Options) -> Result<Self, StartError> {
+        let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
+        let full =
+            FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
+        let threads = full.pool().current_num_threads();
+        let deriving = if model.dim() <= MAX_DIM {
+            Deriving::start(&model, instructions, threads, options.keep_in, options.report)?
+        } else {
+            Deriving::nothing()
+        };
+        Ok(Self { model, full, instructions, deriving, counters: Counters::default() })
+    }
+
+    /// Returns when the derived table is there, or can't be: for tests and benchmarks.
+    pub fn wait_for_tables(&mut self) {
+        self.deriving.wait();
+    }
+
+    /// What was counted so far.
+    pub fn counted(&self) -> Counters {
+        self.counters
+    }
+
+    /// Bytes of the derived table, as the scan of a large batch reads them once; 0 until it is there.
+    pub fn table_bytes(&self) -> usize {
+        self.deriving.tables().map_or(0, |tables| tables.bytes().len())
+    }
+
+    /// The derived table as bytes, for benchmarks of merely reading it.
+    pub fn table(&self) -> Option<&[u8]> {
+        self.deriving.tables().map(Tables::bytes)
+    }
+
+    /// Whether a certified pass may take this query.
+    fn suits(&self, query: &Query) -> bool {
+        let filter = query.filter();
+        let asked = query.k().saturating_add(filter.excluded().len());
+        query.k() > 0 && asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows())
+    }
+
+    /// One certified pass for the queries at `places`; returns the places of those without a certificate.
+    fn certified(
+        &mut self,
+        tables: &Tables,
+        batch: &[&Query],
+        places: &[usize],
+        answers: &mut [Vec<Hit>],
+    ) -> Vec<usize> {
+        let table = self.model.table();
+        let (pool, instructions) = (self.full.pool(), self.instructions);
+        let mut places = places.to_vec();
+        places.sort_by_key(|&place| {
+            std::cmp::Reverse(batch[place].filter().row_limit(table.rows()))
+        });
+        let queries: Vec<&Query> = places.iter().map(|&place| batch[place]).collect();
+        let prepared =
+            PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
+        let hits = |query: &&Query| query.k();
+        let room = MAX_CANDIDATES / pool.current_num_threads()
+            + 8 * queries.iter().map(hits).max().unwrap_or(0);
+        let few = queries.len() <= FOUR_BIT_QUERIES
+            && queries.iter().map(hits).sum::<usize>() <= FOUR_BIT_HITS;
+        let first_look = if few { FirstLook::FourBits } else { FirstLook::EightBits };
+        let pass = Pass::new(tables, instructions, first_look, &queries, prepared, room);
+        let threads = pool.broadcast(|_| pass.run_tasks());
+        let outcome = pass.finish(threads);
+        let rescored: Vec<_> = pool.install(|| {
+            let found = outcome.candidates.into_par_iter().zip(&queries);
+            found.map(|(candidates, query)| {
+                Some(rescore::rescore(query, candidates?, &table, instructions))
+            })
+            .collect()
+        });
+
+        self.counters.passes += 1;
+        self.counters.second_looks += outcome.second_looks;
+        let mut doubtful = Vec::new();
+        for (place, rescored) in places.into_iter().zip(rescored) {
+            let Some(rescored) = rescored else {
+                doubtful.push(place);
+                continue;
+            };
+            self.counters.candidates += rescored.candidates as u64;
+            self.counters.survivors += rescored.scored as u64;
+            answers[place] = rescored.hits;
+        }
+        self.counters.fallbacks += doubtful.len() as u64;
+        self.counters.certified += (queries.len() - doubtful.len()) as u64;
+        doubtful
+    }
+}
+
+impl Engine for CpuEngine {
+    fn description(&self) -> EngineDescription {
+        let (instructions, threads) = (self.instructions, self.full.pool().current_num_threads());
+        let detail = format!("certified 8-bit scan, {instructions}, {threads} threads");
+        EngineDescription { name: "cpu", detail }
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(PREFERRED_BATCH)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let Counters { passes, certified, full, fallbacks, second_looks, candidates, survivors } =
+            self.counters;
+        vec![
+            ("passes", passes),
+            ("certified", certified),
+            ("full", full),
+            ("fallbacks", fallbacks),
+            ("second_looks", second_looks),
+            ("candidates", candidates),
+            ("survivors", survivors),
+        ]
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        if !batch.fits(&self.model.table()) {
+            return Err(EngineError::ForeignQuery);
+        }
+        let tables = self.deriving.shared_tables();
+        let suits = |&place: &usize| tables.get().is_some() && self.suits(batch.queries()[place]);
+        let (certified, mut full): (Vec<usize>, Vec<usize>) =
+            (0..batch.len()).partition(suits);
+        self.counters.full += full.len() as u64;
+        let mut answers = vec![Vec::new(); batch.len()];
+        if let Some(tables) = tables.get() {
+            for places in certified.chunks(MAX_PASS) {
+                full.extend(self.certified(tables, batch.queries(), places, &mut answers));
+            }
+        }
+        if !full.is_empty() {
+            let queries = full.iter().map(|&place| batch.queries()[place]).collect();
+            for (place, hits) in full.into_iter().zip(self.full.search(&queries)?) {
+                answers[place] = hits;
+            }
+        }
+        Ok(answers)
+    }
+}

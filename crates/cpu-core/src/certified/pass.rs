@@ -1,0 +1,287 @@
+//! One certified pass over the derived table for some queries: candidates for each.
+//!
+//! Threads take tasks of strips. A strip is unfolded, multiplied with the first planes of all queries, and
+//! the sums compared with the queries' thresholds. The few rows that may be among a query's best are
+//! looked at again with all 8 bits and both planes; what then still may be is a candidate, and raises
+//! the floor for all threads.
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use model_store::{Query, Row};
+
+use super::bounds::{Threshold, round_down, round_up};
+use super::floor::Floor;
+use super::kernels::{Found, Space, Strips};
+use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use super::query::PreparedQueries;
+use super::tables::Tables;
+use crate::InstructionSet;
+
+/// Strips that a thread takes at a time: 1024 rows at most. The first tasks are smaller, because thresholds rise
+/// between tasks, and at the start from nothing.
+const TASK_STRIPS: RangeInclusive<usize> = 1..=32;
+
+/// A task is this part of the strips before it.
+const TASK_PART: usize = 4;
+
+/// How much of the table's first look is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstLook {
+    /// High halves only: half the bytes, for passes that wait for memory.
+    FourBits,
+    /// All of it: far fewer rows are looked at twice.
+    EightBits,
+}
+
+/// A row that may be in a query's answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) row: Row,
+    /// Its score is at most this.
+    pub(crate) upper: f32,
+}
+
+/// What all threads of a pass share.
+pub(crate) struct Pass<'a> {
+    tables: &'a Tables,
+    instructions: InstructionSet,
+    first_look: FirstLook,
+    /// Those that look at the most rows first, so that the ones a task is for are always the first so many.
+    queries: &'a [&'a Query],
+    prepared: PreparedQueries,
+    floors: Vec<Floor>,
+    /// Queries with more candidates than there is room for: they have no certificate.
+    failed: Vec<AtomicBool>,
+    /// Room for candidates of a query in a thread.
+    room: usize,
+    next_strip: AtomicUsize,
+    second_looks: AtomicU64,
+}
+
+/// A pass's result.
+pub(crate) struct Outcome {
+    /// For each query what may reach its last floor; nothing if that was too much.
+    pub(crate) candidates: Vec<Option<Vec<Candidate>>>,
+    pub(crate) second_looks: u64,
+}
+
+impl<'a> Pass<'a> {
+    /// `queries` in descending order of the rows that they look at.
+    pub(crate) fn new(
+        tables: &'a Tables,
+        instructions: InstructionSet,
+        first_look: FirstLook,
+        queries: &'a [&'a Query],
+        prepared: PreparedQueries,
+        room: usize,
+    ) -> Self {
+        let floor = |query: &&Query| {
+            let least = query.filter().min_score.unwrap_or(f64::NEG_INFINITY);
+            // A minimum of NaN admits nothing, which the filter itself sees to.
+            let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
+            Floor::new(query.k(), least)
+        };
+        Self {
+            tables,
+            instructions,
+            first_look,
+            queries,
+            prepared,
+            floors: queries.iter().map(floor).collect(),
+            failed: queries.iter().map(|_| AtomicBool::new(false)).collect(),
+            room,
+            next_strip: AtomicUsize::new(0),
+            second_looks: AtomicU64::new(0),
+        }
+    }
+
+    fn row_limit(&self, query: usize) -> usize {
+        self.queries[query].filter().row_limit(self.tables.layout.rows)
+    }
+
+    /// One thread's share: tasks until there are none left; the candidates of each query.
+    pub(crate) fn run_tasks(&self) -> Vec<Vec<Candidate>> {
+        let rows = self.queries.first().map_or(0, |_| self.row_limit(0));
+        let strips = rows.div_ceil(STRIP_ROWS);
+        let mut worker = Worker::new(self);
+        loop {
+            let Some((first, end)) = self.next_task(strips) else {
+                self.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
+                return worker.candidates;
+            };
+            let rows = self.tables.layout.rows;
+            let active = self
+                .queries
+                .partition_point(|query| query.filter().row_limit(rows) > first * STRIP_ROWS);
+            worker.refresh_thresholds(active);
+            worker.scan(first, end, active);
+        }
+    }
+
+    /// Strips that nobody has taken yet, of so many.
+    fn next_task(&self, strips: usize) -> Option<(usize, usize)> {
+        let end = |first: usize| {
+            let size = (first / TASK_PART).clamp(*TASK_STRIPS.start(), *TASK_STRIPS.end());
+            (first < strips).then(|| strips.min(first + size))
+        };
+        let taken = self.next_strip.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+        taken.ok().and_then(|first| Some((first, end(first)?)))
+    }
+
+    /// What the threads found, put together.
+    pub(crate) fn finish(self, threads: Vec<Vec<Vec<Candidate>>>) -> Outcome {
+        let mut all: Vec<Vec<Candidate>> = self.queries.iter().map(|_| Vec::new()).collect();
+        for candidates in threads {
+            for (all, candidates) in all.iter_mut().zip(candidates) {
+                all.extend(candidates);
+            }
+        }
+        let candidates = all
+            .into_iter()
+            .zip(&self.floors)
+            .zip(&self.failed)
+            .map(|((mut candidates, floor), failed)| {
+                let floor = floor.get();
+                candidates.retain(|candidate| candidate.upper >= floor);
+                (!failed.load(Ordering::Relaxed)).then_some(candidates)
+            })
+            .collect();
+        Outcome { candidates, second_looks: self.second_looks.into_inner() }
+    }
+}
+
+/// What a thread needs to itself.
+struct Worker<'a> {
+    pass: &'a Pass<'a>,
+    /// The floors as this thread last saw them, and the thresholds that follow.
+    floors: Vec<f32>,
+    thresholds: Vec<Threshold>,
+    candidates: Vec<Vec<Candidate>>,
+    space: Space,
+    found: Vec<Found>,
+    lower_bounds: Vec<f32>,
+    second_looks: u64,
+}
+
+impl<'a> Worker<'a> {
+    fn new(pass: &'a Pass<'a>) -> Self {
+        let queries = pass.queries.len();
+        let floors: Vec<f32> = pass.floors.iter().map(Floor::get).collect();
+        let thresholds = pass.prepared.bounds.iter().zip(&floors);
+        Self {
+            pass,
+            thresholds: thresholds.map(|(bounds, &floor)| bounds.first.threshold(floor)).collect(),
+            floors,
+            candidates: vec![Vec::new(); queries],
+            space: Space::new(pass.tables.layout, queries),
+            found: Vec::new(),
+            lower_bounds: Vec::new(),
+            second_looks: 0,
+        }
+    }
+
+    /// Takes over what other threads' rows have raised.
+    fn refresh_thresholds(&mut self, active: usize) {
+        for query in 0..active {
+            self.refresh_threshold(query);
+        }
+    }
+
+    fn refresh_threshold(&mut self, query: usize) {
+        let floor = self.pass.floors[query].get();
+        if floor > self.floors[query] {
+            self.floors[query] = floor;
+            self.thresholds[query] = self.pass.prepared.bounds[query].first.threshold(floor);
+        }
+    }
+
+    /// Scans strips for the first `active` queries, then looks again at what was found.
+    fn scan(&mut self, first: usize, end: usize, active: usize) {
+        let Pass { tables, instructions, first_look, prepared, .. } = self.pass;
+        let layout = tables.layout;
+        let strip_lines = STRIP_BLOCKS * layout.block_lines();
+        let lines = first * strip_lines..end * strip_lines;
+        let low = match first_look {
+            FirstLook::FourBits => None,
+            FirstLook::EightBits => Some(&tables.low()[lines.clone()]),
+        };
+        let strips = Strips { high: &tables.high()[lines], low, layout };
+        let asked = prepared.first(&self.thresholds[..active]);
+        instructions.scan(strips, asked, &mut self.space, &mut self.found);
+        let found = std::mem::take(&mut self.found);
+        for found in &found {
+            for b in 0..STRIP_BLOCKS {
+                let rows = found.rows >> (b * BLOCK_ROWS) & 0xffff;
+                if rows != 0 {
+                    let block = (first + found.strip as usize) * STRIP_BLOCKS + b;
+                    self.look_again(found.query as usize, block, rows);
+                }
+            }
+        }
+        self.found = found;
+        self.found.clear();
+    }
+
+    /// Looks at some rows of a block with all 8 bits and both planes of a query. Bit `r` of `rows` is the
+    /// block's row `r`.
+    fn look_again(&mut self, query: usize, block: usize, mut rows: u32) {
+        let pass = self.pass;
+        if pass.failed[query].load(Ordering::Relaxed) {
+            return;
+        }
+        let whole = pass.tables.block(block);
+        let mut sums = [Sums::ZERO; 2];
+        let planes = pass.prepared.both(query);
+        pass.instructions.both_planes(whole, planes, &mut self.space, &mut sums);
+
+        let filter = pass.queries[query].filter();
+        let bounds = &pass.prepared.bounds[query].both;
+        let limit = pass.row_limit(query);
+        self.lower_bounds.clear();
+        while rows != 0 {
+            let r = rows.trailing_zeros() as usize;
+            rows &= rows - 1;
+            let row = block * BLOCK_ROWS + r;
+            let scale = RowScale::at(whole.scales, r);
+            // A step of zero: a row of norm zero.
+            if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+                continue;
+            }
+            self.second_looks += 1;
+            let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
+            let score = sum as f64 * bounds.step * f64::from(scale.step());
+            let error = bounds.error(scale.residual());
+            let upper = round_up(score + error);
+            // Not `upper >= floor`: NaN keeps the row.
+            let ruled_out = upper < self.floors[query];
+            if !ruled_out {
+                self.candidates[query].push(Candidate { row: Row(row as u32), upper });
+                let lower = round_down(score - error);
+                if lower > self.floors[query] {
+                    self.lower_bounds.push(lower);
+                }
+            }
+        }
+        if !self.lower_bounds.is_empty() {
+            pass.floors[query].offer(self.lower_bounds.iter().copied());
+            self.refresh_threshold(query);
+        }
+        if self.candidates[query].len() > pass.room {
+            self.make_room(query);
+        }
+    }
+
+    /// Drops candidates that the floor has left behind. If that does not help there is no certificate, and
+    /// the query needs no more of them.
+    fn make_room(&mut self, query: usize) {
+        let floor = self.floors[query];
+        self.candidates[query].retain(|candidate| candidate.upper >= floor);
+        if self.candidates[query].len() > self.pass.room / 2 {
+            self.pass.failed[query].store(true, Ordering::Relaxed);
+            self.candidates[query] = Vec::new();
+            self.floors[query] = f32::INFINITY;
+            self.thresholds[query].offset = f32::INFINITY;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From float32 rows to the derived table's planes.
+
+use model_store::Table;
+use model_store::certificate::Rotation;
+
+use super::bounds::amply;
+use super::layout::{BLOCK_ROWS, Line, RowScale, ZERO_LEVEL, upper_half_up};
+
+/// Fills one block of both planes from the table's rows from `first`; `space` is `[dim]`.
+///
+/// A row of norm zero, and a row past the table's end, has a step and residuals of zero.
+pub(crate) fn portable(
+    table: &Table<'_>,
+    rotation: &Rotation,
+    first: usize,
+    space: &mut [[f64; BLOCK_ROWS]],
+    high: &mut [Line],
+    low: &mut [Line],
+) {
+    quantise_block(table, rotation, first, space, high, low);
+}
+
+/// As [`portable`], compiled for AVX2. With AVX-512 it took half as long again.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn avx2(
+    table: &Table<'_>,
+    rotation: &Rotation,
+    first: usize,
+    space: &mut [[f64; BLOCK_ROWS]],
+    high: &mut [Line],
+    low: &mut [Line],
+) {
+    quantise_block(table, rotation, first, space, high, low);
+}
+
+#[inline(always)]
+fn quantise_block(
+    table: &Table<'_>,
+    rotation: &Rotation,
+    first: usize,
+    space: &mut [[f64; BLOCK_ROWS]],
+    high: &mut [Line],
+    low: &mut [Line],
+) {
+    let dim = table.dim();
+    let rows = table.rows().saturating_sub(first).min(BLOCK_ROWS);
+    space.fill([0.0; BLOCK_ROWS]);
+    for r in 0..rows {
+        let norm = table.norms()[first + r];
+        if norm > 0.0 {
+            let components = &table.components()[(first + r) * dim..][..dim];
+            for (values, &x) in space.iter_mut().zip(components) {
+                values[r] = f64::from(x) / norm;
+            }
+        }
+    }
+    rotation.apply(space);
+
+    let mut peaks = [0.0f64; BLOCK_ROWS];
+    for values in space.iter() {
+        for (peak, value) in peaks.iter_mut().zip(values) {
+            *peak = if value.abs() > *peak { value.abs() } else { *peak };
+        }
+    }
+    let steps = peaks.map(|peak| upper_half_up(peak / 127.0));
+    let wide_steps = steps.map(f64::from);
+    // Not by division for each component: a residual is measured, not assumed, so this may be rounded.
+    let inverse = steps.map(|step| if step > 0.0 { 1.0 / f64::from(step) } else { 0.0 });
+
+    let mut squares = [[0.0f64; BLOCK_ROWS]; 2];
+    let lines = dim.div_ceil(8);
+    for ((j, high), low) in high[..lines].iter_mut().enumerate().zip(&mut low[..lines]) {
+        let mut levels = [[ZERO_LEVEL as u8; BLOCK_ROWS]; 8];
+        for (levels, values) in levels.iter_mut().zip(&space[8 * j..dim.min(8 * j + 8)]) {
+            for r in 0..BLOCK_ROWS {
+                // At most 127 steps from zero, but for the roundings of `inverse`.
+                let nearest = (values[r] * inverse[r]).round_ties_even().clamp(-127.0, 127.0);
+                let level = nearest as i32 + ZERO_LEVEL;
+                let rest = values[r] - nearest * wide_steps[r];
+                squares[1][r] += rest * rest;
+                let middle = (level & 0xf0 | 8) - ZERO_LEVEL;
+                let rest = values[r] - f64::from(middle) * wide_steps[r];
+                squares[0][r] += rest * rest;
+                levels[r] = level as u8;
+            }
+        }
+        for r in 0..BLOCK_ROWS {
+            for i in 0..4 {
+                let (first, second) = (levels[i][r], levels[4 + i][r]);
+                high.0[4 * r + i] = first >> 4 | second & 0xf0;
+                low.0[4 * r + i] = first & 0x0f | second << 4;
+            }
+        }
+    }
+    for (plane, squares) in [high, low].into_iter().zip(squares) {
+        let words: &mut [[u8; 4]] = plane[lines].0.as_chunks_mut().0;
+        for r in 0..BLOCK_ROWS {
+            let residual = if steps[r] > 0.0 { bounded(amply(squares[r].sqrt())) } else { 0.0 };
+            words[r] = RowScale::new(steps[r], residual).0.to_le_bytes();
+        }
+    }
+}
+
+/// A residual of more than 1 bounds nothing that is not known anyway; infinity says so, and keeps the numbers
+/// small for which roundings are bounded (docs/certificate.md, theorem 2).
+fn bounded(residual: f64) -> f64 {
+    if residual <= 1.0 { residual } else { f64::INFINITY }
+}

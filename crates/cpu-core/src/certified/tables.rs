@@ -1,0 +1,98 @@
+//! The derived table: made from the model's rows on all cores.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model_store::certificate::Rotation;
+use model_store::{Mapped, MappedMut, Table};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::kernels::Block;
+use super::layout::{BLOCK_ROWS, Layout, Line};
+use crate::InstructionSet;
+
+/// Blocks that a thread quantises at a time.
+const BLOCKS_PER_TASK: usize = 64;
+
+/// Both planes of the table (layout.rs), in memory or in a mapped file.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables {
+    pub(crate) layout: Layout,
+    pub(crate) rotation: Rotation,
+    bytes: Mapped,
+    /// Where in `bytes` the planes begin, the high one first.
+    start: usize,
+}
+
+impl Tables {
+    /// Makes the table; `None` if it was cancelled.
+    ///
+    /// # Errors
+    /// If the system has no memory left.
+    pub(crate) fn build(
+        table: &Table<'_>,
+        instructions: InstructionSet,
+        pool: &ThreadPool,
+        cancelled: &AtomicBool,
+    ) -> io::Result<Option<Self>> {
+        let layout = Layout { rows: table.rows(), dim: table.dim() };
+        let rotation = Rotation::new(table.dim());
+        let mut bytes = MappedMut::zeroed(layout.bytes())?.in_huge_pages();
+        let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut bytes);
+        let (high, low) = lines.split_at_mut(layout.plane_lines());
+        let task_lines = BLOCKS_PER_TASK * layout.block_lines();
+        let tasks = high.par_chunks_mut(task_lines).zip(low.par_chunks_mut(task_lines)).enumerate();
+        let space = || vec![[0.0; BLOCK_ROWS]; layout.dim];
+        pool.install(|| {
+            tasks.for_each_init(space, |space, (task, (high, low))| {
+                let blocks = high
+                    .chunks_exact_mut(layout.block_lines())
+                    .zip(low.chunks_exact_mut(layout.block_lines()));
+                for (block, (high, low)) in blocks.enumerate() {
+                    if cancelled.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let first = (task * BLOCKS_PER_TASK + block) * BLOCK_ROWS;
+                    instructions.quantise_block(table, &rotation, first, space, high, low);
+                }
+            });
+        });
+        if cancelled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        Ok(Some(Self { layout, rotation, bytes: bytes.freeze()?, start: 0 }))
+    }
+
+    /// The table that these bytes hold from `start`, as [`bytes`](Self::bytes) gave them.
+    pub(crate) fn of_bytes(layout: Layout, bytes: Mapped, start: usize) -> Self {
+        Self { layout, rotation: Rotation::new(layout.dim), bytes, start }
+    }
+
+    /// Both planes, the high one first.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..][..self.layout.bytes()]
+    }
+
+    /// The plane of high halves, `[blocks, block_lines]`.
+    pub(crate) fn high(&self) -> &[Line] {
+        &self.planes()[..self.layout.plane_lines()]
+    }
+
+    /// The plane of low halves.
+    pub(crate) fn low(&self) -> &[Line] {
+        &self.planes()[self.layout.plane_lines()..]
+    }
+
+    /// One block with all 8 bits.
+    pub(crate) fn block(&self, block: usize) -> Block<'_> {
+        let (lines, block_lines) = (self.layout.lines(), self.layout.block_lines());
+        let range = block * block_lines..(block + 1) * block_lines;
+        let (low, scales) = self.low()[range.clone()].split_at(lines);
+        Block { high: &self.high()[range][..lines], low: Some(low), scales: &scales[0] }
+    }
+
+    fn planes(&self) -> &[Line] {
+        bytemuck::cast_slice(self.bytes())
+    }
+}

@@ -1,0 +1,147 @@
+use std::fmt;
+
+use model_store::Table;
+use model_store::certificate::Rotation;
+
+#[cfg(target_arch = "x86_64")]
+use crate::certified::kernels::x86;
+use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
+use crate::certified::layout::{BLOCK_ROWS, Line, Sums};
+use crate::certified::quantise;
+use crate::full_scan::dots::{self, Chunk};
+
+/// Instructions that this machine has; a value of this type is the proof of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstructionSet(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl InstructionSet {
+    /// All that this machine has, best first. The last is portable and always there.
+    pub fn available() -> Vec<Self> {
+        let mut sets = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = avx2 && is_x86_feature_detected!("avx512f");
+            let has = [
+                (
+                    Kind::Avx512Vnni,
+                    avx512
+                        && is_x86_feature_detected!("avx512bw")
+                        && is_x86_feature_detected!("avx512vnni"),
+                ),
+                (Kind::Avx512, avx512),
+                (Kind::AvxVnni, avx2 && is_x86_feature_detected!("avxvnni")),
+                (Kind::Avx2, avx2),
+            ];
+            sets.extend(has.into_iter().filter(|(_, has)| *has).map(|(kind, _)| Self(kind)));
+        }
+        sets.push(Self(Kind::Portable));
+        sets
+    }
+
+    /// The best that this machine has.
+    pub fn best() -> Self {
+        Self::available()[0]
+    }
+
+    /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
+    pub(crate) fn largest_level(self) -> i32 {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 | Kind::Avx2 => x86::LARGEST_LEVEL_AVX2,
+            _ => 127,
+        }
+    }
+}
+
+/// Functions that have a version for some of the sets. An arm for a set names the version to take.
+macro_rules! dispatched {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) =
+            vnni512 $vnni512:path, avx512 $avx512:path, vnni $vnni:path, avx2 $avx2:path, portable $portable:path;
+    )*) => {
+        impl InstructionSet {
+            $(
+                $(#[$meta])*
+                #[allow(unsafe_code)]
+                pub(crate) fn $name(self, $($argument: $type),*) {
+                    match self.0 {
+                        // SAFETY: only `available` makes such a value, after it has seen all features that
+                        // the version is compiled for.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::Avx512Vnni => unsafe { $vnni512($($argument),*) },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::Avx512 => unsafe { $avx512($($argument),*) },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::AvxVnni => unsafe { $vnni($($argument),*) },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::Avx2 => unsafe { $avx2($($argument),*) },
+                        Kind::Portable => $portable($($argument),*),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+dispatched! {
+    /// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
+    fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) =
+        vnni512 dots::avx512::dots, avx512 dots::avx512::dots, vnni dots::avx2::dots,
+        avx2 dots::avx2::dots, portable dots::portable;
+
+    /// See [`portable::scan`].
+    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, found: &mut Vec<Found>) =
+        vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
+        avx2 x86::avx2::scan, portable portable::scan;
+
+    /// See [`portable::both_planes`].
+    fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
+        vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
+        vnni x86::avxvnni::both_planes, avx2 x86::avx2::both_planes, portable portable::both_planes;
+
+    /// See [`quantise::portable`].
+    fn quantise_block(
+        table: &Table<'_>,
+        rotation: &Rotation,
+        first: usize,
+        space: &mut [[f64; BLOCK_ROWS]],
+        high: &mut [Line],
+        low: &mut [Line],
+    ) =
+        vnni512 quantise::avx2, avx512 quantise::avx2, vnni quantise::avx2, avx2 quantise::avx2,
+        portable quantise::portable;
+}
+
+impl fmt::Display for InstructionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Vnni => "AVX-512 VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::AvxVnni => "AVX-VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "AVX2",
+            Kind::Portable => "portable",
+        })
+    }
+}
