@@ -13,7 +13,7 @@ mod full_scan;
 mod instruction_set;
 mod reference;
 
-pub use certified::{Counters, CpuEngine, Options, Origin, TablesReport};
+pub use certified::{Counters, CpuEngine, FirstLook, Options, Origin, Paths, TablesReport};
 pub use full_scan::{FullScanEngine, StartError};
 pub use instruction_set::InstructionSet;
 pub use reference::ReferenceEngine;

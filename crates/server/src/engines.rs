@@ -68,7 +68,7 @@ pub fn make(
     }
     let options = cpu_core::Options {
         threads: wanted.threads,
-        keep_in: wanted.keep_tables.then(|| beside(model)).flatten(),
+        keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
         report: Some(Box::new(|report| say(&report))),
         ..cpu_core::Options::default()
     };
@@ -76,7 +76,12 @@ pub fn make(
 }
 
 /// The file beside a model folder that its derived table is kept in.
-fn beside(model: &ModelStore) -> Option<PathBuf> {
+fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
+    /// A smaller table is made in less time than anybody notices.
+    const KEPT_FROM_COMPONENTS: usize = 50_000_000;
+    if model.rows() * model.dim() < KEPT_FROM_COMPONENTS {
+        return None;
+    }
     // Also for a folder that is given as `.` or ends in `..`.
     let folder = model.folder()?.canonicalize().ok()?;
     let mut name = folder.file_name()?.to_owned();

@@ -55,13 +55,13 @@ impl Header {
 /// Why a kept table is not used, or not kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CacheError {
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path}: it is damaged ({reason}); it is made again")]
-    Damaged { path: PathBuf, reason: &'static str },
-    #[error("{path}: it was made for other vectors or by another version; it is made again")]
-    Foreign { path: PathBuf },
-    #[error("the service stops")]
+    #[error("what was there is damaged: {0}")]
+    Damaged(&'static str),
+    #[error("what was there is for other vectors, or of another version of kindred")]
+    Foreign,
+    #[error("the engine stops")]
     Cancelled,
 }
 
@@ -70,24 +70,23 @@ pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, Ca
     if !path.exists() {
         return Ok(None);
     }
-    let damaged = |reason| CacheError::Damaged { path: path.to_owned(), reason };
     let bytes = Mapped::open(path)
         .map_err(|e| CacheError::Io { path: path.to_owned(), source: io::Error::other(e) })?;
     if bytes.len() < DATA_START {
-        return Err(damaged("too short"));
+        return Err(CacheError::Damaged("too short"));
     }
     let header: Header = serde_json::from_slice(bytes[..DATA_START].trim_ascii_end())
-        .map_err(|_| damaged("no header"))?;
+        .map_err(|_| CacheError::Damaged("no header"))?;
     if header != Header::new(model, &header.planes) {
-        return Err(CacheError::Foreign { path: path.to_owned() });
+        return Err(CacheError::Foreign);
     }
     let layout = Layout { rows: model.rows(), dim: model.dim() };
     if bytes.len() != DATA_START + layout.bytes() {
-        return Err(damaged("wrong size"));
+        return Err(CacheError::Damaged("wrong size"));
     }
     bytes.will_need();
     if Checksum::of(&bytes[DATA_START..]).to_string() != header.planes {
-        return Err(damaged("wrong checksum"));
+        return Err(CacheError::Damaged("wrong checksum"));
     }
     Ok(Some(Tables::of_bytes(layout, bytes, DATA_START)))
 }

@@ -15,9 +15,6 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::full_scan::StartError;
 
-/// A smaller table is made in less time than it takes to notice, and not kept.
-pub(crate) const KEPT_FROM_BYTES: usize = 64 << 20;
-
 /// What became of the derived table.
 #[derive(Debug)]
 pub struct TablesReport {
@@ -32,10 +29,15 @@ pub struct TablesReport {
 /// Where a derived table comes from.
 #[derive(Debug)]
 pub enum Origin {
-    /// Made from the model, and kept in this file.
-    Built(PathBuf),
-    /// Made from the model, and not kept: why not.
-    NotKept(String),
+    /// Made from the model, and kept.
+    Built {
+        /// The file.
+        kept_in: PathBuf,
+        /// What was wrong with what an earlier start had left there.
+        instead_of: Option<String>,
+    },
+    /// Made from the model, and not kept: nobody asked for it, or why it was not possible.
+    NotKept(Option<String>),
     /// Read from this file, where an earlier start kept it.
     Loaded(PathBuf),
     /// There is none, so every query is answered by the full scan: why.
@@ -46,19 +48,19 @@ impl fmt::Display for TablesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (megabytes, seconds) = (self.bytes as f64 / 1e6, self.took.as_secs_f64());
         match &self.origin {
-            Origin::Built(path) => write!(
-                f,
-                "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s and kept it in {}",
-                path.display()
-            ),
-            Origin::NotKept(why) => {
-                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s ({why})")
+            Origin::Built { kept_in, instead_of } => {
+                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s")?;
+                write!(f, "; kept in {}", kept_in.display())?;
+                instead_of.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
             }
-            Origin::Loaded(path) => write!(
-                f,
-                "loaded the scan's table, {megabytes:.1} MB, in {seconds:.3} s from {}",
-                path.display()
-            ),
+            Origin::NotKept(reason) => {
+                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s")?;
+                reason.as_ref().map_or(Ok(()), |reason| write!(f, "; not kept: {reason}"))
+            }
+            Origin::Loaded(path) => {
+                write!(f, "loaded the scan's table, {megabytes:.1} MB, in {seconds:.3} s")?;
+                write!(f, " from {}", path.display())
+            }
             Origin::None(why) => {
                 write!(f, "every query is answered by the full scan, which is slower: {why}")
             }
@@ -109,10 +111,9 @@ impl Deriving {
     }
 
     pub(crate) fn wait(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            // It has told the log what happened; the engine goes on without a table.
+        if let Some(thread) = self.thread.take() {
+            // If it panicked it has said so on standard error, and the engine goes on without a table.
+            let _ = thread.join();
         }
     }
 
@@ -125,7 +126,7 @@ impl Deriving {
     }
 }
 
-/// The engine does not outlive its thread: a service that stops does not wait for a table.
+/// A service that stops does not wait until its table is complete.
 impl Drop for Deriving {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -146,16 +147,17 @@ impl Work {
     /// `None` if it was cancelled.
     fn run(self) -> Option<TablesReport> {
         let started = Instant::now();
-        let mut not_kept = "it is not kept: no folder to keep it beside".to_owned();
+        let mut doubts = None;
         if let Some(file) = &self.file {
             match cache::load(file, &self.model) {
                 Ok(Some(tables)) => {
                     let bytes = tables.bytes().len();
                     let origin = Origin::Loaded(file.clone());
-                    return Some(self.there(tables, started, bytes, origin));
+                    let _ = self.tables.set(tables);
+                    return Some(TablesReport { took: started.elapsed(), bytes, origin });
                 }
                 Ok(None) => {}
-                Err(why) => not_kept = format!("what was kept could not be used: {why}"),
+                Err(why) => doubts = Some(why.to_string()),
             }
         }
         let no_table = |why: String| {
@@ -181,18 +183,12 @@ impl Work {
         let kept = tables.clone();
         let _ = self.tables.set(tables);
         let origin = match self.file {
-            Some(_) if bytes < KEPT_FROM_BYTES => Origin::NotKept("too small to keep".into()),
             Some(file) => match cache::keep(&file, &self.model, &kept, &self.cancelled) {
-                Ok(()) => Origin::Built(file),
-                Err(e) => Origin::NotKept(format!("not kept: {e}")),
+                Ok(()) => Origin::Built { kept_in: file, instead_of: doubts },
+                Err(e) => Origin::NotKept(Some(e.to_string())),
             },
-            None => Origin::NotKept(not_kept),
+            None => Origin::NotKept(None),
         };
         Some(TablesReport { took, bytes, origin })
-    }
-
-    fn there(self, tables: Tables, started: Instant, bytes: usize, origin: Origin) -> TablesReport {
-        let _ = self.tables.set(tables);
-        TablesReport { took: started.elapsed(), bytes, origin }
     }
 }

@@ -15,6 +15,7 @@ mod tables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model_store::certificate::MAX_DIM;
 use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch};
@@ -24,7 +25,8 @@ use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
-use pass::{FirstLook, Pass};
+pub use pass::FirstLook;
+use pass::Pass;
 use query::PreparedQueries;
 use tables::Tables;
 
@@ -54,8 +56,21 @@ pub struct Options {
     /// The file in which the derived table is kept from one start to the next. Without it, or where it can't
     /// be written, the table is made at each start.
     pub keep_in: Option<PathBuf>,
+    /// For tests and benchmarks of paths that the engine would choose by itself.
+    pub paths: Paths,
     /// Called once the derived table is there, or can't be, on a thread of its own.
     pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+}
+
+/// Which of an engine's ways queries take; by default the one that is fastest.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Paths {
+    /// Every query takes the certified pass, also where the full scan would be faster.
+    pub always_certify: bool,
+    /// The scan reads so much of the table at first.
+    pub first_look: Option<FirstLook>,
+    /// Room for candidates of a query in each thread.
+    pub room: Option<usize>,
 }
 
 /// The engine for machines without a GPU.
@@ -67,6 +82,7 @@ pub struct CpuEngine {
     model: Arc<ModelStore>,
     full: FullScanEngine,
     instructions: InstructionSet,
+    paths: Paths,
     deriving: Deriving,
     counters: Counters,
 }
@@ -103,9 +119,15 @@ impl CpuEngine {
         let deriving = if model.dim() <= MAX_DIM {
             Deriving::start(&model, instructions, threads, options.keep_in, options.report)?
         } else {
+            let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
+            let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));
+            if let Some(report) = options.report {
+                report(TablesReport { took, bytes, origin });
+            }
             Deriving::nothing()
         };
-        Ok(Self { model, full, instructions, deriving, counters: Counters::default() })
+        let paths = options.paths;
+        Ok(Self { model, full, instructions, paths, deriving, counters: Counters::default() })
     }
 
     /// Returns when the derived table is there, or can't be: for tests and benchmarks.
@@ -132,7 +154,8 @@ impl CpuEngine {
     fn suits(&self, query: &Query) -> bool {
         let filter = query.filter();
         let asked = query.k().saturating_add(filter.excluded().len());
-        query.k() > 0 && asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows())
+        let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
+        query.k() > 0 && (part || self.paths.always_certify)
     }
 
     /// One certified pass for the queries at `places`; returns the places of those without a certificate.
@@ -153,11 +176,14 @@ impl CpuEngine {
         let prepared =
             PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
         let hits = |query: &&Query| query.k();
-        let room = MAX_CANDIDATES / pool.current_num_threads()
-            + 8 * queries.iter().map(hits).max().unwrap_or(0);
+        let room = self.paths.room.unwrap_or(
+            MAX_CANDIDATES / pool.current_num_threads()
+                + 8 * queries.iter().map(hits).max().unwrap_or(0),
+        );
         let few = queries.len() <= FOUR_BIT_QUERIES
             && queries.iter().map(hits).sum::<usize>() <= FOUR_BIT_HITS;
-        let first_look = if few { FirstLook::FourBits } else { FirstLook::EightBits };
+        let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
+        let first_look = self.paths.first_look.unwrap_or(fastest);
         let pass = Pass::new(tables, instructions, first_look, &queries, prepared, room);
         let threads = pool.broadcast(|_| pass.run_tasks());
         let outcome = pass.finish(threads);

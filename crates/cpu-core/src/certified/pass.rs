@@ -25,9 +25,9 @@ const TASK_STRIPS: RangeInclusive<usize> = 1..=32;
 /// A task is this part of the strips before it.
 const TASK_PART: usize = 4;
 
-/// How much of the table's first look is taken.
+/// How much of the derived table a scan reads of every row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FirstLook {
+pub enum FirstLook {
     /// High halves only: half the bytes, for passes that wait for memory.
     FourBits,
     /// All of it: far fewer rows are looked at twice.

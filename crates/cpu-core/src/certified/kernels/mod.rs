@@ -5,6 +5,9 @@ pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
+#[cfg(test)]
+mod tests;
+
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, Sums};
 

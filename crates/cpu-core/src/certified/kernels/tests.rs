@@ -1,0 +1,108 @@
+//! Every instruction set against the portable loops: the same rows found, the same sums.
+
+use proptest::prelude::*;
+
+use super::{Asked, Found, Space, Strips, portable};
+use crate::InstructionSet;
+use crate::certified::bounds::Threshold;
+use crate::certified::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
+
+/// Bytes from a seed (SplitMix64).
+fn fill(bytes: &mut [u8], mut seed: u64) {
+    for byte in bytes {
+        seed = seed.wrapping_add(1);
+        *byte = model_store::synth::split_mix(seed) as u8;
+    }
+}
+
+/// A plane with random halves and scales of ordinary size.
+fn plane(layout: Layout, seed: u64) -> Vec<Line> {
+    let mut lines = vec![Line::ZERO; layout.plane_lines()];
+    fill(bytemuck::cast_slice_mut(&mut lines), seed);
+    for block in lines.chunks_exact_mut(layout.block_lines()) {
+        for (r, word) in block[layout.lines()].0.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            // Steps are powers of two: then fused and separate multiply-add agree. Now and then a row that
+            // can't be ruled out, and one of norm zero.
+            *word = match r {
+                3 => 0x3c00_7f80_u32,
+                7 => 0,
+                _ => 0x3c00_3dcc + r as u32 * 0x0080_0002,
+            }
+            .to_le_bytes();
+        }
+    }
+    lines
+}
+
+/// Query planes with levels of at most `largest`, zero past the table's components.
+fn planes(layout: Layout, number: usize, largest: i32, seed: u64) -> Vec<Line> {
+    let mut lines = vec![Line::ZERO; number * layout.query_bytes() / 64];
+    fill(bytemuck::cast_slice_mut(&mut lines), seed);
+    for plane in bytemuck::cast_slice_mut::<_, i8>(&mut lines).chunks_exact_mut(layout.query_bytes()) {
+        for (i, level) in plane.iter_mut().enumerate() {
+            let inside = i32::from(*level) % (largest + 1);
+            *level = if i < layout.dim { inside as i8 } else { 0 };
+        }
+        // The extremes, side by side.
+        for i in 0..4.min(layout.dim) {
+            plane[i] = if largest == 127 { -128 } else { -(largest as i8) - 1 };
+        }
+    }
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn all_sets_find_the_same_rows(
+        dim in prop_oneof![1usize..70, Just(300usize)],
+        rows in 1usize..200,
+        queries in 1usize..21,
+        with_low in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let layout = Layout { rows, dim };
+        let (high, low) = (plane(layout, seed), plane(layout, seed ^ 1));
+        let strips = Strips { high: &high, low: with_low.then_some(&low), layout };
+        for set in InstructionSet::available() {
+            let query_lines = layout.query_bytes() / 64;
+            let asked = planes(layout, queries, set.largest_level(), seed ^ 2);
+            let thresholds: Vec<Threshold> = (0..queries)
+                .map(|q| {
+                    let plane: &[i8] = bytemuck::cast_slice(&asked[q * query_lines..][..query_lines]);
+                    let bias = 128 * plane.iter().map(|&m| i32::from(m)).sum::<i32>();
+                    // From "all rows" over "some" to "only what can't be ruled out".
+                    let offset = match q % 4 {
+                        0 => f32::NEG_INFINITY,
+                        1 => f32::INFINITY,
+                        2 => f32::NAN,
+                        _ => 100.0,
+                    };
+                    Threshold { bias, offset, slope: 50.0 }
+                })
+                .collect();
+            let asked = Asked { queries: &asked, query_lines, thresholds: &thresholds };
+            let mut expected: Vec<Found> = Vec::new();
+            portable::scan(strips, asked, &mut Space::new(layout, queries), &mut expected);
+            prop_assert!(expected.len() >= high.len() / layout.block_lines() / STRIP_BLOCKS);
+            let mut found = Vec::new();
+            set.scan(strips, asked, &mut Space::new(layout, queries), &mut found);
+            prop_assert_eq!(&found, &expected, "{}", set);
+            // Sums of both planes, of blocks in any order.
+            for strip in strips.iter() {
+                for block in strip.into_iter().filter(|_| queries >= 2) {
+                    let both = &asked.queries[..2 * query_lines];
+                    let (mut expected, mut found) = ([Sums::ZERO; 2], [Sums::ZERO; 2]);
+                    portable::both_planes(block, both, &mut Space::new(layout, 1), &mut expected);
+                    set.both_planes(block, both, &mut Space::new(layout, 1), &mut found);
+                    prop_assert_eq!(found, expected, "{}", set);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_strip_has_a_bit_for_each_row() {
+    assert_eq!(STRIP_ROWS, u32::BITS as usize);
+}

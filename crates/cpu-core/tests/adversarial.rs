@@ -1,0 +1,180 @@
+//! Tables made to break the certificate of the CPU engine: every path against the plain reference.
+
+mod support;
+
+use std::f32::consts::FRAC_1_SQRT_2;
+use std::sync::Arc;
+
+use cpu_core::{Counters, FirstLook, InstructionSet, Paths};
+use model_store::synth::split_mix;
+use model_store::{Engine, Filter, ModelStore, Query, QueryBatch, QueryVector, Row};
+use support::{ask, bits, certified, expected, model};
+
+/// A number in [−1, 1) for a place.
+fn number(place: u64) -> f32 {
+    (split_mix(place) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+}
+
+fn random_row(row: usize, dim: usize) -> Vec<f32> {
+    (0..dim).map(|i| number((row * 4099 + i) as u64)).collect()
+}
+
+/// Every instruction set and every first look, all in one batch; what the last engine counted.
+fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Counters {
+    let batch: QueryBatch<'_> = queries.iter().collect();
+    let expected = expected(model, &batch);
+    let mut counted = Counters::default();
+    for instructions in InstructionSet::available() {
+        for first_look in [FirstLook::FourBits, FirstLook::EightBits] {
+            let paths = Paths { always_certify: true, first_look: Some(first_look), room };
+            let mut engine = certified(model, 2, instructions, paths);
+            let found = bits(&engine.search(&batch).unwrap());
+            assert_eq!(found, expected, "{instructions}, {first_look:?}");
+            // One by one they meet other loops, and floors that are not shared.
+            for (query, expected) in queries.iter().zip(&expected).step_by(7) {
+                let found = engine.search(&std::iter::once(query).collect()).unwrap();
+                assert_eq!(bits(&found), std::slice::from_ref(expected), "{instructions}, alone");
+            }
+            counted = engine.counted();
+        }
+    }
+    counted
+}
+
+fn words(model: &ModelStore, rows: impl IntoIterator<Item = usize>, k: usize) -> Vec<Query> {
+    rows.into_iter().map(|row| ask(model, row, k)).collect()
+}
+
+#[test]
+fn many_near_ties() {
+    // Rows around one direction that differ from it by less than an 8-bit step.
+    let base = random_row(0, 60);
+    let near = |row: usize| {
+        let wobble = |(i, x): (usize, &f32)| x * (1.0 + 1e-5 * number((row * 977 + i) as u64));
+        base.iter().enumerate().map(wobble).collect()
+    };
+    let rows: Vec<Vec<f32>> =
+        (0..3000).map(|row| if row % 3 == 0 { random_row(row, 60) } else { near(row) }).collect();
+    let model = Arc::new(model(60, &rows));
+    let counted = holds(&model, &words(&model, (0..40).map(|i| i * 73), 10), None);
+    assert!(counted.candidates > 20 * 1900, "the near rows can't be told apart by 8 bits");
+}
+
+#[test]
+fn rows_identical_up_to_one_bit() {
+    let base = random_row(5, 33);
+    let rows: Vec<Vec<f32>> = (0..2000)
+        .map(|row| {
+            let mut copy = base.clone();
+            let bits = copy[row % 33].to_bits() ^ (row as u32 / 33 % 2);
+            copy[row % 33] = f32::from_bits(bits);
+            copy
+        })
+        .collect();
+    let model = Arc::new(model(33, &rows));
+    for k in [1, 7, 1500] {
+        holds(&model, &words(&model, [0, 32, 33, 66, 1999], k), None);
+    }
+}
+
+#[test]
+fn huge_outliers_in_one_component() {
+    let rows: Vec<Vec<f32>> = (0..2500)
+        .map(|row| {
+            let mut values = random_row(row, 100);
+            values[17] = 1e4 * (1.0 + number(row as u64));
+            values
+        })
+        .collect();
+    let model = Arc::new(model(100, &rows));
+    holds(&model, &words(&model, (0..20).map(|i| i * 111), 10), None);
+}
+
+#[test]
+fn one_component_alone() {
+    // Unit vectors along axes, and their opposites: rotation spreads each over all components.
+    for dim in [1, 2, 8, 9, 64] {
+        let rows: Vec<Vec<f32>> = (0..600)
+            .map(|row| {
+                let mut values = vec![0.0; dim];
+                values[row % dim] = if row % 5 == 0 { -1.0 } else { 1.0 };
+                values
+            })
+            .collect();
+        let model = Arc::new(model(dim, &rows));
+        holds(&model, &words(&model, [0, 1, 2, 299, 598], 50), None);
+    }
+}
+
+#[test]
+fn zero_rows_and_subnormal_components() {
+    let rows: Vec<Vec<f32>> = (0..1500)
+        .map(|row| match row % 4 {
+            0 => vec![0.0; 40],
+            1 => (0..40).map(|i| f32::from_bits(((row * 31 + i * 7) % 100) as u32 + 1)).collect(),
+            2 => random_row(row, 40).iter().map(|x| x * 3e38).collect(),
+            _ => random_row(row, 40),
+        })
+        .collect();
+    let model = Arc::new(model(40, &rows));
+    let queries = words(&model, (0..30).map(|i| i * 4 + 1 + i % 3), 20);
+    holds(&model, &queries, None);
+    let only_zero_rows_but_one: Vec<Vec<f32>> =
+        (0..100).map(|row| vec![if row == 77 { 1.0 } else { 0.0 }; 3]).collect();
+    let lonely = Arc::new(support::model(3, &only_zero_rows_but_one));
+    let query =
+        Query::new(&lonely.table(), QueryVector::Row(Row(77)), 5, Filter::default()).unwrap();
+    holds(&lonely, &[query], None);
+}
+
+#[test]
+fn without_room_for_all_rows_in_doubt_the_full_scan_answers() {
+    // All rows are one another's opposites or copies: every bound is every other's.
+    let rows: Vec<Vec<f32>> = (0..4000)
+        .map(|row| vec![if row % 2 == 0 { FRAC_1_SQRT_2 } else { -FRAC_1_SQRT_2 }; 20])
+        .collect();
+    let model = Arc::new(model(20, &rows));
+    let queries = words(&model, [0, 1, 2000, 3999], 10);
+    let counted = holds(&model, &queries, Some(300));
+    assert_eq!((counted.certified, counted.fallbacks), (0, 5), "a batch of four and one alone");
+    let counted = holds(&model, &queries, None);
+    assert_eq!((counted.certified, counted.fallbacks), (5, 0));
+}
+
+#[test]
+fn k_past_1000_and_past_the_table() {
+    let rows: Vec<Vec<f32>> = (0..3000).map(|row| random_row(row, 24)).collect();
+    let model = Arc::new(model(24, &rows));
+    for k in [1001, 2999, 3000, 10_000] {
+        holds(&model, &words(&model, [0, 1500], k), None);
+    }
+}
+
+#[test]
+fn filters_of_one_batch_do_not_meet() {
+    let rows: Vec<Vec<f32>> = (0..3000).map(|row| random_row(row, 48)).collect();
+    let model = Arc::new(model(48, &rows));
+    let queries: Vec<Query> = (0..60usize)
+        .map(|i| {
+            // The best rows excluded; the limits within and at the ends of blocks, strips and tasks.
+            let mut filter =
+                Filter::excluding((0..i as u32 * 40).map(|row| Row(row * 7 % 3000)).collect());
+            filter.first_rows = [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)]
+                [i % 7];
+            filter.min_score = [None, Some(0.3), Some(-1.0), Some(1.0), Some(f64::NAN)][i % 5];
+            let vector = QueryVector::Row(Row((i * 49) as u32));
+            Query::new(&model.table(), vector, 1 + i, filter).unwrap()
+        })
+        .collect();
+    holds(&model, &queries, None);
+}
+
+#[test]
+fn every_dimension_around_the_widths_of_lines() {
+    for dim in (1..=40).chain([63, 64, 65, 127, 128, 129, 300, 4095, 4096]) {
+        let number_of_rows = if dim > 1000 { 100 } else { 300 };
+        let rows: Vec<Vec<f32>> = (0..number_of_rows).map(|row| random_row(row, dim)).collect();
+        let model = Arc::new(model(dim, &rows));
+        holds(&model, &words(&model, [0, 50, 99], 3), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! Tables and queries for tests of engines, and what they must agree on.
+
+#![allow(dead_code)] // Each test file uses its own part.
+
+use std::sync::Arc;
+
+use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
+use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryBatch, QueryVector, Row};
+use proptest::prelude::*;
+
+/// A model of these rows.
+pub(crate) fn model(dim: usize, rows: &[Vec<f32>]) -> ModelStore {
+    let words: Vec<String> = (0..rows.len()).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(String::as_str).zip(rows.iter().map(Vec::as_slice));
+    ModelStore::from_rows("random", dim, rows).unwrap()
+}
+
+/// A table from few distinct components, so that ties, equal rows and zero rows are common, with a
+/// few components at the ends of float32's range.
+pub(crate) fn tables(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>> {
+    let component = prop_oneof![
+        12 => (-2i8..=2).prop_map(f32::from),
+        6 => -1.0f32..1.0,
+        1 => Just(f32::from_bits(1)),
+        1 => Just(3.0e38f32),
+    ];
+    (1usize..70, 1..most_rows).prop_flat_map(move |(dim, rows)| {
+        let row = prop_oneof![
+            8 => prop::collection::vec(component.clone(), dim),
+            1 => Just(vec![0.0; dim]),
+        ];
+        prop::collection::vec(row, rows).prop_map(move |rows| Arc::new(model(dim, &rows)))
+    })
+}
+
+/// Seeds of a query: (row or own vector, k, excluded rows, first rows, minimum score).
+pub(crate) type Seed = (Result<u32, Vec<f32>>, usize, Vec<u32>, Option<u32>, Option<f64>);
+
+pub(crate) fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+    let vector = prop_oneof![
+        any::<u32>().prop_map(Ok),
+        prop::collection::vec(-3.0f32..3.0, 70).prop_map(Err),
+    ];
+    let seed = (
+        vector,
+        prop_oneof![Just(1usize), 1usize..120],
+        prop::collection::vec(0u32..100, 0..8),
+        prop::option::of(1u32..100),
+        prop::option::of(-1.0f64..1.0),
+    );
+    prop::collection::vec(seed, 1..20)
+}
+
+pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
+    let make = |(vector, k, excluded, first_rows, min_score): Seed| {
+        let vector = match vector {
+            Ok(row) => QueryVector::Row(Row(row % model.rows() as u32)),
+            Err(components) => QueryVector::Components(components[..model.dim()].to_vec()),
+        };
+        let mut filter = Filter::excluding(excluded.into_iter().map(Row).collect());
+        (filter.first_rows, filter.min_score) = (first_rows, min_score);
+        Query::new(&model.table(), vector, k, filter).ok()
+    };
+    seeds.into_iter().filter_map(make).collect()
+}
+
+/// A word query for the `k` best other rows.
+pub(crate) fn ask(model: &ModelStore, row: usize, k: usize) -> Query {
+    let row = Row(row as u32);
+    Query::new(&model.table(), QueryVector::Row(row), k, Filter::excluding(vec![row])).unwrap()
+}
+
+/// Rows and the bits of their scores.
+pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
+    answers.iter().map(|hits| hits.iter().map(|h| (h.row.0, h.score.to_bits())).collect()).collect()
+}
+
+/// What the plain reference answers.
+pub(crate) fn expected(model: &Arc<ModelStore>, batch: &QueryBatch<'_>) -> Vec<Vec<(u32, u64)>> {
+    bits(&ReferenceEngine::new(model.clone()).search(batch).unwrap())
+}
+
+/// The certified engine with its table, forced on these paths.
+pub(crate) fn certified(
+    model: &Arc<ModelStore>,
+    threads: usize,
+    instructions: InstructionSet,
+    paths: Paths,
+) -> CpuEngine {
+    let instructions = Some(instructions);
+    let options = Options { threads, instructions, paths, ..Options::default() };
+    let mut engine = CpuEngine::new(model.clone(), options).unwrap();
+    engine.wait_for_tables();
+    assert!(engine.table().is_some());
+    engine
+}

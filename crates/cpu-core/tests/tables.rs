@@ -1,0 +1,158 @@
+//! The derived table: what is kept is used again, and never when it is not what it should be.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
+use model_store::prepare::MAX_DIM;
+use model_store::{Engine, ModelStore};
+use support::{ask, bits, expected, model};
+use tempfile::TempDir;
+
+fn table_of(scale: f32) -> Arc<ModelStore> {
+    let rows: Vec<Vec<f32>> =
+        (0..700).map(|row| (0..30).map(|i| (row as f32 * scale + i as f32).sin()).collect()).collect();
+    Arc::new(model(30, &rows))
+}
+
+/// Starts an engine, checks its answers, and returns what became of its table.
+fn start(model: &Arc<ModelStore>, file: Option<&Path>) -> TablesReport {
+    let told = Arc::new(Mutex::new(None));
+    let teller = told.clone();
+    let options = Options {
+        threads: 2,
+        keep_in: file.map(PathBuf::from),
+        paths: Paths { always_certify: true, ..Paths::default() },
+        report: Some(Box::new(move |report| *teller.lock().unwrap() = Some(report))),
+        ..Options::default()
+    };
+    let mut engine = CpuEngine::new(model.clone(), options).unwrap();
+    let queries: Vec<_> = (0..20).map(|i| ask(model, i * 31, 5)).collect();
+    let batch = queries.iter().collect();
+    let expected = expected(model, &batch);
+    // Before the table is there, or just then, and afterwards.
+    assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
+    engine.wait_for_tables();
+    assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
+    told.lock().unwrap().take().expect("a report comes before the wait is over")
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn files(folder: &TempDir) -> Vec<String> {
+    let names = fs::read_dir(folder.path()).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_kept_table_is_used_again() {
+    let (model, folder) = (table_of(0.7), folder());
+    let file = folder.path().join("m.cpu-table");
+    let first = start(&model, Some(&file));
+    assert!(matches!(&first.origin, Origin::Built { kept_in, instead_of: None } if *kept_in == file));
+    assert_eq!(files(&folder), ["m.cpu-table"], "and nothing else is left there");
+    let second = start(&model, Some(&file));
+    assert!(matches!(&second.origin, Origin::Loaded(from) if *from == file), "{second}");
+    assert_eq!(first.bytes, second.bytes);
+    assert_eq!(fs::metadata(&file).unwrap().len() as usize, 4096 + first.bytes);
+}
+
+#[test]
+fn whatever_happens_to_the_file_answers_stay_right() {
+    let (model, folder) = (table_of(0.7), folder());
+    let file = folder.path().join("m.cpu-table");
+    start(&model, Some(&file));
+    let good = fs::read(&file).unwrap();
+    let changed = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let damaged = [
+        Vec::new(),
+        good[..100].to_vec(),
+        good[..good.len() - 1].to_vec(),
+        [&good[..], b"x"].concat(),
+        changed(0),
+        changed(30),
+        changed(4096),
+        changed(good.len() - 1),
+        changed(good.len() / 2),
+        b"something else".repeat(1000),
+    ];
+    for bytes in damaged {
+        fs::write(&file, &bytes).unwrap();
+        let report = start(&model, Some(&file));
+        assert!(matches!(&report.origin, Origin::Built { instead_of: Some(_), .. }), "{report}");
+        assert!(fs::read(&file).unwrap() == good, "the same table is made again");
+    }
+}
+
+#[test]
+fn a_table_of_other_vectors_or_another_version_is_not_used() {
+    let folder = folder();
+    let file = folder.path().join("m.cpu-table");
+    start(&table_of(0.7), Some(&file));
+    let report = start(&table_of(0.3), Some(&file));
+    assert!(report.to_string().contains("for other vectors"), "{report}");
+    let text = fs::read(&file).unwrap();
+    let newer = String::from_utf8_lossy(&text[..4096]).replace("\"version\":1", "\"version\":2");
+    fs::write(&file, [newer.as_bytes(), &text[4096..]].concat()).unwrap();
+    let report = start(&table_of(0.3), Some(&file));
+    assert!(report.to_string().contains("another version"), "{report}");
+}
+
+#[test]
+fn where_nothing_can_be_written_the_table_stays_in_memory() {
+    let (model, folder) = (table_of(0.7), folder());
+    // A file where a folder should be: nobody may write below it, not even root.
+    fs::write(folder.path().join("file"), "").unwrap();
+    let report = start(&model, Some(&folder.path().join("file/m.cpu-table")));
+    assert!(matches!(&report.origin, Origin::NotKept(Some(_))), "{report}");
+    let report = start(&model, None);
+    assert!(matches!(report.origin, Origin::NotKept(None)), "{report}");
+}
+
+#[test]
+fn tables_of_the_same_vectors_are_the_same_whatever_makes_them() {
+    let model = table_of(0.7);
+    let tables: Vec<Vec<u8>> = cpu_core::InstructionSet::available()
+        .into_iter()
+        .map(|set| {
+            support::certified(&model, 3, set, Paths::default()).table().unwrap().to_vec()
+        })
+        .collect();
+    assert!(tables.iter().all(|table| *table == tables[0]));
+}
+
+#[test]
+fn an_engine_that_stops_early_leaves_nothing_half_done() {
+    let folder = folder();
+    let file = folder.path().join("m.cpu-table");
+    for _ in 0..20 {
+        let options = Options { keep_in: Some(file.clone()), ..Options::default() };
+        drop(CpuEngine::new(table_of(0.7), options).unwrap());
+        assert!(files(&folder).iter().all(|name| name == "m.cpu-table"));
+        let _ = fs::remove_file(&file);
+    }
+}
+
+#[test]
+fn vectors_too_long_for_the_proof_are_searched_without_a_table() {
+    let rows: Vec<Vec<f32>> =
+        (0..40).map(|row| (0..4097).map(|i| ((row * i) as f32).cos()).collect()).collect();
+    let model = Arc::new(model(4097, &rows));
+    assert!(model.dim() <= MAX_DIM);
+    let mut engine = CpuEngine::new(model.clone(), Options::default()).unwrap();
+    engine.wait_for_tables();
+    assert!(engine.table().is_none());
+    let query = ask(&model, 3, 5);
+    let batch = std::iter::once(&query).collect();
+    assert_eq!(bits(&engine.search(&batch).unwrap()), expected(&model, &batch));
+    assert_eq!(engine.counted().full, 1);
+}
