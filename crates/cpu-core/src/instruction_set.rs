@@ -4,7 +4,7 @@ use model_store::Table;
 use model_store::certificate::Rotation;
 
 #[cfg(target_arch = "x86_64")]
-use crate::certified::kernels::x86;
+use crate::certified::kernels::{amx, x86};
 use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
 use crate::certified::layout::{BLOCK_ROWS, Line, Sums};
 use crate::certified::quantise;
@@ -16,6 +16,8 @@ pub struct InstructionSet(Kind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Amx,
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
     #[cfg(target_arch = "x86_64")]
@@ -35,13 +37,12 @@ impl InstructionSet {
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
             let avx512 = avx2 && is_x86_feature_detected!("avx512f");
+            let avx512vnni = avx512
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vnni");
             let has = [
-                (
-                    Kind::Avx512Vnni,
-                    avx512
-                        && is_x86_feature_detected!("avx512bw")
-                        && is_x86_feature_detected!("avx512vnni"),
-                ),
+                (Kind::Amx, avx512vnni && amx::is_available()),
+                (Kind::Avx512Vnni, avx512vnni),
                 (Kind::Avx512, avx512),
                 (Kind::AvxVnni, avx2 && is_x86_feature_detected!("avxvnni")),
                 (Kind::Avx2, avx2),
@@ -55,6 +56,15 @@ impl InstructionSet {
     /// The best that this machine has.
     pub fn best() -> Self {
         Self::available()[0]
+    }
+
+    /// Past so many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+    pub(crate) fn preferred_batch(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Amx => 256,
+            _ => 64,
+        }
     }
 
     /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
@@ -72,7 +82,7 @@ macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
         fn $name:ident($($argument:ident: $type:ty),* $(,)?) =
-            vnni512 $vnni512:path, avx512 $avx512:path, vnni $vnni:path, avx2 $avx2:path, portable $portable:path;
+            amx $amx:path, vnni512 $vnni512:path, avx512 $avx512:path, vnni $vnni:path, avx2 $avx2:path, portable $portable:path;
     )*) => {
         impl InstructionSet {
             $(
@@ -82,6 +92,9 @@ macro_rules! dispatched {
                     match self.0 {
                         // SAFETY: only `available` makes such a value, after it has seen all features that
                         // the version is compiled for.
+                        #[cfg(target_arch = "x86_64")]
+                        Kind::Amx => unsafe { $amx($($argument),*) },
+                        // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Avx512Vnni => unsafe { $vnni512($($argument),*) },
                         // SAFETY: as above.
@@ -104,17 +117,17 @@ macro_rules! dispatched {
 dispatched! {
     /// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
     fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) =
-        vnni512 dots::avx512::dots, avx512 dots::avx512::dots, vnni dots::avx2::dots,
-        avx2 dots::avx2::dots, portable dots::portable;
+        amx dots::avx512::dots, vnni512 dots::avx512::dots, avx512 dots::avx512::dots,
+        vnni dots::avx2::dots, avx2 dots::avx2::dots, portable dots::portable;
 
     /// See [`portable::scan`].
     fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, found: &mut Vec<Found>) =
-        vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
+        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
         avx2 x86::avx2::scan, portable portable::scan;
 
     /// See [`portable::both_planes`].
     fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
-        vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
+        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
         vnni x86::avxvnni::both_planes, avx2 x86::avx2::both_planes, portable portable::both_planes;
 
     /// See [`quantise::portable`].
@@ -126,13 +139,15 @@ dispatched! {
         high: &mut [Line],
         low: &mut [Line],
     ) =
-        vnni512 quantise::avx2, avx512 quantise::avx2, vnni quantise::avx2, avx2 quantise::avx2,
+        amx quantise::avx2, vnni512 quantise::avx2, avx512 quantise::avx2, vnni quantise::avx2, avx2 quantise::avx2,
         portable quantise::portable;
 }
 
 impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Amx => "AMX",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512Vnni => "AVX-512 VNNI",
             #[cfg(target_arch = "x86_64")]

@@ -33,9 +33,6 @@ use tables::Tables;
 /// Queries of one pass at most; a larger batch takes several.
 const MAX_PASS: usize = 256;
 
-/// Past this many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
-const PREFERRED_BATCH: usize = 64;
-
 /// Room for a query's candidates. If there are more, scoring every row is the better way.
 const MAX_CANDIDATES: usize = 1 << 16;
 
@@ -221,7 +218,7 @@ impl Engine for CpuEngine {
     }
 
     fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting.min(PREFERRED_BATCH)
+        waiting.min(self.instructions.preferred_batch())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

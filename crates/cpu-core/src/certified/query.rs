@@ -3,7 +3,7 @@
 use model_store::{Query, Table};
 
 use super::bounds::{QueryBounds, Threshold, amply};
-use super::kernels::Asked;
+use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
 
@@ -15,7 +15,7 @@ const LOW_LEVELS: i32 = 128;
 #[derive(Debug)]
 pub(crate) struct PreparedQueries {
     query_lines: usize,
-    /// `[queries, query_lines]`: first planes side by side.
+    /// `[queries, query_lines]`: first planes side by side, with zeros up to whole groups of queries.
     first: Vec<Line>,
     /// `[queries, 2, query_lines]`.
     both: Vec<Line>,
@@ -41,7 +41,7 @@ impl PreparedQueries {
         let query_lines = layout.query_bytes() / 64;
         let mut prepared = Self {
             query_lines,
-            first: vec![Line::ZERO; queries.len() * query_lines],
+            first: vec![Line::ZERO; queries.len().next_multiple_of(GROUP_QUERIES) * query_lines],
             both: vec![Line::ZERO; queries.len() * 2 * query_lines],
             bounds: Vec::with_capacity(queries.len()),
         };
@@ -63,7 +63,8 @@ impl PreparedQueries {
     /// The first planes of as many queries as there are thresholds.
     pub(crate) fn first<'a>(&'a self, thresholds: &'a [Threshold]) -> Asked<'a> {
         let query_lines = self.query_lines;
-        let queries = &self.first[..thresholds.len() * query_lines];
+        let queries = thresholds.len().next_multiple_of(GROUP_QUERIES);
+        let queries = &self.first[..queries * query_lines];
         Asked { queries, query_lines, thresholds }
     }
 

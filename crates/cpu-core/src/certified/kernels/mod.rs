@@ -1,6 +1,8 @@
 //! The scan's inner loops, for each instruction set. They rule rows out; what they find is looked at again by
 //! the pass.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
@@ -13,6 +15,9 @@ use super::layout::{Layout, Line, STRIP_BLOCKS, Sums};
 
 /// Up to so many queries it does not pay to unfold a strip to memory, from where all queries could use it.
 pub(crate) const FEW_QUERIES: usize = 4;
+
+/// There is a place for so many queries, or a multiple: some instructions take them in groups.
+pub(crate) const GROUP_QUERIES: usize = 32;
 
 /// Successive strips of the table.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +66,8 @@ pub(crate) struct Block<'a> {
 /// What is asked: first planes of queries, and what their sums must reach.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// `[queries, query_lines]`: signed levels, a byte a component, with zeros up to whole lines.
+    /// `[queries, query_lines]`: signed levels, a byte a component, with zeros up to whole lines; and up to whole
+    /// groups of [`GROUP_QUERIES`], queries that do not matter.
     pub(crate) queries: &'a [Line],
     pub(crate) query_lines: usize,
     /// `[queries]`.
@@ -73,7 +79,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Space {
     /// A strip, `[STRIP_BLOCKS, unfolded_lines]`.
     pub(crate) unfolded: Vec<Line>,
-    /// `[queries, STRIP_BLOCKS]`.
+    /// `[queries, STRIP_BLOCKS]`, with place for whole groups.
     pub(crate) sums: Vec<Sums>,
 }
 
@@ -81,7 +87,7 @@ impl Space {
     pub(crate) fn new(layout: Layout, queries: usize) -> Self {
         Self {
             unfolded: vec![Line::ZERO; STRIP_BLOCKS * layout.unfolded_lines()],
-            sums: vec![Sums::ZERO; queries * STRIP_BLOCKS],
+            sums: vec![Sums::ZERO; queries.next_multiple_of(GROUP_QUERIES) * STRIP_BLOCKS],
         }
     }
 }

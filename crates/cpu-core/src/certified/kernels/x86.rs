@@ -95,7 +95,7 @@ macro_rules! with_registers {
 
             #[target_feature(enable = $features)]
             #[inline]
-            fn unfold(block: &Block<'_>, unfolded: &mut [Line]) {
+            pub(in crate::certified::kernels) fn unfold(block: &Block<'_>, unfolded: &mut [Line]) {
                 // Said once, so that neither is asked for each line.
                 let lines = block.high.len();
                 let low = block.low.map(|low| &low[..lines]);
@@ -264,7 +264,7 @@ macro_rules! with_registers {
             /// `sums` is `[queries, STRIP_BLOCKS]`.
             #[target_feature(enable = $features)]
             #[inline]
-            fn admitted(
+            pub(in crate::certified::kernels) fn admitted(
                 strip: usize,
                 blocks: &[Block<'_>; STRIP_BLOCKS],
                 sums: &[Sums],
