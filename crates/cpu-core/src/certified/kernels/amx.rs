@@ -64,8 +64,9 @@ pub(crate) fn scan(
         x86::avx512vnni::unfold(&blocks[0], first);
         x86::avx512vnni::unfold(&blocks[1], second);
         let sums_of_groups = sums.as_chunks_mut::<{ GROUP_QUERIES * STRIP_BLOCKS }>().0;
-        for (group, sums) in groups.clone().zip(sums_of_groups) {
+        for (g, (group, sums)) in groups.clone().zip(sums_of_groups).enumerate() {
             tiles.products(first, second, group, sums);
+            x86::prefetch_next(strips, strip, g..g + 1, groups.len());
         }
         let sums = &sums[..queries * STRIP_BLOCKS];
         x86::avx512vnni::admitted(strip, &blocks, sums, asked, found);

@@ -4,8 +4,10 @@
 //! the library stands between them that lacks the caller's features.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
-use crate::certified::layout::Line;
+use super::Strips;
+use crate::certified::layout::{Line, STRIP_BLOCKS};
 
 /// `accumulate` adds to each sum of 32 bits four products of unsigned and signed bytes.
 macro_rules! with_registers {
@@ -22,7 +24,7 @@ macro_rules! with_registers {
         pub(crate) mod $module {
             use std::arch::x86_64::*;
 
-            use super::prefetch_ahead;
+            use super::{LINES_AHEAD, prefetch_ahead, prefetch_next};
             use crate::certified::kernels::{Asked, Block, FEW_QUERIES, Found, Space, Strips};
             use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
@@ -48,7 +50,7 @@ macro_rules! with_registers {
                         unfold(&blocks[1], second);
                         let steps = 2 * strips.layout.lines();
                         let unfolded = [&first[..steps], &second[..steps]];
-                        products(unfolded, asked.queries, asked.query_lines, sums);
+                        products(unfolded, asked, sums, strips, strip);
                     }
                     admitted(strip, &blocks, sums, asked, found);
                 }
@@ -87,9 +89,9 @@ macro_rules! with_registers {
             #[target_feature(enable = $features)]
             #[inline]
             fn prefetch(block: &Block<'_>, j: usize) {
-                prefetch_ahead(&block.high[j]);
+                prefetch_ahead(&block.high[j], LINES_AHEAD);
                 if let Some(low) = block.low {
-                    prefetch_ahead(&low[j]);
+                    prefetch_ahead(&low[j], LINES_AHEAD);
                 }
             }
 
@@ -101,7 +103,6 @@ macro_rules! with_registers {
                 let low = block.low.map(|low| &low[..lines]);
                 let block = &Block { low, ..*block };
                 for (j, lines) in unfolded.as_chunks_mut::<2>().0[..lines].iter_mut().enumerate() {
-                    prefetch(block, j);
                     for part in 0..PARTS {
                         let [first, second] = halves(block, j, part);
                         store(&mut lines[0], part, first);
@@ -110,31 +111,33 @@ macro_rules! with_registers {
                 }
             }
 
-            /// Sums `[queries, BLOCKS]` of unfolded blocks with all queries.
+            /// Sums `[queries, STRIP_BLOCKS]` of an unfolded strip, the one so many, with all queries.
             #[target_feature(enable = $features)]
             #[inline]
-            fn products<const BLOCKS: usize>(
-                unfolded: [&[Line]; BLOCKS],
-                queries: &[Line],
-                query_lines: usize,
+            fn products(
+                unfolded: [&[Line]; STRIP_BLOCKS],
+                asked: Asked<'_>,
                 sums: &mut [Sums],
+                strips: Strips<'_>,
+                strip: usize,
             ) {
+                let (number, query_lines) = (asked.thresholds.len(), asked.query_lines);
                 let mut query = 0;
-                let mut left = sums.len() / BLOCKS;
-                while left > 0 {
-                    let queries = &queries[query * query_lines..];
-                    let sums = &mut sums[query * BLOCKS..];
+                while query < number {
+                    let queries = &asked.queries[query * query_lines..];
+                    let sums = &mut sums[query * STRIP_BLOCKS..];
+                    let left = number - query;
                     let width = if left >= $tile {
-                        tile::<BLOCKS, $tile>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, $tile>(unfolded, queries, query_lines, sums)
                     } else if left >= 4 {
-                        tile::<BLOCKS, 4>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 4>(unfolded, queries, query_lines, sums)
                     } else if left >= 2 {
-                        tile::<BLOCKS, 2>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 2>(unfolded, queries, query_lines, sums)
                     } else {
-                        tile::<BLOCKS, 1>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 1>(unfolded, queries, query_lines, sums)
                     };
+                    prefetch_next(strips, strip, query..query + width, number);
                     query += width;
-                    left -= width;
                 }
             }
 
@@ -383,15 +386,26 @@ fn add_products_avx2(sums: __m256i, rows: __m256i, levels: __m256i) -> __m256i {
 /// See [`add_products_avx2`].
 pub(crate) const LARGEST_LEVEL_AVX2: i32 = 63;
 
-/// How far ahead lines are asked for: 6 kB of each plane.
+/// How far ahead of a few queries lines are asked for: 6 kB of each plane.
 const LINES_AHEAD: usize = 96;
 
-/// Asks for what is needed a little later: into the second-level cache, where there is room. What the
+/// Asks for the strip after `strip`, part by part: while one is multiplied the memory would else be idle.
+#[inline(always)]
+pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize>, of: usize) {
+    let strip_lines = STRIP_BLOCKS * strips.layout.block_lines();
+    let [from, to] =
+        [parts.start, parts.end].map(|part| strip * strip_lines + part * strip_lines / of);
+    for plane in [Some(strips.high), strips.low].into_iter().flatten() {
+        plane[from..to].iter().for_each(|line| prefetch_ahead(line, strip_lines));
+    }
+}
+
+/// Asks for a line that is needed a little later: into the second-level cache, where there is room. What the
 /// processor does by itself ends at a page.
 #[inline(always)]
 #[allow(unsafe_code)]
-fn prefetch_ahead(line: &Line) {
-    let ahead = (&raw const *line).wrapping_add(LINES_AHEAD);
+fn prefetch_ahead(line: &Line, lines: usize) {
+    let ahead = (&raw const *line).wrapping_add(lines);
     // SAFETY: a hint; no address is wrong, and every x86-64 has the instruction.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
 }
