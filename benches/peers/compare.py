@@ -40,7 +40,7 @@ def main():
         sys.exit("compare: Kindred's own part failed")
     kindred = json.loads(run.stdout)
     lines = [("one read of the table, float32", {"one": kindred["read_float32"]}),
-             ("one read, a byte a component", {"one": kindred["read_int8"]}),
+             ("one read of the derived table", {"one": kindred["read_8_bit"]}),
              (kindred["name"], kindred)]
     for name in asked.only.split(",") if asked.only else PEERS:
         print(f"{name} …", file=sys.stderr)

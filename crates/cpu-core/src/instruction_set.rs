@@ -3,9 +3,9 @@ use std::fmt;
 use model_store::Table;
 use model_store::certificate::Rotation;
 
+use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::certified::kernels::{amx, x86};
-use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
 use crate::certified::layout::{BLOCK_ROWS, Line, Sums};
 use crate::certified::quantise;
 use crate::full_scan::dots::{self, Chunk};

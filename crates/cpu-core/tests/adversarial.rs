@@ -159,8 +159,8 @@ fn filters_of_one_batch_do_not_meet() {
             // The best rows excluded; the limits within and at the ends of blocks, strips and tasks.
             let mut filter =
                 Filter::excluding((0..i as u32 * 40).map(|row| Row(row * 7 % 3000)).collect());
-            filter.first_rows = [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)]
-                [i % 7];
+            filter.first_rows =
+                [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)][i % 7];
             filter.min_score = [None, Some(0.3), Some(-1.0), Some(1.0), Some(f64::NAN)][i % 5];
             let vector = QueryVector::Row(Row((i * 49) as u32));
             Query::new(&model.table(), vector, 1 + i, filter).unwrap()

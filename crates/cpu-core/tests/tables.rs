@@ -13,8 +13,9 @@ use support::{ask, bits, expected, model};
 use tempfile::TempDir;
 
 fn table_of(scale: f32) -> Arc<ModelStore> {
-    let rows: Vec<Vec<f32>> =
-        (0..700).map(|row| (0..30).map(|i| (row as f32 * scale + i as f32).sin()).collect()).collect();
+    let rows: Vec<Vec<f32>> = (0..700)
+        .map(|row| (0..30).map(|i| (row as f32 * scale + i as f32).sin()).collect())
+        .collect();
     Arc::new(model(30, &rows))
 }
 
@@ -54,7 +55,9 @@ fn a_kept_table_is_used_again() {
     let (model, folder) = (table_of(0.7), folder());
     let file = folder.path().join("m.cpu-table");
     let first = start(&model, Some(&file));
-    assert!(matches!(&first.origin, Origin::Built { kept_in, instead_of: None } if *kept_in == file));
+    assert!(
+        matches!(&first.origin, Origin::Built { kept_in, instead_of: None } if *kept_in == file)
+    );
     assert_eq!(files(&folder), ["m.cpu-table"], "and nothing else is left there");
     let second = start(&model, Some(&file));
     assert!(matches!(&second.origin, Origin::Loaded(from) if *from == file), "{second}");
@@ -123,9 +126,7 @@ fn tables_of_the_same_vectors_are_the_same_whatever_makes_them() {
     let model = table_of(0.7);
     let tables: Vec<Vec<u8>> = cpu_core::InstructionSet::available()
         .into_iter()
-        .map(|set| {
-            support::certified(&model, 3, set, Paths::default()).table().unwrap().to_vec()
-        })
+        .map(|set| support::certified(&model, 3, set, Paths::default()).table().unwrap().to_vec())
         .collect();
     assert!(tables.iter().all(|table| *table == tables[0]));
 }

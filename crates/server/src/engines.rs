@@ -50,10 +50,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// If the device that was asked for is not there.
-pub fn make(
-    model: &Arc<ModelStore>,
-    wanted: Wanted,
-) -> Result<Box<dyn Engine>, EngineStartError> {
+pub fn make(model: &Arc<ModelStore>, wanted: Wanted) -> Result<Box<dyn Engine>, EngineStartError> {
     let device = wanted.device;
     match device {
         Device::Cuda(ordinal) => {

@@ -107,7 +107,8 @@ pub(crate) fn keep(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new().prefix(".kindred-table-").tempfile_in(folder).map_err(io)?;
+    let mut file =
+        tempfile::Builder::new().prefix(".kindred-table-").tempfile_in(folder).map_err(io)?;
     file.write_all(&text).map_err(io)?;
     for piece in tables.bytes().chunks(PIECE) {
         if cancelled.load(Ordering::Relaxed) {

@@ -172,8 +172,7 @@ impl Work {
             Ok(pool) => pool,
             Err(e) => return no_table(format!("its threads do not start: {e}")),
         };
-        let built =
-            Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);
+        let built = Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);
         let tables = match built {
             Ok(tables) => tables?,
             Err(e) => return no_table(format!("there is no memory for its table: {e}")),

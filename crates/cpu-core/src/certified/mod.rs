@@ -110,8 +110,7 @@ impl CpuEngine {
     /// If the system refuses to start the threads.
     pub fn new(model: Arc<ModelStore>, options: Options) -> Result<Self, StartError> {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        let full =
-            FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
+        let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
         let deriving = if model.dim() <= MAX_DIM {
             Deriving::start(&model, instructions, threads, options.keep_in, options.report)?
@@ -166,12 +165,10 @@ impl CpuEngine {
         let table = self.model.table();
         let (pool, instructions) = (self.full.pool(), self.instructions);
         let mut places = places.to_vec();
-        places.sort_by_key(|&place| {
-            std::cmp::Reverse(batch[place].filter().row_limit(table.rows()))
-        });
+        places
+            .sort_by_key(|&place| std::cmp::Reverse(batch[place].filter().row_limit(table.rows())));
         let queries: Vec<&Query> = places.iter().map(|&place| batch[place]).collect();
-        let prepared =
-            PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
+        let prepared = PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
         let hits = |query: &&Query| query.k();
         let room = self.paths.room.unwrap_or(
             MAX_CANDIDATES / pool.current_num_threads()
@@ -186,10 +183,11 @@ impl CpuEngine {
         let outcome = pass.finish(threads);
         let rescored: Vec<_> = pool.install(|| {
             let found = outcome.candidates.into_par_iter().zip(&queries);
-            found.map(|(candidates, query)| {
-                Some(rescore::rescore(query, candidates?, &table, instructions))
-            })
-            .collect()
+            found
+                .map(|(candidates, query)| {
+                    Some(rescore::rescore(query, candidates?, &table, instructions))
+                })
+                .collect()
         });
 
         self.counters.passes += 1;
@@ -241,8 +239,7 @@ impl Engine for CpuEngine {
         }
         let tables = self.deriving.shared_tables();
         let suits = |&place: &usize| tables.get().is_some() && self.suits(batch.queries()[place]);
-        let (certified, mut full): (Vec<usize>, Vec<usize>) =
-            (0..batch.len()).partition(suits);
+        let (certified, mut full): (Vec<usize>, Vec<usize>) = (0..batch.len()).partition(suits);
         self.counters.full += full.len() as u64;
         let mut answers = vec![Vec::new(); batch.len()];
         if let Some(tables) = tables.get() {

@@ -128,9 +128,8 @@ mod tests {
                 (0..dim).map(|i| (unit[i][0] - levels(i)).powi(2)).sum::<f64>().sqrt()
             };
             let by_first = distance(&|i| f64::from(high[i]) * first.step);
-            let by_both = distance(&|i| {
-                (f64::from(high[i]) * 128.0 + f64::from(low[i])) * both.step
-            });
+            let by_both =
+                distance(&|i| (f64::from(high[i]) * 128.0 + f64::from(low[i])) * both.step);
             assert!(by_first <= first.residual && by_both <= both.residual);
             assert!(both.residual < 0.004 * (dim as f64).sqrt().max(1.0) / f64::from(largest));
             assert_eq!(first.bias, 128 * high.iter().map(|&m| i64::from(m)).sum::<i64>());

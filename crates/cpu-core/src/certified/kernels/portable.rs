@@ -85,7 +85,8 @@ fn admitted(
     for (query, (sums, threshold)) in sums.iter().zip(asked.thresholds).enumerate() {
         let mut rows = 0;
         for (b, (sums, block)) in sums.iter().zip(blocks).enumerate() {
-            for (r, (sum, scale)) in sums.0.iter().zip(RowScale::of_line(block.scales)).enumerate() {
+            for (r, (sum, scale)) in sums.0.iter().zip(RowScale::of_line(block.scales)).enumerate()
+            {
                 let bound = (sum - threshold.bias) as f32 * scale.step()
                     + threshold.slope * scale.residual();
                 let ruled_out = bound < threshold.offset;

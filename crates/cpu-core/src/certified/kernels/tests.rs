@@ -38,7 +38,9 @@ fn plane(layout: Layout, seed: u64) -> Vec<Line> {
 fn planes(layout: Layout, number: usize, largest: i32, seed: u64) -> Vec<Line> {
     let mut lines = vec![Line::ZERO; number * layout.query_bytes() / 64];
     fill(bytemuck::cast_slice_mut(&mut lines), seed);
-    for plane in bytemuck::cast_slice_mut::<_, i8>(&mut lines).chunks_exact_mut(layout.query_bytes()) {
+    for plane in
+        bytemuck::cast_slice_mut::<_, i8>(&mut lines).chunks_exact_mut(layout.query_bytes())
+    {
         for (i, level) in plane.iter_mut().enumerate() {
             let inside = i32::from(*level) % (largest + 1);
             *level = if i < layout.dim { inside as i8 } else { 0 };

@@ -183,7 +183,11 @@ macro_rules! with_registers {
             /// Sums of a strip with a few queries, straight from the planes.
             #[target_feature(enable = $features)]
             #[inline]
-            fn few_products(blocks: &[Block<'_>; STRIP_BLOCKS], asked: Asked<'_>, sums: &mut [Sums]) {
+            fn few_products(
+                blocks: &[Block<'_>; STRIP_BLOCKS],
+                asked: Asked<'_>,
+                sums: &mut [Sums],
+            ) {
                 let mut query = 0;
                 let mut left = asked.thresholds.len();
                 while left > 0 {

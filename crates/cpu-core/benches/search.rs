@@ -1,0 +1,156 @@
+//! The CPU's engines against each other and against the time that reading their tables takes, as ratios within
+//! one run.
+//!
+//! `cargo bench -p cpu-core --bench search`; a name as argument runs the groups that contain it, such as
+//! `400000x50`. `BENCH_MODEL=DIR` takes the model in that folder in place of synthetic ones.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cpu_core::{CpuEngine, FirstLook, FullScanEngine, Options, Paths, ReferenceEngine};
+use criterion::{BenchmarkId, Criterion, SamplingMode};
+use model_store::synth::{SynthOptions, synth_in_memory};
+use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryVector, Row};
+
+#[path = "floor/read.rs"]
+mod read;
+use read::read;
+
+const ROWS: u32 = 400_000;
+const DIMENSIONS: [usize; 2] = [50, 300];
+const BATCHES: [usize; 3] = [1, 64, 256];
+const K: usize = 10;
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3))
+        .configure_from_args();
+    let models: Vec<Arc<ModelStore>> = match std::env::var_os("BENCH_MODEL") {
+        Some(folder) => vec![ModelStore::open(folder.as_ref()).expect("BENCH_MODEL is a model")],
+        None => DIMENSIONS.map(synthetic).into(),
+    }
+    .into_iter()
+    .map(Arc::new)
+    .collect();
+    for model in &models {
+        bench_table(&mut criterion, model);
+    }
+    criterion.final_summary();
+    print_ratios(&models);
+}
+
+fn synthetic(dim: usize) -> ModelStore {
+    let files = synth_in_memory(SynthOptions { rows: ROWS, dim, seed: 1 });
+    ModelStore::from_memory("synth", &files.expect("it fits into memory")).expect("it is a model")
+}
+
+fn group_name(model: &ModelStore) -> String {
+    format!("{}x{}", model.rows(), model.dim())
+}
+
+fn bench_table(criterion: &mut Criterion, model: &Arc<ModelStore>) {
+    let mut group = criterion.benchmark_group(group_name(model));
+    group.sampling_mode(SamplingMode::Flat);
+    let components: &[u8] = bytemuck::cast_slice(model.table().components());
+    group.bench_function("read-float32", |bencher| bencher.iter(|| read(components)));
+
+    let queries_asked = 512;
+    let all: Vec<Query> = (0..queries_asked).map(|i| query(model, i)).collect();
+    let mut certified = CpuEngine::new(model.clone(), Options::default()).expect("threads start");
+    certified.wait_for_tables();
+    if let Some(table) = certified.table() {
+        group.bench_function("read-8-bit", |bencher| bencher.iter(|| read(table)));
+    }
+    let paths = Paths { first_look: Some(FirstLook::EightBits), ..Paths::default() };
+    let options = Options { paths, ..Options::default() };
+    let mut eight_bits = CpuEngine::new(model.clone(), options).expect("threads start");
+    eight_bits.wait_for_tables();
+    let mut full = FullScanEngine::new(model.clone(), 0).expect("threads start");
+    let mut reference = ReferenceEngine::new(model.clone());
+
+    let expected = answers(&mut full, &all[..BATCHES[2]]);
+    let engines: [(&str, &mut dyn Engine, &[usize]); 4] = [
+        ("certified", &mut certified, &BATCHES),
+        ("eight-bits", &mut eight_bits, &BATCHES),
+        ("full-scan", &mut full, &BATCHES[..2]),
+        ("reference", &mut reference, &BATCHES[..1]),
+    ];
+    for (name, engine, batches) in engines {
+        for &batch in batches {
+            assert!(answers(engine, &all[..batch]) == expected[..batch], "{name} is wrong");
+            let starts = 0..=queries_asked - batch;
+            let mut starts = starts.cycle();
+            group.bench_function(BenchmarkId::new(name, batch), |bencher| {
+                bencher.iter(|| {
+                    // Other words each time: some take longer than others.
+                    let start = starts.next().unwrap_or(0);
+                    answers(engine, &all[start..start + batch])
+                });
+            });
+        }
+    }
+}
+
+fn answers(engine: &mut dyn Engine, queries: &[Query]) -> Vec<Vec<Hit>> {
+    engine.search(&queries.iter().collect()).expect("it answers")
+}
+
+fn query(model: &ModelStore, i: usize) -> Query {
+    let row = Row((i * 6151 % model.rows()) as u32);
+    Query::new(&model.table(), QueryVector::Row(row), K, Filter::excluding(vec![row]))
+        .expect("no row is zero")
+}
+
+/// Medians of what this run, or an earlier one, left in Criterion's folder.
+fn print_ratios(models: &[Arc<ModelStore>]) {
+    for model in models {
+        let median = |name: &str| median_seconds(&group_name(model), name);
+        let read_all = median("read-float32");
+        let read_8_bit = median("read-8-bit");
+        println!("\n{}: reading takes", group_name(model));
+        for (what, seconds) in [("the float32 table", read_all), ("the 8-bit table", read_8_bit)] {
+            println!("  {what:<18} {:>9.3} ms", seconds.unwrap_or(f64::NAN) * 1e3);
+        }
+        println!(
+            "{:<12} {:>6} {:>12} {:>12} {:>17} {:>15} {:>13}",
+            "engine",
+            "batch",
+            "time",
+            "queries/s",
+            "× reads of 8 bits",
+            "× full scan's",
+            "× reference's"
+        );
+        let full = median("full-scan/1");
+        let full_batch = median("full-scan/64");
+        let reference = median("reference/1");
+        for engine in ["certified", "eight-bits", "full-scan", "reference"] {
+            for batch in BATCHES {
+                let Some(seconds) = median(&format!("{engine}/{batch}")) else { continue };
+                let each = seconds / batch as f64;
+                let full = if batch == 1 { full } else { full_batch.map(|all| all / 64.0) };
+                let ratio = |other: Option<f64>| other.map_or(f64::NAN, |other| other / each);
+                println!(
+                    "{engine:<12} {batch:>6} {:>9.3} ms {:>12.1} {:>17.2} {:>15.1} {:>13.1}",
+                    seconds * 1e3,
+                    1.0 / each,
+                    seconds / read_8_bit.unwrap_or(f64::NAN),
+                    ratio(full),
+                    ratio(reference)
+                );
+            }
+        }
+    }
+}
+
+fn median_seconds(group: &str, name: &str) -> Option<f64> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let file = target.join("criterion").join(group).join(name).join("new/estimates.json");
+    let estimates: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+    Some(estimates["median"]["point_estimate"].as_f64()? * 1e-9)
+}
