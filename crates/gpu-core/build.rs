@@ -11,6 +11,12 @@ mod constants {
     include!("src/cuda/constants.rs");
 }
 
+/// What all engines' certificates share.
+#[allow(dead_code, unreachable_pub)]
+mod certificate {
+    include!("../model-store/src/certificate/constants.rs");
+}
+
 /// Machine code for the architectures that people own, and PTX for what comes.
 const ARCHITECTURES: &str = "75,80,86,89,90,100,120";
 
@@ -67,6 +73,7 @@ fn kernels() {
     let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-changed=src/cuda/constants.rs");
+    println!("cargo:rerun-if-changed=../model-store/src/certificate/constants.rs");
     let nvcc = find_nvcc(&workspace);
     println!("cargo:rerun-if-changed={}", nvcc.display());
     println!("cargo:rustc-env=KINDRED_CUDA_MAJOR={}", major_version(&nvcc));
@@ -114,6 +121,10 @@ fn files(folder: &Path, prefix: &str) -> Vec<(String, PathBuf)> {
 fn compile(nvcc: &Path, folder: &Path, stem: &str, source: &Path) {
     let mut command = Command::new(nvcc);
     command.args(["-fatbin", "-O3", "-std=c++17", "-lineinfo", "-I"]).arg(folder.join("include"));
+    command.arg(format!("-DSLACK={:e}f", certificate::SLACK));
+    for (i, value) in certificate::ROTATION_HASH.iter().enumerate() {
+        command.arg(format!("-DROTATION_HASH_{i}={value}u"));
+    }
     for (name, value) in constants::FOR_KERNELS {
         command.arg(format!("-D{name}={value}"));
     }

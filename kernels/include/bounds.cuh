@@ -3,8 +3,8 @@
 #pragma once
 #include "query.cuh"
 
-// Covers every float32 rounding of the bounds below and the contract's own float64 roundings.
-constexpr float SLACK = 2e-6f;
+// SLACK covers every float32 rounding of the bounds below and the contract's own float64 roundings; the
+// build passes it, the same for all engines (model-store, certificate/constants.rs).
 
 // No row of a tile with this bound has a cosine lower (-) or higher (+) than its rounded score by more.
 __device__ __forceinline__ float error_bound(const QueryScale& query, float tile_residual) {

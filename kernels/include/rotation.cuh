@@ -1,5 +1,6 @@
 // A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components
-// and over the last p, p being the largest power of two that is at most `dim`.
+// and over the last p, p being the largest power of two that is at most `dim`. The same as model-store's
+// (certificate/rotation.rs), with its constants, which the build passes.
 //
 // Orthogonal, so cosines stay what they are; it spreads a heavy component over many, so that 8 or 4
 // bits hold the vector better. In float64: each of at most 2 * (12 + 2) roundings of a component is
@@ -9,11 +10,11 @@
 #include <cstdint>
 
 __device__ __forceinline__ double rotation_sign(uint32_t component, uint32_t half) {
-    uint32_t h = component * 0x9e3779b1u + half * 0x85ebca77u + 0x2545f491u;
+    uint32_t h = component * ROTATION_HASH_0 + half * ROTATION_HASH_1 + ROTATION_HASH_2;
     h ^= h >> 15;
-    h *= 0x2c1b3c6du;
+    h *= ROTATION_HASH_3;
     h ^= h >> 12;
-    h *= 0x297a2d39u;
+    h *= ROTATION_HASH_4;
     h ^= h >> 15;
     return h & 1u ? 1.0 : -1.0;
 }

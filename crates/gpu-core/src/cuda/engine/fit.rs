@@ -1,8 +1,9 @@
 //! What there is room for on the device, before anything is allocated there.
 
+use model_store::certificate::MAX_DIM;
+
 use super::super::Gpu;
 use super::Paths;
-use super::kernels::MAX_DERIVED_DIM;
 use super::tables::{Derived, int4_bytes, int8_bytes, table_bytes};
 use super::workspace::Sizes;
 use crate::GpuError;
@@ -33,7 +34,7 @@ pub(super) fn fit(
         let (name, total) = (gpu.name.clone(), gpu.total_memory);
         return Err(GpuError::DoesNotFit { name, parts, needed, free, total });
     }
-    let with_int8 = paths.int8 && dim <= MAX_DERIVED_DIM && needed + int8 <= free;
+    let with_int8 = paths.int8 && dim <= MAX_DIM && needed + int8 <= free;
     let with_int4 = with_int8 && paths.int4 && needed + int8 + int4 <= free;
     Ok(Derived { int8: with_int8, int4: with_int4 })
 }

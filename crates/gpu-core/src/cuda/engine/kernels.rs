@@ -1,6 +1,7 @@
 //! The kernels of the search, loaded for one device.
 
 use cust::module::Module;
+use model_store::certificate;
 
 use super::super::constants::TILE_ROWS;
 use super::super::launch::{Kernel, load};
@@ -9,10 +10,6 @@ use crate::GpuError;
 
 /// `TopKList` of `top_k_list.cuh`, bytes; the larger of what the ranking kernels keep there.
 pub(crate) const LIST_BYTES: usize = 2048 * 12 + 40;
-
-/// The most components for which the theorems of docs/certificate.md are proved. Tables of more are
-/// searched by the float32 scan.
-pub(crate) const MAX_DERIVED_DIM: usize = 4096;
 
 /// The most hits that a list on the device ranks.
 pub(crate) const MAX_K: usize = 1024;
@@ -92,7 +89,7 @@ impl Kernels {
             None => Self::portable(dim)?,
         };
         // Of larger rows no tables are derived, see `fit`.
-        let dim = dim.min(MAX_DERIVED_DIM);
+        let dim = dim.min(certificate::MAX_DIM);
         let vector_bytes = 8 * dim;
         let quantise_bytes = vector_bytes + 32 * dim.div_ceil(32);
         let mut kernels = Self {
