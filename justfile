@@ -23,7 +23,7 @@ deny:
 
 # The CPU engine's benchmark; compare ratios within one run
 bench *arguments:
-    cargo bench -p cpu-core --bench full_scan {{ arguments }}
+    cargo bench -p cpu-core --bench search {{ arguments }}
 
 # All kernels, and all that can be tested of the feature cuda on this machine; needs nvcc
 test-cuda *arguments:
