@@ -47,5 +47,7 @@ fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
     }
     hits.sort();
     hits.truncate(query.k());
+    // Else each answer would keep the memory of all scores.
+    hits.shrink_to_fit();
     hits
 }
