@@ -163,6 +163,37 @@ fn nobody_needs_to_read_what_the_commands_say() {
 }
 
 #[test]
+fn the_table_of_a_large_model_is_kept_beside_it() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("large");
+    let mut synth = kindred(&["synth", "--rows", "1000000", "--dim", "50", "--out"]);
+    assert!(synth.arg(&out).output().unwrap().status.success());
+    // Serves until the log has a line with these words, then stops; that line.
+    let serve_until = |flags: &[&str], words: &str| {
+        let mut serve = kindred(&["serve", "--device", "cpu", "--listen", "127.0.0.1:0"]);
+        serve.args(flags).arg("--model").arg(&out).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut service = serve.spawn().unwrap();
+        let mut log = BufReader::new(service.stderr.take().unwrap()).lines();
+        let line = log.find_map(|line| line.ok().filter(|line| line.contains(words)));
+        service.kill().unwrap();
+        service.wait().unwrap();
+        line.unwrap_or_else(|| panic!("the log has no line with `{words}`"))
+    };
+    let table = place.path().join("large.cpu-table");
+    serve_until(&["--keep-tables", "false"], "made the scan's table");
+    assert!(!table.exists());
+    assert!(serve_until(&[], "made the scan's table").contains("kept in"));
+    assert!(table.exists());
+    assert!(serve_until(&[], "the scan's table").contains("loaded"));
+    fs::write(&table, "something else").unwrap();
+    assert!(serve_until(&[], "the scan's table").contains("damaged"));
+    assert!(serve_until(&[], "the scan's table").contains("loaded"), "it was made again");
+}
+
+#[test]
 fn help_has_examples() {
     for command in
         [&["--help"][..], &["serve", "--help"], &["prepare", "--help"], &["verify", "--help"]]

@@ -1,14 +1,16 @@
 //! The CPU's engines against each other and against the time that reading their tables takes, as ratios within
 //! one run.
 //!
-//! `cargo bench -p cpu-core --bench search`; a name as argument runs the groups that contain it, such as
-//! `400000x50`. `BENCH_MODEL=DIR` takes the model in that folder in place of synthetic ones.
+//! `cargo bench -p cpu-core --bench search`; a regular expression as argument runs what it matches, such as
+//! `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` takes the model in that folder in place of synthetic ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cpu_core::{CpuEngine, FirstLook, FullScanEngine, Options, Paths, ReferenceEngine};
+use cpu_core::{
+    CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
+};
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use model_store::synth::{SynthOptions, synth_in_memory};
 use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryVector, Row};
@@ -71,19 +73,30 @@ fn bench_table(criterion: &mut Criterion, model: &Arc<ModelStore>) {
     let mut full = FullScanEngine::new(model.clone(), 0).expect("threads start");
     let mut reference = ReferenceEngine::new(model.clone());
 
+    let mut by_set: Vec<(String, CpuEngine)> = Vec::new();
+    for set in InstructionSet::available() {
+        let options = Options { instructions: Some(set), ..Options::default() };
+        let mut engine = CpuEngine::new(model.clone(), options).expect("threads start");
+        engine.wait_for_tables();
+        by_set.push((set.to_string(), engine));
+    }
+
     let expected = answers(&mut full, &all[..BATCHES[2]]);
-    let engines: [(&str, &mut dyn Engine, &[usize]); 4] = [
+    let mut engines: Vec<(&str, &mut dyn Engine, &[usize])> = vec![
         ("certified", &mut certified, &BATCHES),
         ("eight-bits", &mut eight_bits, &BATCHES),
         ("full-scan", &mut full, &BATCHES[..2]),
         ("reference", &mut reference, &BATCHES[..1]),
     ];
+    for (set, engine) in &mut by_set {
+        engines.push((set, engine, &BATCHES[..2]));
+    }
     for (name, engine, batches) in engines {
         for &batch in batches {
-            assert!(answers(engine, &all[..batch]) == expected[..batch], "{name} is wrong");
             let starts = 0..=queries_asked - batch;
             let mut starts = starts.cycle();
             group.bench_function(BenchmarkId::new(name, batch), |bencher| {
+                assert!(answers(engine, &all[..batch]) == expected[..batch], "{name} is wrong");
                 bencher.iter(|| {
                     // Other words each time: some take longer than others.
                     let start = starts.next().unwrap_or(0);
@@ -127,7 +140,9 @@ fn print_ratios(models: &[Arc<ModelStore>]) {
         let full = median("full-scan/1");
         let full_batch = median("full-scan/64");
         let reference = median("reference/1");
-        for engine in ["certified", "eight-bits", "full-scan", "reference"] {
+        let sets = InstructionSet::available().into_iter().map(|set| set.to_string());
+        let engines = ["certified", "eight-bits", "full-scan", "reference"].map(String::from);
+        for engine in engines.into_iter().chain(sets) {
             for batch in BATCHES {
                 let Some(seconds) = median(&format!("{engine}/{batch}")) else { continue };
                 let each = seconds / batch as f64;
