@@ -12,7 +12,7 @@ use model_store::{Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;
-use super::kernels::{self, Found, Space, Strips};
+use super::kernels::{Found, Space, Strips};
 use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::query::PreparedQueries;
 use super::tables::Tables;
@@ -210,12 +210,7 @@ impl<'a> Worker<'a> {
         let asked = prepared.first(&self.thresholds[..active]);
         instructions.scan(strips, asked, &mut self.space, &mut self.found);
         let found = std::mem::take(&mut self.found);
-        for (i, looked_at) in found.iter().enumerate() {
-            if let Some(next) = found.get(i + 1) {
-                let b = usize::from(next.rows & 0xffff == 0);
-                let block = (first + next.strip as usize) * STRIP_BLOCKS + b;
-                kernels::prefetch(tables.block(block).low.unwrap_or(&[]));
-            }
+        for looked_at in &found {
             for b in 0..STRIP_BLOCKS {
                 let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {

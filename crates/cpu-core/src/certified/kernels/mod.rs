@@ -92,13 +92,6 @@ impl Space {
     }
 }
 
-/// Asks for lines that are needed soon, where there is a way to ask.
-pub(crate) fn prefetch(lines: &[Line]) {
-    #[cfg(target_arch = "x86_64")]
-    lines.iter().for_each(|line| x86::prefetch_ahead(line, 0));
-    let _ = lines;
-}
-
 /// Rows of a strip that may be among a query's best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {

@@ -408,7 +408,7 @@ pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize
 /// processor does by itself ends at a page.
 #[inline(always)]
 #[allow(unsafe_code)]
-pub(super) fn prefetch_ahead(line: &Line, lines: usize) {
+fn prefetch_ahead(line: &Line, lines: usize) {
     let ahead = (&raw const *line).wrapping_add(lines);
     // SAFETY: a hint; no address is wrong, and every x86-64 has the instruction.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
