@@ -1,13 +1,10 @@
 use std::fmt;
 
-use model_store::Table;
-use model_store::certificate::Rotation;
-
 use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::certified::kernels::{amx, x86};
-use crate::certified::layout::{BLOCK_ROWS, Line, Sums};
-use crate::certified::quantise;
+use crate::certified::layout::{Line, Sums};
+use crate::certified::quantise::{self, BlockSpace, Source};
 use crate::full_scan::dots::{self, Chunk};
 
 /// Instructions that this machine has; a value of this type is the proof of it.
@@ -132,12 +129,7 @@ dispatched! {
 
     /// See [`quantise::portable`].
     fn quantise_block(
-        table: &Table<'_>,
-        rotation: &Rotation,
-        first: usize,
-        space: &mut [[f64; BLOCK_ROWS]],
-        high: &mut [Line],
-        low: &mut [Line],
+        of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2],
     ) =
         amx quantise::avx2, vnni512 quantise::avx2, avx512 quantise::avx2, vnni quantise::avx2, avx2 quantise::avx2,
         portable quantise::portable;

@@ -6,43 +6,34 @@ use model_store::certificate::Rotation;
 use super::bounds::amply;
 use super::layout::{BLOCK_ROWS, Line, RowScale, ZERO_LEVEL, upper_half_up};
 
-/// Fills one block of both planes from the table's rows from `first`; `space` is `[dim]`.
+/// Where rows come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) table: Table<'a>,
+    pub(crate) rotation: &'a Rotation,
+}
+
+/// Room for a block's rows, component by component, `[dim]`.
+pub(crate) type BlockSpace = [[f64; BLOCK_ROWS]];
+
+/// Fills one block, `[high, low]`, from the table's rows from `first`.
 ///
 /// A row of norm zero, and a row past the table's end, has a step and residuals of zero.
-pub(crate) fn portable(
-    table: &Table<'_>,
-    rotation: &Rotation,
-    first: usize,
-    space: &mut [[f64; BLOCK_ROWS]],
-    high: &mut [Line],
-    low: &mut [Line],
-) {
-    quantise_block(table, rotation, first, space, high, low);
+pub(crate) fn portable(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
+    quantise_block(of, first, space, to);
 }
 
 /// As [`portable`], compiled for AVX2. With AVX-512 it took half as long again.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn avx2(
-    table: &Table<'_>,
-    rotation: &Rotation,
-    first: usize,
-    space: &mut [[f64; BLOCK_ROWS]],
-    high: &mut [Line],
-    low: &mut [Line],
-) {
-    quantise_block(table, rotation, first, space, high, low);
+pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
+    quantise_block(of, first, space, to);
 }
 
 #[inline(always)]
-fn quantise_block(
-    table: &Table<'_>,
-    rotation: &Rotation,
-    first: usize,
-    space: &mut [[f64; BLOCK_ROWS]],
-    high: &mut [Line],
-    low: &mut [Line],
-) {
+fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
+    let Source { table, rotation } = of;
+    let [high, low] = to;
     let dim = table.dim();
     let rows = table.rows().saturating_sub(first).min(BLOCK_ROWS);
     space.fill([0.0; BLOCK_ROWS]);

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
+use super::quantise::Source;
 use crate::InstructionSet;
 
 /// Blocks that a thread quantises at a time.
@@ -38,6 +39,7 @@ impl Tables {
     ) -> io::Result<Option<Self>> {
         let layout = Layout { rows: table.rows(), dim: table.dim() };
         let rotation = Rotation::new(table.dim());
+        let source = Source { table: *table, rotation: &rotation };
         let mut bytes = MappedMut::zeroed(layout.bytes())?.in_huge_pages();
         let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut bytes);
         let (high, low) = lines.split_at_mut(layout.plane_lines());
@@ -54,7 +56,7 @@ impl Tables {
                         return;
                     }
                     let first = (task * BLOCKS_PER_TASK + block) * BLOCK_ROWS;
-                    instructions.quantise_block(table, &rotation, first, space, high, low);
+                    instructions.quantise_block(source, first, space, [high, low]);
                 }
             });
         });
