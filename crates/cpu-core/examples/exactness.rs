@@ -82,7 +82,7 @@ fn by_reference(model: &Arc<ModelStore>, queries: &[Query]) -> Result<Vec<Vec<Hi
         let mut engine = ReferenceEngine::new(model.clone());
         let found = engine.search(&std::iter::once(query).collect()).map_err(|e| e.to_string())?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if done % 100 == 0 {
+        if done.is_multiple_of(100) {
             eprintln!("reference: {done} of {}", queries.len());
         }
         found.into_iter().next().ok_or_else(|| "no answer".to_owned())
@@ -94,7 +94,7 @@ fn by_reference(model: &Arc<ModelStore>, queries: &[Query]) -> Result<Vec<Vec<Hi
 fn query(model: &ModelStore, i: usize, k: usize) -> Result<Query, QueryError> {
     let random = |j: usize| split_mix(((i as u64) << 32) + j as u64);
     let row = Row((random(0) % model.rows() as u64) as u32);
-    let (vector, filter) = if i % 2 == 0 {
+    let (vector, filter) = if i.is_multiple_of(2) {
         (QueryVector::Row(row), Filter::excluding(vec![row]))
     } else {
         // The sum of two words' vectors, as analogies are, and some noise.

@@ -31,6 +31,7 @@ pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&m
 }
 
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // One index for several arrays.
 fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
     let Source { table, rotation } = of;
     let [high, low] = to;

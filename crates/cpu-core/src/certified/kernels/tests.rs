@@ -46,8 +46,8 @@ fn planes(layout: Layout, number: usize, largest: i32, seed: u64) -> Vec<Line> {
             *level = if i < layout.dim { inside as i8 } else { 0 };
         }
         // The extremes, side by side.
-        for i in 0..4.min(layout.dim) {
-            plane[i] = if largest == 127 { -128 } else { -(largest as i8) - 1 };
+        for level in &mut plane[..4.min(layout.dim)] {
+            *level = if largest == 127 { -128 } else { -(largest as i8) - 1 };
         }
     }
     lines
