@@ -26,7 +26,7 @@ use crate::full_scan::{FullScanEngine, StartError};
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
-use pass::Pass;
+use pass::{Candidate, Pass};
 use query::PreparedQueries;
 use tables::Tables;
 
@@ -35,6 +35,9 @@ const MAX_PASS: usize = 256;
 
 /// Room for a query's candidates. If there are more, scoring every row is the better way.
 const MAX_CANDIDATES: usize = 1 << 16;
+
+/// Fewer candidates than these are scored before the pool's threads would be awake.
+const WORTH_WAKING: usize = 256;
 
 /// A query for more than this part of the rows it looks at is answered by the full scan.
 const LARGEST_PART: usize = 16;
@@ -181,14 +184,16 @@ impl CpuEngine {
         let pass = Pass::new(tables, instructions, first_look, &queries, prepared, room);
         let threads = pool.broadcast(|_| pass.run_tasks());
         let outcome = pass.finish(threads);
-        let rescored: Vec<_> = pool.install(|| {
+        let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();
+        let rescored = |(candidates, query): (Option<Vec<Candidate>>, &&Query)| {
+            Some(rescore::rescore(query, candidates?, &table, instructions))
+        };
+        let rescored: Vec<_> = if total < WORTH_WAKING {
+            outcome.candidates.into_iter().zip(&queries).map(rescored).collect()
+        } else {
             let found = outcome.candidates.into_par_iter().zip(&queries);
-            found
-                .map(|(candidates, query)| {
-                    Some(rescore::rescore(query, candidates?, &table, instructions))
-                })
-                .collect()
-        });
+            pool.install(|| found.map(rescored).collect())
+        };
 
         self.counters.passes += 1;
         self.counters.second_looks += outcome.second_looks;

@@ -65,7 +65,7 @@ macro_rules! with_registers {
             ) {
                 unfold(&block, &mut space.unfolded);
                 let unfolded = [&space.unfolded[..2 * block.high.len()]];
-                tile::<1, 2>(unfolded, planes, planes.len() / 2, sums);
+                tile::<1, 2, 2>(unfolded, planes, planes.len() / 2, sums);
             }
 
             /// Part of a line of halves as the components `8j` to `8j + 3` and the four after them.
@@ -128,22 +128,23 @@ macro_rules! with_registers {
                     let sums = &mut sums[query * STRIP_BLOCKS..];
                     let left = number - query;
                     let width = if left >= $tile {
-                        tile::<STRIP_BLOCKS, $tile>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, $tile, 1>(unfolded, queries, query_lines, sums)
                     } else if left >= 4 {
-                        tile::<STRIP_BLOCKS, 4>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 4, 1>(unfolded, queries, query_lines, sums)
                     } else if left >= 2 {
-                        tile::<STRIP_BLOCKS, 2>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 2, 2>(unfolded, queries, query_lines, sums)
                     } else {
-                        tile::<STRIP_BLOCKS, 1>(unfolded, queries, query_lines, sums)
+                        tile::<STRIP_BLOCKS, 1, 2>(unfolded, queries, query_lines, sums)
                     };
                     prefetch_next(strips, strip, query..query + width, number);
                     query += width;
                 }
             }
 
-            /// With the first `QUERIES` of the queries; their number.
+            /// With the first `QUERIES` of the queries; their number. `SPLIT` sums for each row and query wait less
+            /// for one another, where there are few of both.
             #[target_feature(enable = $features)]
-            fn tile<const BLOCKS: usize, const QUERIES: usize>(
+            fn tile<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize>(
                 unfolded: [&[Line]; BLOCKS],
                 queries: &[Line],
                 query_lines: usize,
@@ -152,28 +153,38 @@ macro_rules! with_registers {
                 let steps = unfolded[0].len();
                 let blocks = unfolded.map(|block| &block[..steps]);
                 let queries = first_levels::<QUERIES>(queries, query_lines, steps);
-                let mut lanes = [[[$zero(); PARTS]; BLOCKS]; QUERIES];
-                for step in 0..steps {
-                    let mut rows = [[$zero(); PARTS]; BLOCKS];
-                    for b in 0..BLOCKS {
-                        for part in 0..PARTS {
-                            rows[b][part] = load(&blocks[b][step], part);
-                        }
-                    }
-                    for q in 0..QUERIES {
-                        let levels = $broadcast(i32::from_le_bytes(queries[q][step]));
+                let mut lanes = [[[[$zero(); SPLIT]; PARTS]; BLOCKS]; QUERIES];
+                let mut first = 0;
+                while first < steps {
+                    for i in 0..SPLIT {
+                        let step = first + i;
+                        let mut rows = [[$zero(); PARTS]; BLOCKS];
                         for b in 0..BLOCKS {
                             for part in 0..PARTS {
-                                lanes[q][b][part] =
-                                    $accumulate(lanes[q][b][part], rows[b][part], levels);
+                                rows[b][part] = load(&blocks[b][step], part);
+                            }
+                        }
+                        for q in 0..QUERIES {
+                            let levels = $broadcast(i32::from_le_bytes(queries[q][step]));
+                            for b in 0..BLOCKS {
+                                for part in 0..PARTS {
+                                    lanes[q][b][part][i] =
+                                        $accumulate(lanes[q][b][part][i], rows[b][part], levels);
+                                }
                             }
                         }
                     }
+                    // There are two steps for each line, so one or two at a time come out even.
+                    first += SPLIT;
                 }
                 for q in 0..QUERIES {
                     for b in 0..BLOCKS {
                         for part in 0..PARTS {
-                            store_sums(&mut sums[q * BLOCKS + b], part, lanes[q][b][part]);
+                            let mut sum = lanes[q][b][part][0];
+                            for i in 1..SPLIT {
+                                sum = $add(sum, lanes[q][b][part][i]);
+                            }
+                            store_sums(&mut sums[q * BLOCKS + b], part, sum);
                         }
                     }
                 }
