@@ -12,6 +12,7 @@ mod certified;
 mod full_scan;
 mod instruction_set;
 mod reference;
+mod row_limits;
 
 pub use certified::{Counters, CpuEngine, FirstLook, Options, Origin, Paths, TablesReport};
 pub use full_scan::{FullScanEngine, StartError};

@@ -5,7 +5,8 @@
 //! planes' own checksum, which is checked before they are used. The file is made under another name,
 //! renamed into place and never written again; it can be deleted at any time.
 
-use std::fs::File;
+#[cfg(unix)]
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,12 +104,15 @@ pub(crate) fn keep(
     let mut text = serde_json::to_vec(&header).unwrap_or_default();
     text.resize(DATA_START, b' ');
     let io = |source| CacheError::Io { path: path.to_owned(), source };
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file =
-        tempfile::Builder::new().prefix(".kindred-table-").tempfile_in(folder).map_err(io)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".kindred-table-");
+    #[cfg(unix)]
+    {
+        // As any new file: others may read it if the user's umask says so.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(path.parent().unwrap_or(path)).map_err(io)?;
     file.write_all(&text).map_err(io)?;
     for piece in tables.bytes().chunks(PIECE) {
         if cancelled.load(Ordering::Relaxed) {
@@ -117,18 +121,6 @@ pub(crate) fn keep(
         file.write_all(piece).map_err(io)?;
     }
     file.as_file().sync_all().map_err(io)?;
-    readable_by_all(file.as_file()).map_err(io)?;
     file.persist(path).map_err(|e| io(e.error))?;
-    Ok(())
-}
-
-/// A temporary file is its owner's alone; this one is like any other.
-fn readable_by_all(file: &File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
     Ok(())
 }

@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
+use crate::row_limits::most_rows_first;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
@@ -139,12 +140,8 @@ impl CpuEngine {
         self.counters
     }
 
-    /// Bytes of the derived table, as the scan of a large batch reads them once; 0 until it is there.
-    pub fn table_bytes(&self) -> usize {
-        self.deriving.tables().map_or(0, |tables| tables.bytes().len())
-    }
-
-    /// The derived table as bytes, for benchmarks of merely reading it.
+    /// The derived table as bytes, once it is there, for benchmarks of merely reading it: the scan of a large
+    /// batch reads them once.
     pub fn table(&self) -> Option<&[u8]> {
         self.deriving.tables().map(Tables::bytes)
     }
@@ -168,8 +165,7 @@ impl CpuEngine {
         let table = self.model.table();
         let (pool, instructions) = (self.full.pool(), self.instructions);
         let mut places = places.to_vec();
-        places
-            .sort_by_key(|&place| std::cmp::Reverse(batch[place].filter().row_limit(table.rows())));
+        most_rows_first(batch, &mut places, table.rows());
         let queries: Vec<&Query> = places.iter().map(|&place| batch[place]).collect();
         let prepared = PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
         let hits = |query: &&Query| query.k();

@@ -17,6 +17,7 @@ use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::query::PreparedQueries;
 use super::tables::Tables;
 use crate::InstructionSet;
+use crate::row_limits::looking_at;
 
 /// Strips that a thread takes at a time: 1024 rows at most. The first tasks are smaller, because thresholds rise
 /// between tasks, and at the start from nothing.
@@ -110,10 +111,7 @@ impl<'a> Pass<'a> {
                 self.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
                 return worker.candidates;
             };
-            let rows = self.tables.layout.rows;
-            let active = self
-                .queries
-                .partition_point(|query| query.filter().row_limit(rows) > first * STRIP_ROWS);
+            let active = looking_at(first * STRIP_ROWS, self.queries, self.tables.layout.rows);
             worker.refresh_thresholds(active);
             worker.scan(first, end, active);
         }

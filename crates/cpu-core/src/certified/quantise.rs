@@ -4,7 +4,7 @@ use model_store::Table;
 use model_store::certificate::Rotation;
 
 use super::bounds::amply;
-use super::layout::{BLOCK_ROWS, Line, RowScale, ZERO_LEVEL, upper_half_up};
+use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
 
 /// Where rows come from.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
     let inverse = steps.map(|step| if step > 0.0 { 1.0 / f64::from(step) } else { 0.0 });
 
     let mut squares = [[0.0f64; BLOCK_ROWS]; 2];
-    let lines = dim.div_ceil(8);
+    let lines = Layout { rows: table.rows(), dim }.lines();
     for ((j, high), low) in high[..lines].iter_mut().enumerate().zip(&mut low[..lines]) {
         let mut levels = [[ZERO_LEVEL as u8; BLOCK_ROWS]; 8];
         for (levels, values) in levels.iter_mut().zip(&space[8 * j..dim.min(8 * j + 8)]) {

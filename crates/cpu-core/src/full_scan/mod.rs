@@ -13,6 +13,7 @@ use model_store::{
 use rayon::ThreadPool;
 
 use crate::InstructionSet;
+use crate::row_limits::{looking_at, most_rows_first};
 use dots::{Chunk, chunks_per_row, widen};
 
 /// Rows that are converted to float64 together: with 300 components they fill a first-level cache.
@@ -128,9 +129,8 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(table: Table<'a>, batch: &QueryBatch<'a>, instructions: InstructionSet) -> Self {
-        let limit = |query: &Query| query.filter().row_limit(table.rows());
         let mut places: Vec<usize> = (0..batch.len()).collect();
-        places.sort_by_key(|&place| std::cmp::Reverse(limit(batch.queries()[place])));
+        most_rows_first(batch.queries(), &mut places, table.rows());
         let queries: Vec<&Query> = places.iter().map(|&place| batch.queries()[place]).collect();
         let chunks = chunks_per_row(table.dim());
         let mut widened = vec![Chunk::ZERO; queries.len() * chunks];
@@ -180,8 +180,7 @@ impl<'a> Worker<'a> {
 
     fn scan_block(&mut self, start: usize, end: usize) {
         let Scan { table, queries, .. } = self.scan;
-        let active =
-            queries.partition_point(|query| query.filter().row_limit(table.rows()) > start);
+        let active = looking_at(start, queries, table.rows());
         if active == 0 {
             return;
         }

@@ -367,27 +367,24 @@ with_registers! {
     not_below |bound, offset| u32::from(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(bound, offset))
 }
 
-with_registers! {
-    avxvnni, features "avx2,fma,avxvnni",
-    integers __m256i of 32 bytes, tile of 2 queries,
-    load _mm256_loadu_si256, store _mm256_storeu_si256, zero _mm256_setzero_si256, broadcast _mm256_set1_epi32,
-    and _mm256_and_si256, or _mm256_or_si256, left _mm256_slli_epi16, right _mm256_srli_epi16, up _mm256_slli_epi32,
-    add _mm256_add_epi32, subtract _mm256_sub_epi32, accumulate _mm256_dpbusd_avx_epi32,
-    floats: cast _mm256_castsi256_ps, convert _mm256_cvtepi32_ps, broadcast _mm256_set1_ps,
-    multiply _mm256_mul_ps, fused _mm256_fmadd_ps,
-    not_below |bound, offset| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLT_UQ>(bound, offset)) as u32
+/// Two sets differ in nothing but how products are added.
+macro_rules! with_32_bytes {
+    ($module:ident, features $features:literal, accumulate $accumulate:path) => {
+        with_registers! {
+            $module, features $features,
+            integers __m256i of 32 bytes, tile of 2 queries,
+            load _mm256_loadu_si256, store _mm256_storeu_si256, zero _mm256_setzero_si256, broadcast _mm256_set1_epi32,
+            and _mm256_and_si256, or _mm256_or_si256, left _mm256_slli_epi16, right _mm256_srli_epi16, up _mm256_slli_epi32,
+            add _mm256_add_epi32, subtract _mm256_sub_epi32, accumulate $accumulate,
+            floats: cast _mm256_castsi256_ps, convert _mm256_cvtepi32_ps, broadcast _mm256_set1_ps,
+            multiply _mm256_mul_ps, fused _mm256_fmadd_ps,
+            not_below |bound, offset| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLT_UQ>(bound, offset)) as u32
+        }
+    };
 }
 
-with_registers! {
-    avx2, features "avx2,fma",
-    integers __m256i of 32 bytes, tile of 2 queries,
-    load _mm256_loadu_si256, store _mm256_storeu_si256, zero _mm256_setzero_si256, broadcast _mm256_set1_epi32,
-    and _mm256_and_si256, or _mm256_or_si256, left _mm256_slli_epi16, right _mm256_srli_epi16, up _mm256_slli_epi32,
-    add _mm256_add_epi32, subtract _mm256_sub_epi32, accumulate super::add_products_avx2,
-    floats: cast _mm256_castsi256_ps, convert _mm256_cvtepi32_ps, broadcast _mm256_set1_ps,
-    multiply _mm256_mul_ps, fused _mm256_fmadd_ps,
-    not_below |bound, offset| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLT_UQ>(bound, offset)) as u32
-}
+with_32_bytes!(avxvnni, features "avx2,fma,avxvnni", accumulate _mm256_dpbusd_avx_epi32);
+with_32_bytes!(avx2, features "avx2,fma", accumulate super::add_products_avx2);
 
 /// Pairs of products are added in 16 bits, which hold them if no level of a query is beyond 64:
 /// 2 · 255 · 64 < 2¹⁵. [`LARGEST_LEVEL_AVX2`] sees to that for the first plane, 64 is the most in the second.
