@@ -74,6 +74,18 @@ pub enum ModelError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A row of a vectors file without lines can't be read.
+    #[error("{}, row {row}, {byte}: {reason} (leave such rows out with --skip-bad-rows)", path.display())]
+    BadRow {
+        /// The vectors file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: u64,
+        /// Where it begins, such as `byte 1234`.
+        byte: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A vectors file as a whole can't be read.
     #[error("{}: {reason}", path.display())]
     BadInput {

@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use model_store::prepare::MAX_DIM;
+use model_store::prepare::{MAX_DIM, VectorsFormat};
 use serde::Serialize;
 
 use crate::config::LogFormat;
@@ -129,31 +130,57 @@ pub struct ServeFlags {
 }
 
 const PREPARE_EXAMPLES: &str = "\
-INPUT is GloVe text, plain or gzip: one word a line, then its components, single spaces between
-them, no header. The folder appears when it is complete; until then DIR stays as it is.
+INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy or safetensors;
+each plain or packed (.gz, .zst, .xz, .zip). Its first bytes tell what it is, not its name. The folder
+appears when it is complete; until then DIR stays as it is.
 
 Examples:
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
-  kindred prepare mine.txt --out models/mine --skip-bad-rows
-  kindred prepare glove.840B.300d.txt --out models/glove --dim 300 --replace";
+  kindred prepare glove.6B.zip --member glove.6B.300d.txt --out models/glove.6B.300d
+  kindred prepare GoogleNews-vectors-negative300.bin.gz --out models/news
+  kindred prepare vectors.npy --words words.txt --out models/mine
+  curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
+  kindred prepare mine.txt --out models/mine --skip-bad-rows --replace";
 
 /// What `prepare` needs to know.
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
-    /// File of word vectors: GloVe text, plain or gzip
+    /// File of word vectors; `-` reads standard input
     pub input: PathBuf,
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Components in a row [default: fields of the first line, less one]
+    /// File of the words, one a line in row order, for formats that hold none: npy, safetensors, and
+    /// glove-norm as numbers
+    #[arg(long, value_name = "FILE")]
+    pub words: Option<PathBuf>,
+    /// What INPUT is [default: what its first bytes tell]
+    #[arg(long, value_parser = format_names().map(format_of_name))]
+    pub format: Option<VectorsFormat>,
+    /// Which file of a zip archive [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    pub member: Option<String>,
+    /// Which tensor of a safetensors file [default: the only one of two dimensions]
+    #[arg(long, value_name = "NAME")]
+    pub tensor: Option<String>,
+    /// Components in a row [default: what the file says, or the fields of its first line less one]
     #[arg(long, value_name = "N")]
     pub dim: Option<NonZeroUsize>,
-    /// Leave out and count lines that can't be read, instead of stopping at the first
+    /// Leave out and count rows that can't be read, instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
     /// Replace the model that is in DIR now
     #[arg(long)]
     pub replace: bool,
+}
+
+fn format_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(VectorsFormat::ALL.map(VectorsFormat::name))
+}
+
+fn format_of_name(name: String) -> VectorsFormat {
+    let of_this_name = |format: &VectorsFormat| format.name() == name;
+    VectorsFormat::ALL.into_iter().find(of_this_name).expect("one of the possible values")
 }
 
 const SYNTH_EXAMPLES: &str = "\

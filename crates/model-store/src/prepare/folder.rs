@@ -1,9 +1,11 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::vectors_file::VectorsFile;
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 
@@ -13,7 +15,12 @@ pub(crate) struct NewFolder {
     out: PathBuf,
     replace: bool,
     temporary: TempDir,
+    /// Held as long as somebody works in the folder.
+    _lock: Option<File>,
 }
+
+/// What temporary folders are called, before their random part.
+const TEMPORARY: &str = ".kindred-prepare-";
 
 impl NewFolder {
     /// A folder that will become `out`. Looks first whether `out` may be taken.
@@ -22,8 +29,9 @@ impl NewFolder {
         check_free(&out, replace)?;
         let parent = parent(&out);
         fs::create_dir_all(parent).map_err(ModelError::io("create", parent))?;
+        remove_what_was_killed(parent);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".kindred-prepare-");
+        builder.prefix(TEMPORARY);
         #[cfg(unix)]
         {
             // As `mkdir` would: others may read the model if the user's umask says so.
@@ -32,7 +40,8 @@ impl NewFolder {
         }
         let temporary =
             builder.tempdir_in(parent).map_err(ModelError::io("make a folder in", parent))?;
-        Ok(Self { out, replace, temporary })
+        let lock = locked(temporary.path());
+        Ok(Self { out, replace, temporary, _lock: lock })
     }
 
     /// Where it is for now.
@@ -41,16 +50,16 @@ impl NewFolder {
     }
 
     /// The file that takes the rows as they come.
-    pub(crate) fn create_vectors(&self) -> Result<BufWriter<File>, ModelError> {
+    pub(crate) fn create_vectors(&self) -> Result<BufWriter<VectorsFile>, ModelError> {
         let path = self.path().join(VECTORS_FILE);
-        let file = File::create_new(&path).map_err(ModelError::io("create", &path))?;
+        let file = VectorsFile::create(&path).map_err(ModelError::io("create", &path))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
     /// Writes the other files, makes sure that all of it is on the disk, and moves it into place.
     pub(crate) fn complete(
         self,
-        vectors: BufWriter<File>,
+        vectors: BufWriter<VectorsFile>,
         words: &[u8],
         index: &[u8],
     ) -> Result<(), ModelError> {
@@ -58,7 +67,7 @@ impl NewFolder {
         vectors
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
-            .and_then(|file| file.sync_all())
+            .and_then(VectorsFile::finish)
             .map_err(ModelError::io("write", &vectors_path))?;
         for (name, bytes) in [(WORDS_FILE, words), (INDEX_FILE, index)] {
             let path = self.path().join(name);
@@ -86,6 +95,29 @@ impl NewFolder {
             let _ = self.temporary.keep();
         }
         sync_folder(parent(out))
+    }
+}
+
+/// A folder that nobody else has locked. Systems that lock no folders do without.
+fn locked(folder: &Path) -> Option<File> {
+    let handle = File::open(folder).ok()?;
+    handle.try_lock().ok().map(|()| handle)
+}
+
+/// A preparation that was killed leaves its folder behind; a later one clears it away. Whoever still works
+/// holds a lock, taken moments after the folder is made: so younger ones are left alone, too.
+fn remove_what_was_killed(parent: &Path) {
+    const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|at| at.elapsed().ok());
+        if is_ours
+            && age.is_some_and(|age| age >= SURELY_LOCKED_AFTER)
+            && let Some(_lock) = locked(&entry.path())
+        {
+            // What can't be removed stays, as it would have without us.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

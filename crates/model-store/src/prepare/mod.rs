@@ -1,69 +1,37 @@
 //! From a vectors file to a model, complete or not at all.
 //!
-//! `source` opens the file and hashes it on the way, `lines` cuts it into chunks of whole lines,
-//! `glove` takes those apart on all cores, `writer` puts rows into the model's files, `folder` moves
-//! the finished folder into place.
+//! The way through: `input` opens the file, counts and hashes it; `unpack` takes off gzip, zstd, xz or zip;
+//! `formats` tells what it is and how to take it apart; `pipeline` does that on all cores; `writer` puts rows
+//! into the model's files; `folder` moves the finished folder into place.
 
 mod folder;
-mod glove;
-mod lines;
-mod source;
+mod formats;
+mod input;
+mod options;
+mod pipeline;
+mod unpack;
+mod vectors_file;
+mod words_file;
 mod writer;
 
 use std::io::{self, Cursor, Seek, Write};
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 pub(crate) use folder::NewFolder;
-use glove::Shape;
-use lines::Lines;
-use source::Source;
+pub use formats::VectorsFormat;
+use formats::{BadRecord, CHUNK_BYTES, Parsed, Plan, Unit, plan};
+pub use options::{Input, PrepareOptions, Progress, Summary};
+use pipeline::{Position, byte_name};
+use unpack::{ReadSoFar, Unpacked, file_name};
+use words_file::WordList;
 pub use writer::ModelWriter;
 
 use crate::ModelError;
+use crate::format::Provenance;
 
 /// The most components that a row may have.
 pub const MAX_DIM: usize = 65_536;
-
-/// How to read a vectors file.
-#[derive(Debug, Clone, Default)]
-pub struct PrepareOptions {
-    /// Components in a row; without it, the number of fields of the first line less one.
-    pub dim: Option<NonZeroUsize>,
-    /// Leave out and count lines that can't be read, instead of stopping at the first.
-    pub skip_bad_rows: bool,
-    /// Replace an older model in the output folder.
-    pub replace: bool,
-}
-
-/// How far a preparation has come.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    /// Bytes of the vectors file read so far, as it lies on the disk.
-    pub bytes_read: u64,
-    /// Its whole size.
-    pub bytes_total: u64,
-    /// Rows written so far.
-    pub rows: usize,
-}
-
-/// What became of a vectors file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
-    /// Rows written.
-    pub rows: usize,
-    /// Components in a row.
-    pub dim: usize,
-    /// Bytes of the vectors file, as it lies on the disk.
-    pub source_bytes: u64,
-    /// Lines left out because they could not be read.
-    pub bad_rows_skipped: u64,
-    /// The first of them: its number, from 1, and what was wrong.
-    pub first_bad_row: Option<(u64, String)>,
-    /// Lines left out because their word had been seen before.
-    pub duplicate_words_dropped: u64,
-}
 
 /// The three files of a model, in memory.
 #[derive(Debug)]
@@ -76,20 +44,6 @@ pub struct ModelFiles {
     pub index: Vec<u8>,
 }
 
-/// Where the vectors are.
-#[derive(Debug, Clone, Copy)]
-pub enum Input<'a> {
-    /// In a file, plain or gzip.
-    File(&'a Path),
-    /// In memory, plain or gzip; the name stands for the file's in messages and provenance.
-    Bytes {
-        /// As a file would be called.
-        name: &'a str,
-        /// What the file would hold.
-        bytes: &'static [u8],
-    },
-}
-
 /// What [`prepare_folder`] calls a few times a second; a break stops the work.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
@@ -97,7 +51,7 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 /// and `out` as it was.
 ///
 /// # Errors
-/// If the input can't be read, a line is bad and may not be skipped, or the output can't be written.
+/// If the input can't be read, a row is bad and may not be skipped, or the output can't be written.
 pub fn prepare_folder(
     input: Input<'_>,
     out: &Path,
@@ -105,12 +59,10 @@ pub fn prepare_folder(
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
     let folder = NewFolder::beside(out, options.replace)?;
-    let mut source = Source::open(input)?;
     let can_not_write = |e| ModelError::io("write the model for", out)(e);
-    let vectors = folder.create_vectors()?;
-    let (writer, summary) = read_rows(&mut source, vectors, options, on_progress, can_not_write)?;
-    let (vectors, words, index) =
-        writer.finish(source.provenance(&summary)).map_err(can_not_write)?;
+    let (writer, summary, provenance) =
+        read_rows(input, || folder.create_vectors(), options, on_progress, can_not_write)?;
+    let (vectors, words, index) = writer.finish(provenance).map_err(can_not_write)?;
     folder.complete(vectors, &words, &index)?;
     Ok(summary)
 }
@@ -123,95 +75,158 @@ pub fn prepare_in_memory(
     input: Input<'_>,
     options: &PrepareOptions,
 ) -> Result<ModelFiles, ModelError> {
-    let mut source = Source::open(input)?;
-    let name = source.path().to_owned();
-    let no_memory = |e| ModelError::io("keep in memory", &name)(e);
-    let nowhere = Cursor::new(Vec::new());
+    let no_memory = |e| ModelError::io("keep in memory", Path::new("the model"))(e);
     let on_progress = &mut |_| ControlFlow::Continue(());
-    let (writer, summary) = read_rows(&mut source, nowhere, options, on_progress, no_memory)?;
-    let (vectors, words, index) = writer.finish(source.provenance(&summary)).map_err(no_memory)?;
+    let nowhere = || Ok(Cursor::new(Vec::new()));
+    let (writer, _, provenance) = read_rows(input, nowhere, options, on_progress, no_memory)?;
+    let (vectors, words, index) = writer.finish(provenance).map_err(no_memory)?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
-/// The heart of it: lines in, rows out.
+/// The heart of it: a vectors file in, rows out.
 fn read_rows<W: Write + Seek>(
-    source: &mut Source,
-    out: W,
+    input: Input<'_>,
+    out: impl FnOnce() -> Result<W, ModelError>,
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
-) -> Result<(ModelWriter<W>, Summary), ModelError> {
-    let path = source.path().to_owned();
-    let bad_input = |reason: String| ModelError::BadInput { path: path.clone(), reason };
-
-    let mut lines = Lines::new(&path);
-    let mut writer: Option<ModelWriter<W>> = None;
-    let mut out = Some(out);
-    let mut shape = options.dim.map(Shape::given);
-    let (mut bad_rows, mut first_bad_row, mut duplicates) = (0, None, 0);
-    while let Some(first_line) = lines.read_more(source)? {
-        let shape = match &shape {
-            Some(shape) => shape,
-            None => shape.insert(Shape::of_first_line(lines.first()).map_err(bad_input)?),
-        };
-        if shape.dim > MAX_DIM {
-            return Err(bad_input(format!(
-                "{} components in a row are too many; {MAX_DIM} is the most",
-                shape.dim
+) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+    let words = options.words.as_deref().map(WordList::read).transpose()?;
+    unpack::read(input, options.member.as_deref(), |unpacked| {
+        let so_far = unpacked.progress().clone();
+        let (head, plan) = begin(unpacked, options, words)?;
+        let (unit, expected, description) = (plan.records, plan.expected, plan.description.clone());
+        let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
+        let mut rows =
+            Rows { writer, unit, so_far, skips: options.skip_bad_rows, first_bad: None, bad: 0, repeated: 0 };
+        let records = pipeline::run(unpacked, head, plan, |position, parsed| {
+            rows.take(position, parsed, can_not_write)?;
+            let now = Progress {
+                bytes_read: rows.so_far.bytes_read(),
+                bytes_total: rows.so_far.bytes_total,
+                rows: rows.writer.rows(),
+            };
+            if on_progress(now).is_break() { Err(ModelError::Cancelled) } else { Ok(()) }
+        })?;
+        if let Some(expected) = expected
+            && expected != records
+        {
+            return Err(rows.so_far.bad(format!(
+                "its header says {expected} rows, and it has {records}; the file is cut, or its header is wrong"
             )));
         }
-        let writer = match &mut writer {
-            Some(writer) => writer,
-            None => {
-                let out = out.take().expect("taken once, when the writer is made");
-                writer.insert(ModelWriter::new(out, shape.dim).map_err(can_not_write)?)
+        rows.finish(&description, options)
+    })
+}
+
+/// Reads the first bytes, and decides by them.
+fn begin(
+    unpacked: &mut Unpacked<'_>,
+    options: &PrepareOptions,
+    words: Option<WordList>,
+) -> Result<(Vec<u8>, Plan), ModelError> {
+    let mut head = Vec::with_capacity(CHUNK_BYTES);
+    unpacked.fill(&mut head, CHUNK_BYTES)?;
+    let so_far = unpacked.progress();
+    let bytes_total = so_far.bytes_total.filter(|_| so_far.packing.is_none());
+    let plan =
+        plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;
+    Ok((head, plan))
+}
+
+/// Rows on their way into the model.
+struct Rows<W> {
+    writer: ModelWriter<W>,
+    unit: Unit,
+    so_far: ReadSoFar,
+    skips: bool,
+    first_bad: Option<(u64, String)>,
+    bad: u64,
+    repeated: u64,
+}
+
+impl<W: Write + Seek> Rows<W> {
+    fn take(
+        &mut self,
+        position: Position,
+        parsed: Parsed,
+        can_not_write: impl Fn(io::Error) -> ModelError,
+    ) -> Result<(), ModelError> {
+        if let Some(first) = parsed.bad.first() {
+            if !self.skips {
+                return Err(self.bad_record(position, first));
             }
-        };
-        for parsed in glove::parse(&lines, shape) {
-            let mut components = parsed.components.chunks_exact(shape.dim);
-            for (line, word) in parsed.words {
-                match word {
-                    Ok(word) => {
-                        let components = components.next().expect("a row for each good line");
-                        if !writer.add(word, components).map_err(can_not_write)? {
-                            duplicates += 1;
-                        }
-                    }
-                    Err(mut reason) => {
-                        let (line, path) = (first_line + line as u64, path.clone());
-                        if line == 1 && options.dim.is_none() && reason.contains("not a number") {
-                            reason += "; if the first word has spaces in it, give --dim";
-                        }
-                        if !options.skip_bad_rows {
-                            return Err(ModelError::BadLine { path, line, reason });
-                        }
-                        bad_rows += 1;
-                        first_bad_row.get_or_insert((line, reason));
-                    }
-                }
-            }
+            self.bad += parsed.bad.len() as u64;
+            let number = self.number(position.records + first.record);
+            self.first_bad.get_or_insert((number, first.reason.clone()));
         }
-        let (bytes_read, bytes_total) = (source.bytes_read(), source.bytes_total());
-        let now = Progress { bytes_read, bytes_total, rows: writer.rows() };
-        if on_progress(now).is_break() {
-            return Err(ModelError::Cancelled);
+        self.repeated += self.writer.add_parsed(&parsed).map_err(can_not_write)?;
+        Ok(())
+    }
+
+    /// As people count: lines from 1, rows from 0.
+    fn number(&self, record: u64) -> u64 {
+        match self.unit {
+            Unit::Line { first } => first + record,
+            Unit::Row => record,
         }
     }
-    let Some(writer) = writer.filter(|writer| writer.rows() > 0) else {
-        return Err(bad_input(match first_bad_row {
-            None => "the file is empty".into(),
-            Some((line, reason)) => {
-                format!("not one line could be read; the first, line {line}: {reason}")
+
+    fn bad_record(&self, position: Position, bad: &BadRecord) -> ModelError {
+        let path = self.so_far.path.clone();
+        let number = self.number(position.records + bad.record);
+        let reason = bad.reason.clone();
+        match self.unit {
+            Unit::Line { .. } => ModelError::BadLine { path, line: number, reason },
+            Unit::Row => {
+                let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
+                ModelError::BadRow { path, row: number, byte, reason }
             }
-        }));
-    };
-    let summary = Summary {
-        rows: writer.rows(),
-        dim: writer.dim(),
-        source_bytes: source.bytes_read(),
-        bad_rows_skipped: bad_rows,
-        first_bad_row,
-        duplicate_words_dropped: duplicates,
-    };
-    Ok((writer, summary))
+        }
+    }
+
+    fn finish(
+        self,
+        description: &str,
+        options: &PrepareOptions,
+    ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+        let Self { writer, unit, so_far, first_bad, bad, repeated, .. } = self;
+        let unit = if unit == Unit::Row { "row" } else { "line" };
+        if writer.rows() == 0 {
+            return Err(so_far.bad(match first_bad {
+                None => "it holds no rows".into(),
+                Some((number, reason)) => {
+                    format!("not one {unit} could be read; the first, {unit} {number}: {reason}")
+                }
+            }));
+        }
+        let (source_bytes, source_checksum) = so_far.finish()?;
+        let mut format = description.to_owned();
+        if let Some(words) = &options.words {
+            format += &format!(" with words in {}", file_name(words));
+        }
+        if let Some(packing) = so_far.packing {
+            format += &format!(", {packing}");
+        }
+        let provenance = Provenance {
+            source: file_name(&so_far.path),
+            source_format: format.clone(),
+            source_bytes,
+            source_checksum,
+            prepared_by: Provenance::this_program(),
+            prepared_at: Provenance::now(),
+            bad_rows_skipped: bad,
+            duplicate_words_dropped: repeated,
+        };
+        let summary = Summary {
+            format,
+            rows: writer.rows(),
+            dim: writer.dim(),
+            source_bytes,
+            bad_rows_skipped: bad,
+            first_bad_row: first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}")),
+            duplicate_words_dropped: repeated,
+        };
+        Ok((writer, summary, provenance))
+    }
 }

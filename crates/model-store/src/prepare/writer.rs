@@ -1,7 +1,9 @@
 use std::io::{self, Seek, SeekFrom, Write};
 
 use indexmap::IndexSet;
+use rayon::slice::ParallelSliceMut;
 
+use super::formats::Parsed;
 use crate::contract::{Row, score};
 use crate::format::Layout;
 use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
@@ -35,6 +37,37 @@ impl<W: Write + Seek> ModelWriter<W> {
     pub fn add(&mut self, word: &str, components: &[f32]) -> io::Result<bool> {
         assert_eq!(components.len(), self.dim, "every row has the dimension of the first");
         debug_assert!(components.iter().all(|c| c.is_finite()), "components are finite");
+        let is_new = self.add_word(word)?;
+        if is_new {
+            self.norms.push(score::norm(components));
+            self.write(components)?;
+        }
+        Ok(is_new)
+    }
+
+    /// Adds the good rows of a chunk. Returns how many of their words were seen before.
+    ///
+    /// # Errors
+    /// As [`ModelWriter::add`].
+    pub(super) fn add_parsed(&mut self, parsed: &Parsed) -> io::Result<u64> {
+        let mut repeated = 0;
+        // Rows from here on are not written yet: as many as possible at a time.
+        let mut unwritten = 0;
+        for (row, word) in parsed.words().enumerate() {
+            if self.add_word(word)? {
+                self.norms.push(parsed.norms[row]);
+            } else {
+                repeated += 1;
+                self.write(&parsed.components[unwritten * self.dim..row * self.dim])?;
+                unwritten = row + 1;
+            }
+        }
+        self.write(&parsed.components[unwritten * self.dim..])?;
+        Ok(repeated)
+    }
+
+    /// Whether the word is new; then it has the next row.
+    fn add_word(&mut self, word: &str) -> io::Result<bool> {
         debug_assert!(!word.is_empty() && !word.contains('\n'), "a word is one line of words.txt");
         if self.words.contains(word) {
             return Ok(false);
@@ -43,11 +76,13 @@ impl<W: Write + Seek> ModelWriter<W> {
             return Err(io::Error::other("a model has at most 4,294,967,295 rows"));
         }
         self.words.insert(word.into());
-        self.norms.push(score::norm(components));
+        Ok(true)
+    }
+
+    fn write(&mut self, components: &[f32]) -> io::Result<()> {
         let bytes = bytemuck::cast_slice(components);
         self.vectors_hasher.update(bytes);
-        self.vectors.write_all(bytes)?;
-        Ok(true)
+        self.vectors.write_all(bytes)
     }
 
     /// Rows so far.
@@ -111,11 +146,12 @@ impl<W: Write + Seek> ModelWriter<W> {
 
     /// The map takes its words in the order of their bytes.
     fn index_file(&self) -> Vec<u8> {
+        let words = &self.words;
         let mut rows: Vec<Row> = (0..self.rows() as u32).map(Row).collect();
-        rows.sort_unstable_by_key(|row| &self.words[row.index()]);
+        rows.par_sort_unstable_by_key(|row| &words[row.index()]);
         let mut map = fst::MapBuilder::memory();
         for row in rows {
-            map.insert(self.words[row.index()].as_bytes(), u64::from(row.0))
+            map.insert(words[row.index()].as_bytes(), u64::from(row.0))
                 .expect("sorted and without repetition, into memory");
         }
         map.into_inner().expect("into memory")

@@ -16,6 +16,10 @@ use crate::cli::PrepareArguments;
 /// Names file and line; nothing is left behind.
 pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     let options = PrepareOptions {
+        format: arguments.format,
+        words: arguments.words.clone(),
+        tensor: arguments.tensor.clone(),
+        member: arguments.member.clone(),
         dim: arguments.dim,
         skip_bad_rows: arguments.skip_bad_rows,
         replace: arguments.replace,
@@ -23,7 +27,8 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     let interrupted = watch_for_interrupt()?;
     let mut display = Display::new();
     let started = Instant::now();
-    let input = Input::File(&arguments.input);
+    let from_stdin = arguments.input.as_os_str() == "-";
+    let input = if from_stdin { Input::Stdin } else { Input::File(&arguments.input) };
     let result = prepare_folder(input, &arguments.out, &options, &mut |progress| {
         display.show(progress);
         if interrupted.load(Ordering::Relaxed) {
@@ -60,19 +65,20 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
 fn print_summary(arguments: &PrepareArguments, summary: &Summary, took: Duration) {
     let seconds = took.as_secs_f64();
     say!(
-        "{}: {} rows × {} dimensions from {} in {seconds:.1} s",
+        "{}: {} rows × {} dimensions from {} of {} in {seconds:.1} s",
         arguments.out.display(),
         HumanCount(summary.rows as u64),
         summary.dim,
         HumanBytes(summary.source_bytes),
+        summary.format,
     );
     say!(
-        "skipped: {} bad lines, {} repeated words",
+        "skipped: {} bad rows, {} repeated words",
         summary.bad_rows_skipped,
         summary.duplicate_words_dropped
     );
-    if let Some((line, reason)) = &summary.first_bad_row {
-        say!("the first bad line is line {line}: {reason}");
+    if let Some(first) = &summary.first_bad_row {
+        say!("the first bad row is {first}");
     }
     say!("serve it with: kindred serve --model {}", arguments.out.display());
 }
@@ -99,14 +105,21 @@ impl Display {
         let rows = HumanCount(progress.rows as u64);
         match self {
             Self::Bar(bar) => {
-                bar.set_length(progress.bytes_total);
+                match progress.bytes_total {
+                    Some(bytes) => bar.set_length(bytes),
+                    None => bar.unset_length(),
+                }
                 bar.set_position(progress.bytes_read);
                 bar.set_message(format!("{rows} rows"));
             }
             Self::Lines { last } if last.elapsed() >= BETWEEN_LINES => {
                 *last = Instant::now();
-                let percent = progress.bytes_read * 100 / progress.bytes_total.max(1);
-                eprintln!("{percent} % read, {rows} rows");
+                match progress.bytes_total {
+                    Some(bytes) => {
+                        eprintln!("{} % read, {rows} rows", progress.bytes_read * 100 / bytes.max(1));
+                    }
+                    None => eprintln!("{} read, {rows} rows", HumanBytes(progress.bytes_read)),
+                }
             }
             Self::Lines { .. } => {}
         }

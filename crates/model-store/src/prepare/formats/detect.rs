@@ -1,0 +1,87 @@
+//! Which format a file has, by its first bytes.
+
+use memchr::memchr;
+
+use super::VectorsFormat;
+use super::header::Word2vecHeader;
+use super::text::spaces;
+use crate::prepare::unpack::Packing;
+
+/// What text begins with that some Windows programs wrote.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// So many bytes tell text from numbers.
+const ENOUGH: usize = 4096;
+
+/// The format of a file that begins with `head`; with its words in another file, or not.
+///
+/// # Errors
+/// If it is none of them, with what it is instead and the way from there.
+pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, String> {
+    if head.is_empty() {
+        return Err("the file is empty".into());
+    }
+    if let Some(foreign) = foreign(head) {
+        return Err(foreign);
+    }
+    if head.starts_with(b"\x93NUMPY") {
+        return Ok(VectorsFormat::Npy);
+    }
+    if head.len() > 9 && head[3..8] == [0; 5] && head[8] == b'{' {
+        return Ok(VectorsFormat::Safetensors);
+    }
+    if has_words {
+        return Ok(VectorsFormat::GloveNorm);
+    }
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    if let Some(header) = Word2vecHeader::read(text) {
+        return Ok(behind_header(header, &text[header.bytes..]));
+    }
+    if !is_text(head) {
+        let names: Vec<&str> = VectorsFormat::ALL.iter().map(|format| format.name()).collect();
+        return Err(format!(
+            "it is neither text nor another format that is known by its first bytes; \
+             say which with --format ({}), and give --words if the words are in another file",
+            names.join(", ")
+        ));
+    }
+    Ok(VectorsFormat::Glove)
+}
+
+/// Two whole numbers are a header, unless they are a word and its only component.
+fn behind_header(header: Word2vecHeader, rest: &[u8]) -> VectorsFormat {
+    if !is_text(rest) {
+        return VectorsFormat::Word2vecBinary;
+    }
+    let line = rest.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii_end();
+    if header.dim != 1 && spaces(line) == 1 { VectorsFormat::Glove } else { VectorsFormat::Word2vec }
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(ENOUGH)];
+    // A word may not be UTF-8, and then its line says so; numbers as bytes have control characters.
+    !start.iter().any(|&b| b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
+}
+
+/// What people have and this program does not read, and how to make something of it that it reads.
+fn foreign(head: &[u8]) -> Option<String> {
+    if let Some(packing) = Packing::of(head) {
+        return Some(format!("what it holds is packed again, as {packing}; unpack it once first"));
+    }
+    let said = if head.starts_with(&793_712_314_u32.to_le_bytes()) {
+        "it is a fastText model (.bin); use the .vec file that fastText writes beside it, or make one \
+         with fastText's own python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec"
+    } else if head.starts_with(b"\x80") && matches!(head.get(1), Some(2..=5)) {
+        "it is a Python pickle (as gensim's save writes it); in Python: \
+         KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)"
+    } else if head.starts_with(b"\x89HDF\r\n") {
+        "it is an HDF5 file; save its array with numpy.save and its words as text, one a line"
+    } else if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        "it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"
+    } else if head.starts_with(b"BZh") && memchr(0x31, &head[3..4]).is_some() {
+        "it is packed with bzip2; unpack it first: bunzip2"
+    } else {
+        return None;
+    };
+    Some(said.into())
+}

@@ -1,0 +1,81 @@
+//! Rows of a fixed number of bytes, whose words are in a file of their own.
+
+use std::sync::Arc;
+
+use super::numbers::{Number, check_finite, check_norm};
+use super::{BadBytes, Framing, Parsed, Parser};
+use crate::prepare::words_file::WordList;
+
+/// Cuts between rows.
+pub(super) struct FixedFraming {
+    pub(super) row_bytes: usize,
+    pub(super) rows: u64,
+    pub(super) found: u64,
+    /// Whether something else may follow the rows.
+    pub(super) may_go_on: bool,
+}
+
+impl Framing for FixedFraming {
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
+        let left = self.rows - self.found;
+        let there = ((bytes.len() / self.row_bytes) as u64).min(left);
+        let whole = there as usize * self.row_bytes;
+        self.found += there;
+        let fault = |record, reason| Err(BadBytes { record, byte: whole, reason });
+        if self.found == self.rows {
+            if bytes.len() > whole && !self.may_go_on {
+                return fault(None, format!("the file goes on behind its {} rows", self.rows));
+            }
+        } else if at_end {
+            let reason = match bytes.len() - whole {
+                0 => format!("the file ends here, before the end of its {} rows", self.rows),
+                _ => format!("the file ends in the middle of this row; it should have {} rows", self.rows),
+            };
+            return fault(Some(self.found), reason);
+        }
+        Ok(whole)
+    }
+
+    fn found(&self) -> u64 {
+        self.found
+    }
+
+    fn is_done(&self) -> bool {
+        self.found == self.rows
+    }
+}
+
+/// Takes rows apart.
+pub(super) struct FixedRows {
+    pub(super) dim: usize,
+    pub(super) number: Number,
+    /// The norm stands before the components.
+    pub(super) with_norm: bool,
+    pub(super) words: Arc<WordList>,
+}
+
+impl FixedRows {
+    pub(super) fn row_bytes(&self) -> usize {
+        (self.dim + usize::from(self.with_norm)) * self.number.bytes()
+    }
+}
+
+impl Parser for FixedRows {
+    fn parse(&self, bytes: &[u8], first: u64) -> Parsed {
+        let mut parsed = Parsed::default();
+        parsed.components.reserve(bytes.len() / self.number.bytes());
+        for (i, row) in bytes.chunks_exact(self.row_bytes()).enumerate() {
+            let before = parsed.components.len();
+            self.number.read(row, &mut parsed.components);
+            let norm = self.with_norm.then(|| parsed.components.remove(before));
+            let row = &parsed.components[before..];
+            let good = check_finite(row).and_then(|()| match norm {
+                Some(norm) => check_norm(norm, row),
+                None => Ok(()),
+            });
+            let word = good.map(|()| self.words.get(first as usize + i));
+            parsed.end_record(word, self.dim, i * self.row_bytes());
+        }
+        parsed
+    }
+}

@@ -1,0 +1,144 @@
+//! What stands before the rows in some formats.
+
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
+
+use super::numbers::Number;
+
+/// word2vec's first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word2vecHeader {
+    pub(super) rows: u64,
+    pub(super) dim: usize,
+    /// Its length, with the line feed.
+    pub(super) bytes: usize,
+}
+
+impl Word2vecHeader {
+    /// Two whole numbers in a line of their own.
+    pub(super) fn read(head: &[u8]) -> Option<Self> {
+        /// Two numbers of 20 digits and what is around them.
+        const MOST_BYTES: usize = 64;
+        let end = head.iter().take(MOST_BYTES).position(|&b| b == b'\n')?;
+        let line = std::str::from_utf8(&head[..end]).ok()?;
+        let mut fields = line.split_ascii_whitespace();
+        let mut number = || fields.next().filter(|f| f.bytes().all(|b| b.is_ascii_digit()));
+        let (rows, dim) = (number()?.parse().ok()?, number()?.parse().ok()?);
+        fields.next().is_none().then_some(Self { rows, dim, bytes: end + 1 })
+    }
+}
+
+/// A table of numbers behind a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NumbersHeader {
+    pub(super) rows: u64,
+    pub(super) dim: usize,
+    pub(super) number: Number,
+    /// Where the first row begins.
+    pub(super) start: u64,
+    /// Whether something else may follow the rows.
+    pub(super) may_go_on: bool,
+}
+
+impl NumbersHeader {
+    /// Of a NumPy file. Format: NEP 1, "A Simple File Format for NumPy Arrays".
+    pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
+        let mut rest = head;
+        let header = NpyHeader::from_reader(&mut rest)
+            .map_err(|e| format!("its npy header can't be read ({e})"))?;
+        let start = (head.len() - rest.len()) as u64;
+        let &[rows, dim] = header.shape() else {
+            return Err(format!(
+                "its array has {} dimensions; word vectors are rows × components, 2",
+                header.shape().len()
+            ));
+        };
+        if header.order() == Order::Fortran {
+            return Err("its array is in Fortran order (column after column); save it with \
+                 numpy.save(path, numpy.ascontiguousarray(array))"
+                .into());
+        }
+        let number = match header.dtype() {
+            DType::Plain(one) if one.endianness() == Endianness::Little => {
+                match (one.type_char(), one.size_field()) {
+                    (TypeChar::Float, 2) => Some(Number::F16),
+                    (TypeChar::Float, 4) => Some(Number::F32),
+                    (TypeChar::Float, 8) => Some(Number::F64),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let number = number.ok_or_else(|| {
+            format!(
+                "its numbers are of type {}; save it as float32, float64 or float16, little-endian: \
+                 numpy.save(path, array.astype('<f4'))",
+                header.dtype().descr()
+            )
+        })?;
+        let dim = usize::try_from(dim).unwrap_or(usize::MAX);
+        Ok(Self { rows, dim, number, start, may_go_on: false })
+    }
+
+    /// Of a safetensors file: the tensor of this name, or the only one of two dimensions.
+    pub(super) fn safetensors(head: &[u8], name: Option<&str>) -> Result<Self, String> {
+        let (length, rest) =
+            head.split_first_chunk().ok_or("it ends within its safetensors header")?;
+        let length = u64::from_le_bytes(*length);
+        let json = usize::try_from(length).ok().and_then(|length| rest.get(..length));
+        let json = json.ok_or_else(|| {
+            format!(
+                "its safetensors header should have {length} bytes, which is more than there are or \
+                 than any of vectors has"
+            )
+        })?;
+        let metadata: Metadata = serde_json::from_slice(json)
+            .map_err(|e| format!("its safetensors header can't be read ({e})"))?;
+        let mut tensors: Vec<_> = metadata.tensors().into_iter().collect();
+        tensors.sort_by(|a, b| a.0.cmp(&b.0));
+        let listed = || {
+            let shown = tensors.iter().take(20).map(|(name, info)| format!("`{name}` {:?}", info.shape));
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let tables: Vec<_> = tensors.iter().filter(|(_, info)| info.shape.len() == 2).collect();
+        let (name, info) = match (name, tables.as_slice()) {
+            (Some(name), tables) => *tables
+                .iter()
+                .find(|(found, _)| found == name)
+                .ok_or_else(|| format!("it has no tensor `{name}` of two dimensions; it has {}", listed()))?,
+            (None, [one]) => one,
+            (None, []) => {
+                return Err(format!("it has no tensor of two dimensions; it has {}", listed()));
+            }
+            (None, _) => {
+                return Err(format!(
+                    "it has several tensors of two dimensions; choose one with --tensor: {}",
+                    listed()
+                ));
+            }
+        };
+        let number = match info.dtype {
+            Dtype::F16 => Number::F16,
+            Dtype::BF16 => Number::Bf16,
+            Dtype::F32 => Number::F32,
+            Dtype::F64 => Number::F64,
+            other => {
+                return Err(format!(
+                    "its tensor `{name}` is of type {other:?}; it must be F32, F64, F16 or BF16"
+                ));
+            }
+        };
+        let (rows, dim) = (info.shape[0], info.shape[1]);
+        let (start, end) = info.data_offsets;
+        let bytes = rows.checked_mul(dim).and_then(|n| n.checked_mul(number.bytes()));
+        if bytes.is_none() || end.checked_sub(start) != bytes {
+            return Err(format!(
+                "its tensor `{name}` should have {rows} × {dim} numbers and has {} bytes",
+                end.saturating_sub(start)
+            ));
+        }
+        let start = (start as u64).saturating_add(8 + length);
+        Ok(Self { rows: rows as u64, dim, number, start, may_go_on: true })
+    }
+}

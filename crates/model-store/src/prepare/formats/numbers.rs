@@ -1,0 +1,99 @@
+//! Numbers as bytes, little-endian.
+
+use half::{bf16, f16};
+
+use crate::contract::score;
+
+/// A stored norm may differ from the computed one by so much of it: components are often written with five
+/// digits, and a norm that was summed in float32 is off by less.
+const NORM_TOLERANCE: f64 = 1e-4;
+
+/// A type of numbers, as NumPy and safetensors have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Number {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Number {
+    /// Bytes of one.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+
+    /// Appends each number as the nearest float32; what is out of its range becomes infinite.
+    pub(super) fn read(self, bytes: &[u8], out: &mut Vec<f32>) {
+        match self {
+            Self::F16 => out.extend(arrays(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
+            Self::Bf16 => out.extend(arrays(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
+            Self::F32 => out.extend(arrays(bytes).map(f32::from_le_bytes)),
+            Self::F64 => out.extend(arrays(bytes).map(|b| f64::from_le_bytes(b) as f32)),
+        }
+    }
+}
+
+fn arrays<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.chunks_exact(N).map(|chunk| chunk.try_into().expect("chunks of this length"))
+}
+
+/// A model holds finite components only.
+pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
+    match components.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(place) => Err(format!(
+            "component {} is not a finite 32-bit number: {}",
+            place + 1,
+            components[place]
+        )),
+    }
+}
+
+/// A stored norm must be that of its components.
+pub(super) fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> {
+    let computed = score::norm(components);
+    // Also false where the stored one is not a number.
+    if (f64::from(stored) - computed).abs() <= NORM_TOLERANCE * computed {
+        return Ok(());
+    }
+    Err(format!(
+        "the stored norm {stored} is not that of the components, {computed:.6}; \
+         is there a norm at all? (--format says how to read the file)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_the_nearest_float32() {
+        let read = |number: Number, bytes: &[u8]| {
+            let mut out = vec![7.0];
+            number.read(bytes, &mut out);
+            assert_eq!(out.remove(0), 7.0);
+            out
+        };
+        assert_eq!(read(Number::F32, &[0, 0, 128, 63, 0, 0, 0, 192]), [1.0, -2.0]);
+        assert_eq!(read(Number::F64, &0.1f64.to_le_bytes()), [0.1f32]);
+        assert_eq!(read(Number::F64, &1e300f64.to_le_bytes()), [f32::INFINITY]);
+        assert_eq!(read(Number::F16, &[0, 60, 1, 0]), [1.0, 2f32.powi(-24)]);
+        assert_eq!(read(Number::Bf16, &[128, 63]), [1.0]);
+        assert!(check_finite(&[0.0, f32::MAX]).is_ok());
+        assert!(check_finite(&[0.0, f32::NAN]).unwrap_err().contains("component 2"));
+    }
+}

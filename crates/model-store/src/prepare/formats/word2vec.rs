@@ -1,0 +1,120 @@
+//! word2vec's binary form: a line with the numbers of rows and components, then for each row its word, a
+//! space and its components as little-endian float32; behind them a line feed, or not.
+
+use memchr::memchr;
+
+use super::{BadBytes, Framing, Parsed, Parser, utf8};
+
+/// Where a longer word seems to be, the file is cut or its header wrong.
+const MAX_WORD_BYTES: usize = 4096;
+
+/// Finds the end of each row.
+pub(super) struct RowFraming {
+    pub(super) dim: usize,
+    /// Rows that the header says.
+    pub(super) rows: u64,
+    /// Rows found so far.
+    pub(super) found: u64,
+}
+
+/// Where the word of a row begins and its components, and where these end; `None` if bytes are missing.
+fn split(bytes: &[u8], dim: usize) -> Result<Option<(usize, usize, usize)>, &'static str> {
+    // The line feed behind the row before.
+    let word = usize::from(bytes.starts_with(b"\n"));
+    let window = &bytes[word..bytes.len().min(word + MAX_WORD_BYTES + 1)];
+    let Some(length) = memchr(b' ', window) else {
+        if window.len() > MAX_WORD_BYTES {
+            return Err("there is no word of at most 4096 bytes and a space behind it");
+        }
+        return Ok(None);
+    };
+    let components = word + length + 1;
+    let end = components + dim * size_of::<f32>();
+    Ok((end <= bytes.len()).then_some((word, components, end)))
+}
+
+impl Framing for RowFraming {
+    fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
+        let mut whole = 0;
+        while self.found < self.rows {
+            let fault = |byte, reason| BadBytes { record: Some(self.found), byte, reason };
+            match split(&bytes[whole..], self.dim) {
+                Ok(Some((_, _, end))) => whole += end,
+                Ok(None) if !at_end => return Ok(whole),
+                Ok(None) if whole + 1 >= bytes.len() => {
+                    let reason = format!(
+                        "the file ends here, and its header says {} rows of {} components",
+                        self.rows, self.dim
+                    );
+                    return Err(fault(whole, reason));
+                }
+                Ok(None) => {
+                    let reason = format!(
+                        "the file ends in the middle of this row of {} components (the file is cut, or its \
+                         header is wrong)",
+                        self.dim
+                    );
+                    return Err(fault(whole, reason));
+                }
+                Err(reason) => {
+                    let reason = format!(
+                        "{reason} (the file is damaged, or its header, {} rows of {} components, is wrong)",
+                        self.rows, self.dim
+                    );
+                    return Err(fault(whole, reason));
+                }
+            }
+            self.found += 1;
+        }
+        let rest = &bytes[whole..];
+        if !rest.is_empty() && rest != b"\n" {
+            let reason =
+                format!("the file goes on behind the {} rows that its header says", self.rows);
+            return Err(BadBytes { record: None, byte: whole, reason });
+        }
+        // A line feed behind the last row belongs to it.
+        Ok(bytes.len())
+    }
+}
+
+/// Takes rows apart.
+pub(super) struct Rows {
+    pub(super) dim: usize,
+}
+
+impl Parser for Rows {
+    fn parse(&self, bytes: &[u8], _first: u64) -> Parsed {
+        let mut parsed = Parsed::default();
+        parsed.components.reserve(bytes.len() / size_of::<f32>());
+        let mut start = 0;
+        // What the framing let through is whole.
+        while let Ok(Some((word, components, end))) = split(&bytes[start..], self.dim) {
+            let row = &bytes[start..start + end];
+            let word = self.parse_row(&row[word..components - 1], &row[components..], &mut parsed);
+            parsed.end_record(word, self.dim, start);
+            start += end;
+        }
+        parsed
+    }
+}
+
+impl Rows {
+    fn parse_row<'a>(
+        &self,
+        word: &'a [u8],
+        components: &[u8],
+        parsed: &mut Parsed,
+    ) -> Result<&'a str, String> {
+        let before = parsed.components.len();
+        super::numbers::Number::F32.read(components, &mut parsed.components);
+        super::numbers::check_finite(&parsed.components[before..])?;
+        let word = utf8(word)?;
+        if word.is_empty() {
+            return Err("the word is empty".into());
+        }
+        if word.contains('\n') {
+            return Err("the word has a line feed in it".into());
+        }
+        Ok(word)
+    }
+}

@@ -1,0 +1,186 @@
+//! The vectors file as it lies on the disk: counted and hashed on the way.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::Input;
+use crate::ModelError;
+use crate::format::Checksum;
+
+/// An input before anything is unpacked.
+pub(super) struct Packed {
+    /// Its name in messages.
+    pub(super) path: PathBuf,
+    /// Its size; a pipe's is not known.
+    pub(super) bytes_total: Option<u64>,
+    /// Its first bytes, [`START_BYTES`] or all that there are.
+    pub(super) start: Vec<u8>,
+    pub(super) seen: Arc<Seen>,
+    pub(super) raw: Raw,
+}
+
+/// Bytes that tell how a file is packed.
+const START_BYTES: u64 = 6;
+
+/// Where bytes come from.
+pub(super) enum Raw {
+    File(File),
+    Bytes(&'static [u8]),
+    /// What can be read once only, the first bytes included.
+    Pipe(Box<dyn Read + Send>),
+}
+
+/// What went by so far.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<SeenState>);
+
+#[derive(Default)]
+struct SeenState {
+    bytes: u64,
+    hasher: blake3::Hasher,
+    /// Of an archive only a part is read; all of it is hashed beside that.
+    whole: Option<JoinHandle<io::Result<(u64, blake3::Hasher)>>>,
+}
+
+impl Packed {
+    pub(super) fn open(input: Input<'_>) -> Result<Self, ModelError> {
+        let mut start = Vec::new();
+        let (path, bytes_total, raw) = match input {
+            Input::Bytes { name, bytes } => {
+                start.extend(bytes.iter().take(START_BYTES as usize));
+                (name.into(), Some(bytes.len() as u64), Raw::Bytes(bytes))
+            }
+            Input::Stdin => {
+                let path = PathBuf::from("standard input");
+                let raw = pipe(io::stdin(), &mut start).map_err(ModelError::io("read", &path))?;
+                (path, None, raw)
+            }
+            Input::File(path) => {
+                let mut file = File::open(path).map_err(ModelError::io("open", path))?;
+                let can_not_read = |e| ModelError::io("read", path)(e);
+                let metadata = file.metadata().map_err(can_not_read)?;
+                if metadata.is_dir() {
+                    let reason = "it is a folder; `prepare` reads a vectors file".to_owned();
+                    return Err(ModelError::BadInput { path: path.to_owned(), reason });
+                }
+                if metadata.is_file() {
+                    (&mut file).take(START_BYTES).read_to_end(&mut start).map_err(can_not_read)?;
+                    file.seek(SeekFrom::Start(0)).map_err(can_not_read)?;
+                    (path.to_owned(), Some(metadata.len()), Raw::File(file))
+                } else {
+                    (path.to_owned(), None, pipe(file, &mut start).map_err(can_not_read)?)
+                }
+            }
+        };
+        Ok(Self { path, bytes_total, start, seen: Arc::default(), raw })
+    }
+}
+
+fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Result<Raw> {
+    (&mut reader).take(START_BYTES).read_to_end(start)?;
+    Ok(Raw::Pipe(Box::new(Cursor::new(start.clone()).chain(reader))))
+}
+
+impl Raw {
+    /// Reads from the start to the end, and lets `seen` see it.
+    pub(super) fn watched(self, seen: &Arc<Seen>) -> Box<dyn Read + Send> {
+        fn watch(inner: impl Read + Send + 'static, seen: &Arc<Seen>) -> Box<dyn Read + Send> {
+            Box::new(Watched { inner, seen: seen.clone(), hashes: true })
+        }
+        match self {
+            Self::File(file) => watch(file, seen),
+            Self::Bytes(bytes) => watch(Cursor::new(bytes), seen),
+            Self::Pipe(pipe) => watch(pipe, seen),
+        }
+    }
+
+    /// For archives, whose table of contents is at their end. `None` for what can be read once only.
+    pub(super) fn seekable(
+        self,
+        path: &Path,
+        seen: &Arc<Seen>,
+    ) -> io::Result<Option<Box<dyn ReadSeek>>> {
+        match self {
+            Self::File(inner) => {
+                let mut other = File::open(path)?;
+                seen.hash_beside(move |hasher| io::copy(&mut other, hasher))?;
+                Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
+            }
+            Self::Bytes(bytes) => {
+                seen.hash_beside(move |hasher| {
+                    hasher.update(bytes);
+                    Ok(bytes.len() as u64)
+                })?;
+                let inner = Cursor::new(bytes);
+                Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
+            }
+            Self::Pipe(_) => Ok(None),
+        }
+    }
+}
+
+/// What an archive is read from.
+pub(super) trait ReadSeek: Read + Seek + Send {}
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+impl Seen {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SeenState> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// Bytes read so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    fn hash_beside(
+        &self,
+        read: impl FnOnce(&mut blake3::Hasher) -> io::Result<u64> + Send + 'static,
+    ) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
+            let mut hasher = blake3::Hasher::new();
+            Ok((read(&mut hasher)?, hasher))
+        })?;
+        self.lock().whole = Some(thread);
+        Ok(())
+    }
+
+    /// Size and checksum, once all has been read.
+    pub(super) fn finish(&self) -> io::Result<(u64, Checksum)> {
+        let whole = self.lock().whole.take();
+        if let Some(thread) = whole {
+            let (bytes, hasher) =
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))?;
+            return Ok((bytes, Checksum::from_hasher(&hasher)));
+        }
+        let seen = self.lock();
+        Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))
+    }
+}
+
+struct Watched<R> {
+    inner: R,
+    seen: Arc<Seen>,
+    hashes: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        let mut seen = self.seen.lock();
+        seen.bytes += n as u64;
+        if self.hashes {
+            seen.hasher.update(&buffer[..n]);
+        }
+        Ok(n)
+    }
+}
+
+impl<R: Seek> Seek for Watched<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}

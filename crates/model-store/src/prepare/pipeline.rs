@@ -1,0 +1,148 @@
+//! Chunks of whole records: read by one thread, taken apart by all cores, delivered in order.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::formats::{BadBytes, CHUNK_BYTES, Parsed, Plan, Unit};
+use super::unpack::{ReadSoFar, Unpacked};
+use crate::ModelError;
+
+/// Chunks on their way for each core: enough that none waits, few enough that memory stays small.
+const CHUNKS_PER_CORE: usize = 2;
+
+/// A chunk that is being taken apart.
+struct Chunk {
+    /// Where it begins in the unpacked bytes.
+    start: u64,
+    parsed: Receiver<Parsed>,
+}
+
+/// Why there are no more chunks.
+enum Fault {
+    Model(ModelError),
+    Bytes { start: u64, bad: BadBytes },
+}
+
+/// Where a chunk is among all records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    /// Records before it.
+    pub(super) records: u64,
+    /// Unpacked bytes before it.
+    pub(super) bytes: u64,
+}
+
+/// Reads `unpacked`, whose first bytes are in `head` already, as `plan` says, and gives what it holds to
+/// `deliver`. If that fails, all ends.
+///
+/// Returns how many records there were.
+pub(super) fn run(
+    unpacked: &mut Unpacked<'_>,
+    head: Vec<u8>,
+    plan: Plan,
+    mut deliver: impl FnMut(Position, Parsed) -> Result<(), ModelError>,
+) -> Result<u64, ModelError> {
+    let in_flight = CHUNKS_PER_CORE * rayon::current_num_threads();
+    let (chunks, arriving) = sync_channel(in_flight);
+    let so_far = unpacked.progress().clone();
+    let unit = plan.records;
+    thread::scope(|scope| {
+        let reading = thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
+            if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
+                // Nobody waits for it if `deliver` has failed.
+                let _ = chunks.send(Err(fault));
+            }
+            drop(chunks);
+        });
+        reading.map_err(ModelError::io("start a thread to read", &so_far.path))?;
+        // Moved in here: when `deliver` fails it is gone, and the reader stops.
+        let arriving: Receiver<Result<Chunk, Fault>> = arriving;
+        let mut records = 0;
+        for chunk in &arriving {
+            let Chunk { start, parsed } = chunk.map_err(|fault| fault.said(unit, records, &so_far))?;
+            let parsed = parsed.recv().expect("a chunk is taken apart, or the process ends");
+            let position = Position { records, bytes: start };
+            records += parsed.records;
+            deliver(position, parsed)?;
+        }
+        Ok(records)
+    })
+}
+
+fn read_chunks(
+    unpacked: &mut Unpacked<'_>,
+    head: Vec<u8>,
+    mut plan: Plan,
+    chunks: &SyncSender<Result<Chunk, Fault>>,
+) -> Result<(), Fault> {
+    let mut at_end = head.len() < CHUNK_BYTES;
+    let mut buffer = head;
+    // Where the buffer begins in the unpacked bytes.
+    let mut start = 0;
+    while plan.skip - start > buffer.len() as u64 && !at_end {
+        start += buffer.len() as u64;
+        buffer.clear();
+        at_end = !unpacked.fill(&mut buffer, CHUNK_BYTES).map_err(Fault::Model)?;
+    }
+    let skipped = (plan.skip - start).min(buffer.len() as u64);
+    buffer.drain(..skipped as usize);
+    start += skipped;
+    loop {
+        let first = plan.framing.found();
+        let whole = plan.framing.whole(&buffer, at_end);
+        let whole = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let mut next = Vec::new();
+        if !at_end {
+            next.reserve_exact(CHUNK_BYTES);
+            next.extend_from_slice(&buffer[whole..]);
+        }
+        if whole > 0 {
+            buffer.truncate(whole);
+            let (parsed, waiting) = sync_channel(1);
+            let parser = plan.parser.clone();
+            rayon::spawn(move || {
+                // Nobody waits for it if `deliver` has failed.
+                let _ = parsed.send(parser.parse(&buffer, first));
+            });
+            if chunks.send(Ok(Chunk { start, parsed: waiting })).is_err() {
+                return Ok(());
+            }
+        }
+        if at_end {
+            return Ok(());
+        }
+        start += whole as u64;
+        buffer = next;
+        if plan.framing.is_done() {
+            // What follows is no vectors, and is read for its checksum.
+            start += buffer.len() as u64;
+            buffer.clear();
+        }
+        let missing = CHUNK_BYTES - buffer.len();
+        at_end = !unpacked.fill(&mut buffer, missing).map_err(Fault::Model)?;
+    }
+}
+
+impl Fault {
+    fn said(self, unit: Unit, records: u64, so_far: &ReadSoFar) -> ModelError {
+        let (start, bad) = match self {
+            Self::Model(error) => return error,
+            Self::Bytes { start, bad } => (start, bad),
+        };
+        let byte = byte_name(start + bad.byte as u64, so_far);
+        let place = match (unit, bad.record) {
+            (Unit::Line { first }, _) => format!("line {}", first + records),
+            (Unit::Row, Some(record)) => format!("row {record}, {byte}"),
+            (Unit::Row, None) => byte,
+        };
+        so_far.bad(format!("{place}: {}", bad.reason))
+    }
+}
+
+/// How a byte is called, which need not be where it is on the disk.
+pub(super) fn byte_name(byte: u64, so_far: &ReadSoFar) -> String {
+    match so_far.packing {
+        None => format!("byte {byte}"),
+        Some(_) => format!("byte {byte} of what is unpacked"),
+    }
+}

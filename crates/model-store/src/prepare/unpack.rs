@@ -1,0 +1,226 @@
+//! From what lies on the disk to plain bytes: gzip, zstd, xz and zip are known by their first bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use zip::ZipArchive;
+
+use super::Input;
+use super::input::{Packed, ReadSeek, Seen};
+use crate::ModelError;
+use crate::format::Checksum;
+
+/// Numbers as text shrink to about a third. What grows by more than this is made to fill disks.
+const MOST_EXPANSION: u64 = 100;
+/// Small files may grow by more: a few rows may be much alike.
+const ALWAYS_ALLOWED: u64 = 64 << 20;
+/// Memory that an xz file may ask for.
+const XZ_MEMORY: u64 = 1 << 30;
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// How a file is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    Gzip,
+    Zstd,
+    Xz,
+    Zip,
+}
+
+impl Packing {
+    /// By the first bytes of a file.
+    pub(super) fn of(start: &[u8]) -> Option<Self> {
+        let magics: [(&[u8], Self); 5] = [
+            (b"\x1f\x8b", Self::Gzip),
+            (b"\x28\xb5\x2f\xfd", Self::Zstd),
+            (b"\xfd7zXZ\0", Self::Xz),
+            (b"PK\x03\x04", Self::Zip),
+            // An archive of nothing.
+            (b"PK\x05\x06", Self::Zip),
+        ];
+        magics.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, packing)| packing)
+    }
+}
+
+impl fmt::Display for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Zip => "zip",
+        })
+    }
+}
+
+/// Plain bytes, whatever they were packed in.
+pub(super) struct Unpacked<'a> {
+    reader: Box<dyn Read + Send + 'a>,
+    progress: ReadSoFar,
+    bytes: u64,
+}
+
+/// How far a file has been read, for who does not read it.
+#[derive(Clone)]
+pub(super) struct ReadSoFar {
+    pub(super) path: PathBuf,
+    pub(super) packing: Option<Packing>,
+    /// As it lies on the disk; a pipe's size is not known.
+    pub(super) bytes_total: Option<u64>,
+    seen: Arc<Seen>,
+}
+
+impl ReadSoFar {
+    /// Before unpacking.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.seen.bytes()
+    }
+
+    /// Size and checksum of the file as it lies on the disk, once it was read to its end.
+    pub(super) fn finish(&self) -> Result<(u64, Checksum), ModelError> {
+        self.seen.finish().map_err(ModelError::io("read", &self.path))
+    }
+
+    pub(super) fn bad(&self, reason: impl Into<String>) -> ModelError {
+        ModelError::BadInput { path: self.path.clone(), reason: reason.into() }
+    }
+}
+
+/// Opens an input, unpacks it on the way and lets `f` read it. `member` names one of several files in an
+/// archive.
+pub(super) fn read<T>(
+    input: Input<'_>,
+    member: Option<&str>,
+    f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
+) -> Result<T, ModelError> {
+    let Packed { path, bytes_total, start, seen, raw } = Packed::open(input)?;
+    let packing = Packing::of(&start);
+    let progress = ReadSoFar { path: path.clone(), packing, bytes_total, seen: seen.clone() };
+    let can_not_read = |e| ModelError::io("read", &path)(e);
+    if packing == Some(Packing::Zip) {
+        let Some(archive) = raw.seekable(&path, &seen).map_err(can_not_read)? else {
+            return Err(progress.bad(
+                "a zip archive can't be read from a pipe, because its table of contents is at its \
+                 end; save it to a file first",
+            ));
+        };
+        return read_member(archive, member, progress, f);
+    }
+    if let Some(member) = member {
+        return Err(progress.bad(format!("it is no zip archive, so it has no member `{member}`")));
+    }
+    let raw = raw.watched(&seen);
+    let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
+    let reader: Box<dyn Read + Send> = match packing {
+        Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
+        Some(Packing::Zstd) => {
+            Box::new(zstd::Decoder::with_buffer(buffered(raw)).map_err(can_not_read)?)
+        }
+        Some(Packing::Xz) => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
+            let stream = stream.map_err(|e| can_not_read(e.into()))?;
+            Box::new(XzDecoder::new_stream(buffered(raw), stream))
+        }
+        Some(Packing::Zip) | None => raw,
+    };
+    f(&mut Unpacked { reader, progress, bytes: 0 })
+}
+
+fn read_member<T>(
+    archive: Box<dyn ReadSeek>,
+    member: Option<&str>,
+    progress: ReadSoFar,
+    f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
+) -> Result<T, ModelError> {
+    let damaged = |e| {
+        progress.bad(format!(
+            "the zip archive is cut short or damaged ({e}); fetch the file again (`unzip -t` checks it)"
+        ))
+    };
+    let mut archive = ZipArchive::new(archive).map_err(damaged)?;
+    // Folders, and what macOS adds, are nobody's vectors.
+    let is_file = |name: &String| !name.ends_with('/') && !name.starts_with("__MACOSX/");
+    let names = archive.file_names().map(|name| name.map(Cow::into_owned));
+    let names: Vec<String> = names.collect::<Result<_, _>>().map_err(damaged)?;
+    let names: Vec<String> = names.into_iter().filter(is_file).collect();
+    let listed = || {
+        let shown: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+        let more = if names.len() > shown.len() { ", …" } else { "" };
+        shown.join(", ") + more
+    };
+    let name = match (member, names.as_slice()) {
+        (_, []) => return Err(progress.bad("the zip archive holds no file")),
+        (Some(member), names) if names.iter().any(|name| name == member) => member.to_owned(),
+        (Some(member), _) => {
+            let reason = format!("the zip archive has no member `{member}`; it has {}", listed());
+            return Err(progress.bad(reason));
+        }
+        (None, [one]) => one.clone(),
+        (None, _) => {
+            let reason =
+                format!("the zip archive holds several files; choose one with --member: {}", listed());
+            return Err(progress.bad(reason));
+        }
+    };
+    let file = archive.by_name(&name).map_err(|e| {
+        progress.bad(format!("the member `{name}` of the zip archive can't be read: {e}"))
+    })?;
+    let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, file));
+    f(&mut Unpacked { reader, progress: progress.clone(), bytes: 0 })
+}
+
+impl Unpacked<'_> {
+    /// How far the file has been read.
+    pub(super) fn progress(&self) -> &ReadSoFar {
+        &self.progress
+    }
+
+    /// Reads on, until `bytes` more are in the buffer or the file ends: `false` then.
+    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>, bytes: usize) -> Result<bool, ModelError> {
+        let before = buffer.len();
+        let read = (&mut self.reader).take(bytes as u64).read_to_end(buffer);
+        read.map_err(|e| self.read_error(e))?;
+        let read = buffer.len() - before;
+        self.bytes += read as u64;
+        let allowed = self.progress.bytes_read().saturating_mul(MOST_EXPANSION) + ALWAYS_ALLOWED;
+        if self.progress.packing.is_some() && self.bytes > allowed {
+            return Err(self.progress.bad(format!(
+                "it unpacks to more than {MOST_EXPANSION} times its size, as no vectors do; \
+                 if it is meant so, unpack it first"
+            )));
+        }
+        Ok(read == bytes)
+    }
+
+    fn read_error(&self, error: io::Error) -> ModelError {
+        let ReadSoFar { path, packing, .. } = &self.progress;
+        match packing {
+            // An error of the system's has a number; the others are the unpackers'.
+            Some(packing) if error.raw_os_error().is_none() => {
+                let test = match packing {
+                    Packing::Gzip => "gzip -t",
+                    Packing::Zstd => "zstd -t",
+                    Packing::Xz => "xz -t",
+                    Packing::Zip => "unzip -t",
+                };
+                self.progress.bad(format!(
+                    "the {packing} data is cut short or damaged, at or before byte {} ({error}); \
+                     fetch the file again (`{test}` checks it)",
+                    self.progress.bytes_read()
+                ))
+            }
+            _ => ModelError::io("read", path)(error),
+        }
+    }
+}
+
+/// For messages that a file's name stands in.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
