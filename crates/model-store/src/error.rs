@@ -94,7 +94,15 @@ pub enum ModelError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The folder to write to is in use.
+    /// A model can't be written in a format so that it reads back the same.
+    #[error("{model}: {reason}")]
+    Unwritable {
+        /// The model's name.
+        model: String,
+        /// Which word, and which format can.
+        reason: String,
+    },
+    /// The folder or file to write to is in use.
     #[error("{} {reason}", path.display())]
     OutputInTheWay {
         /// The folder.

@@ -6,13 +6,15 @@
 //! 1. [`prepare`] reads a vectors file and writes a model folder, complete or not at all;
 //! 2. [`format`](mod@format) says what is in that folder, byte by byte;
 //! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
-//! 4. [`synth`] makes models of any size where there is no file;
-//! 5. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them;
-//! 6. [`certificate`] has what engines that scan rounded copies of the table have in common.
+//! 4. [`export`] writes it in formats that other programs read;
+//! 5. [`synth`] makes models of any size where there is no file;
+//! 6. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them;
+//! 7. [`certificate`] has what engines that scan rounded copies of the table have in common.
 
 pub mod certificate;
 pub mod contract;
 mod error;
+pub mod export;
 pub mod format;
 mod mapped;
 pub mod prepare;

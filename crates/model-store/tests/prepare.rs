@@ -188,7 +188,7 @@ fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
 
         let summary = place.prepare(&text, &skipping()).unwrap();
         assert_eq!((summary.rows, summary.bad_rows_skipped), (2, 1));
-        assert_eq!(summary.first_bad_row, Some((2, reason.to_owned())));
+        assert_eq!(summary.first_bad_row, Some(format!("line 2: {reason}")));
         assert_eq!(place.open().header().provenance.bad_rows_skipped, 1);
     }
 }
@@ -222,8 +222,13 @@ fn files_that_are_no_vectors_are_refused_whole() {
     for (content, reason) in [
         (Vec::new(), "the file is empty"),
         (b"justaword\n".to_vec(), "line 1 has no space"),
-        (b"400000 2\nthe 0.1 0.2\n".to_vec(), "word2vec header"),
-        (vec![b'x'; 9 << 20], "line 1 is longer than 8 MiB"),
+        (b"400000 2\nthe 0.1 0.2\n".to_vec(), "its header says 400000 rows, and it has 1"),
+        (vec![b'x'; 9 << 20], "line 1 has no space"),
+        ([&vec![b'x'; 9 << 20][..], b" 1\n"].concat(), "line 1 has no space"),
+        (
+            [b"x 1\n", &vec![b'y'; 9 << 20][..], b" 1\n"].concat(),
+            "line 2: the line is longer than 4 MiB",
+        ),
         (gzip(TEXT.as_bytes())[..20].to_vec(), "the gzip data is cut short or damaged"),
         (
             [&gzip(TEXT.as_bytes())[..30], &[0u8; 30]].concat(),

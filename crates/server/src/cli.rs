@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use model_store::export::ExportFormat;
 use model_store::prepare::{MAX_DIM, VectorsFormat};
 use serde::Serialize;
 
@@ -41,6 +42,9 @@ pub enum Command {
     /// Turn a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
+    /// Write a model in a format that other programs read
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArguments),
     /// Make a model folder of synthetic word vectors, of any size
     #[command(after_help = SYNTH_EXAMPLES)]
     Synth(SynthArguments),
@@ -183,13 +187,46 @@ fn format_of_name(name: String) -> VectorsFormat {
     VectorsFormat::ALL.into_iter().find(of_this_name).expect("one of the possible values")
 }
 
+const EXPORT_EXAMPLES: &str = "\
+What is written reads back bit for bit. npy and safetensors hold no words: these go to a file of their own.
+
+Examples:
+  kindred export models/mine --format word2vec-bin --out mine.bin
+  kindred export models/mine --format npy --out mine.npy --words mine.words.txt
+  kindred export models/mine --format glove --out - | gzip > mine.txt.gz";
+
+/// What `export` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArguments {
+    /// Model folder to read
+    pub model: PathBuf,
+    /// In which format
+    #[arg(long, value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).map(export_format_of_name))]
+    pub format: ExportFormat,
+    /// File to write; `-` writes to standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// File for the words, with npy and safetensors
+    #[arg(long, value_name = "FILE")]
+    pub words: Option<PathBuf>,
+    /// Replace files that are there already
+    #[arg(long)]
+    pub replace: bool,
+}
+
+fn export_format_of_name(name: String) -> ExportFormat {
+    let of_this_name = |format: &ExportFormat| format.name() == name;
+    ExportFormat::ALL.into_iter().find(of_this_name).expect("one of the possible values")
+}
+
 const SYNTH_EXAMPLES: &str = "\
 The same rows, dimension and seed give the same vectors on every machine: for load tests and
 benchmarks of tables that nobody has to download. They mean nothing.
 
 Examples:
   kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
-  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.7 GB";
+  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.7 GB
+  kindred synth --rows 2196016 --dim 300 --text synth-large.txt   the same as GloVe text, 5.6 GB";
 
 /// What `synth` needs to know.
 #[derive(Debug, Clone, Args)]
@@ -204,9 +241,12 @@ pub struct SynthArguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Model folder to write
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Replace the model that is in DIR now
+    #[arg(long, value_name = "DIR", required_unless_present = "text")]
+    pub out: Option<PathBuf>,
+    /// GloVe text to write, five significant digits a component
+    #[arg(long, value_name = "FILE")]
+    pub text: Option<PathBuf>,
+    /// Replace what is there now
     #[arg(long)]
     pub replace: bool,
 }

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         None => commands::serve(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve(&flags),
         Some(Command::Prepare(arguments)) => commands::prepare(&arguments),
+        Some(Command::Export(arguments)) => commands::export(&arguments),
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
     };

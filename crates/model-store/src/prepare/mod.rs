@@ -97,8 +97,16 @@ fn read_rows<W: Write + Seek>(
         let (head, plan) = begin(unpacked, options, words)?;
         let (unit, expected, description) = (plan.records, plan.expected, plan.description.clone());
         let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
-        let mut rows =
-            Rows { writer, unit, so_far, skips: options.skip_bad_rows, first_bad: None, bad: 0, repeated: 0 };
+        let mut rows = Rows {
+            writer,
+            unit,
+            so_far,
+            skips: options.skip_bad_rows,
+            dim_is_of_line_1: options.dim.is_none(),
+            first_bad: None,
+            bad: 0,
+            repeated: 0,
+        };
         let records = pipeline::run(unpacked, head, plan, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
             let now = Progress {
@@ -129,8 +137,7 @@ fn begin(
     unpacked.fill(&mut head, CHUNK_BYTES)?;
     let so_far = unpacked.progress();
     let bytes_total = so_far.bytes_total.filter(|_| so_far.packing.is_none());
-    let plan =
-        plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;
+    let plan = plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;
     Ok((head, plan))
 }
 
@@ -140,6 +147,7 @@ struct Rows<W> {
     unit: Unit,
     so_far: ReadSoFar,
     skips: bool,
+    dim_is_of_line_1: bool,
     first_bad: Option<(u64, String)>,
     bad: u64,
     repeated: u64,
@@ -175,9 +183,14 @@ impl<W: Write + Seek> Rows<W> {
     fn bad_record(&self, position: Position, bad: &BadRecord) -> ModelError {
         let path = self.so_far.path.clone();
         let number = self.number(position.records + bad.record);
-        let reason = bad.reason.clone();
+        let mut reason = bad.reason.clone();
         match self.unit {
-            Unit::Line { .. } => ModelError::BadLine { path, line: number, reason },
+            Unit::Line { .. } => {
+                if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
+                    reason += "; if the first word has spaces in it, give --dim";
+                }
+                ModelError::BadLine { path, line: number, reason }
+            }
             Unit::Row => {
                 let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
                 ModelError::BadRow { path, row: number, byte, reason }

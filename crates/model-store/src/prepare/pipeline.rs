@@ -47,19 +47,21 @@ pub(super) fn run(
     let so_far = unpacked.progress().clone();
     let unit = plan.records;
     thread::scope(|scope| {
-        let reading = thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
-            if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
-                // Nobody waits for it if `deliver` has failed.
-                let _ = chunks.send(Err(fault));
-            }
-            drop(chunks);
-        });
+        let reading =
+            thread::Builder::new().name("kindred-read".into()).spawn_scoped(scope, || {
+                if let Err(fault) = read_chunks(unpacked, head, plan, &chunks) {
+                    // Nobody waits for it if `deliver` has failed.
+                    let _ = chunks.send(Err(fault));
+                }
+                drop(chunks);
+            });
         reading.map_err(ModelError::io("start a thread to read", &so_far.path))?;
         // Moved in here: when `deliver` fails it is gone, and the reader stops.
         let arriving: Receiver<Result<Chunk, Fault>> = arriving;
         let mut records = 0;
         for chunk in &arriving {
-            let Chunk { start, parsed } = chunk.map_err(|fault| fault.said(unit, records, &so_far))?;
+            let Chunk { start, parsed } =
+                chunk.map_err(|fault| fault.said(unit, records, &so_far))?;
             let parsed = parsed.recv().expect("a chunk is taken apart, or the process ends");
             let position = Position { records, bytes: start };
             records += parsed.records;

@@ -163,8 +163,10 @@ fn read_member<T>(
         }
         (None, [one]) => one.clone(),
         (None, _) => {
-            let reason =
-                format!("the zip archive holds several files; choose one with --member: {}", listed());
+            let reason = format!(
+                "the zip archive holds several files; choose one with --member: {}",
+                listed()
+            );
             return Err(progress.bad(reason));
         }
     };

@@ -28,9 +28,9 @@ impl VectorsFile {
     fn start_syncing(&self) -> io::Result<Syncing> {
         let file = self.file.try_clone()?;
         let (wake, woken) = sync_channel(1);
-        let thread = thread::Builder::new().name("kindred-sync".into()).spawn(move || {
-            woken.iter().try_for_each(|()| file.sync_data())
-        })?;
+        let thread = thread::Builder::new()
+            .name("kindred-sync".into())
+            .spawn(move || woken.iter().try_for_each(|()| file.sync_data()))?;
         Ok(Syncing { wake, thread })
     }
 
@@ -38,7 +38,9 @@ impl VectorsFile {
     pub(super) fn finish(mut self) -> io::Result<()> {
         if let Some(Syncing { wake, thread }) = self.syncing.take() {
             drop(wake);
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("the syncing thread panicked")))?;
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the syncing thread panicked")))?;
         }
         self.file.sync_all()
     }

@@ -8,7 +8,7 @@ use crate::format::Provenance;
 use crate::prepare::{ModelFiles, ModelWriter, NewFolder};
 
 /// Rows that are computed together, on all cores, before they are written.
-const ROWS_PER_CHUNK: usize = 16_384;
+pub(super) const ROWS_PER_CHUNK: usize = 16_384;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,14 @@
 //! so the same arguments give the same vectors on every machine, with any number of threads, to the bit.
 
 mod folder;
+mod text;
 mod words;
 
 use rayon::prelude::*;
 
 use crate::contract::score;
 pub use folder::{SynthOptions, synth_folder, synth_in_memory};
+pub use text::synth_text;
 pub use words::word;
 
 /// Rows of a cluster on average.

@@ -9,13 +9,16 @@ macro_rules! say {
     }};
 }
 
+mod export;
 mod prepare;
+mod progress;
 mod serve;
 mod synth;
 mod verify;
 
 use std::io;
 
+pub use export::export;
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
@@ -55,6 +58,9 @@ pub enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// What was asked for does not go together.
+    #[error("{0}")]
+    Usage(String),
     /// Requests were still in flight when the time for draining was over.
     #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
     DrainTimeout(u64),

@@ -116,7 +116,10 @@ impl Display {
                 *last = Instant::now();
                 match progress.bytes_total {
                     Some(bytes) => {
-                        eprintln!("{} % read, {rows} rows", progress.bytes_read * 100 / bytes.max(1));
+                        eprintln!(
+                            "{} % read, {rows} rows",
+                            progress.bytes_read * 100 / bytes.max(1)
+                        );
                     }
                     None => eprintln!("{} read, {rows} rows", HumanBytes(progress.bytes_read)),
                 }

@@ -1,7 +1,5 @@
 //! Which format a file has, by its first bytes.
 
-use memchr::memchr;
-
 use super::VectorsFormat;
 use super::header::Word2vecHeader;
 use super::text::spaces;
@@ -54,7 +52,11 @@ fn behind_header(header: Word2vecHeader, rest: &[u8]) -> VectorsFormat {
         return VectorsFormat::Word2vecBinary;
     }
     let line = rest.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii_end();
-    if header.dim != 1 && spaces(line) == 1 { VectorsFormat::Glove } else { VectorsFormat::Word2vec }
+    if header.dim != 1 && spaces(line) == 1 {
+        VectorsFormat::Glove
+    } else {
+        VectorsFormat::Word2vec
+    }
 }
 
 fn is_text(bytes: &[u8]) -> bool {
@@ -78,7 +80,7 @@ fn foreign(head: &[u8]) -> Option<String> {
         "it is an HDF5 file; save its array with numpy.save and its words as text, one a line"
     } else if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         "it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"
-    } else if head.starts_with(b"BZh") && memchr(0x31, &head[3..4]).is_some() {
+    } else if head.starts_with(b"BZh") && head[3..].get(1..7) == Some(b"1AY&SY") {
         "it is packed with bzip2; unpack it first: bunzip2"
     } else {
         return None;

@@ -29,7 +29,10 @@ impl Framing for FixedFraming {
         } else if at_end {
             let reason = match bytes.len() - whole {
                 0 => format!("the file ends here, before the end of its {} rows", self.rows),
-                _ => format!("the file ends in the middle of this row; it should have {} rows", self.rows),
+                _ => format!(
+                    "the file ends in the middle of this row; it should have {} rows",
+                    self.rows
+                ),
             };
             return fault(Some(self.found), reason);
         }

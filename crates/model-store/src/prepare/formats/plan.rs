@@ -56,7 +56,9 @@ pub(in crate::prepare) fn plan(
             let header = NumbersHeader::safetensors(head, options.tensor.as_deref())?;
             table(header, "safetensors", words)?
         }
-        (VectorsFormat::GloveNorm, Some(words)) => norms_and_components(bytes_total, options, words)?,
+        (VectorsFormat::GloveNorm, Some(words)) => {
+            norms_and_components(bytes_total, options, words)?
+        }
         (_, Some(_)) => {
             return Err(format!(
                 "its words are in the file itself ({format}); --words is for npy, safetensors and \
@@ -97,9 +99,11 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
             let fields = spaces(line) + 1;
             let others = if with_norm { 2 } else { 1 };
             if fields <= others {
-                return Err("line 1 has no space in it; expected a word and its components, with single \
+                return Err(
+                    "line 1 has no space in it; expected a word and its components, with single \
                      spaces between them"
-                    .into());
+                        .into(),
+                );
             }
             if Word2vecHeader::read(text).is_some() {
                 hint = "; line 1 looks like the header of --format word2vec";
@@ -167,18 +171,26 @@ fn table(
 ) -> Result<Plan, String> {
     let NumbersHeader { rows, dim, number, start, may_go_on } = header;
     let words = words.ok_or_else(|| {
-        format!("a {description} file holds no words; give them with --words FILE, one a line, in row order")
+        format!(
+            "{description} holds no words; give them with --words FILE, one a line, in row order"
+        )
     })?;
     if words.len() as u64 != rows {
         return Err(format!("it has {rows} rows, and {} has {} words", words.name(), words.len()));
     }
-    let parser = FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm: false, words: Arc::new(words) };
+    let parser =
+        FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm: false, words: Arc::new(words) };
     Ok(Plan {
         description: format!("{description} {}", number.name()),
         dim,
         skip: start,
         records: Unit::Row,
-        framing: Box::new(FixedFraming { row_bytes: parser.row_bytes(), rows, found: 0, may_go_on }),
+        framing: Box::new(FixedFraming {
+            row_bytes: parser.row_bytes(),
+            rows,
+            found: 0,
+            may_go_on,
+        }),
         parser: Arc::new(parser),
         expected: None,
     })
@@ -194,11 +206,18 @@ fn norms_and_components(
     let dim = match (options.dim, bytes_total) {
         (Some(dim), _) => dim.get(),
         (None, None) => {
-            return Err("the size of a packed file or a pipe does not tell the dimension; give --dim".into());
+            return Err(
+                "the size of a packed file or a pipe does not tell the dimension; give --dim"
+                    .into(),
+            );
         }
         (None, Some(bytes)) => {
             let row_bytes = bytes / rows.max(1);
-            if rows == 0 || row_bytes * rows != bytes || row_bytes % 4 != 0 || row_bytes < 8 {
+            if rows == 0
+                || row_bytes * rows != bytes
+                || !row_bytes.is_multiple_of(4)
+                || row_bytes < 8
+            {
                 return Err(format!(
                     "its {bytes} bytes are no whole number of float32 (a norm and components) for each of the \
                      {rows} words in {}; is one of the files cut, or is this another format (--format)?",
@@ -219,7 +238,12 @@ fn norms_and_components(
         dim,
         skip: 0,
         records: Unit::Row,
-        framing: Box::new(FixedFraming { row_bytes: parser.row_bytes(), rows, found: 0, may_go_on: false }),
+        framing: Box::new(FixedFraming {
+            row_bytes: parser.row_bytes(),
+            rows,
+            found: 0,
+            may_go_on: false,
+        }),
         parser: Arc::new(parser),
         expected: None,
     })

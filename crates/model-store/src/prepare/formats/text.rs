@@ -13,8 +13,10 @@ impl Framing for LineFraming {
         // The last line may lack its line feed.
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
         if whole.is_none() && bytes.len() >= CHUNK_BYTES {
-            let reason =
-                format!("the line is longer than {} MiB; is this a text of one word a line?", CHUNK_BYTES >> 20);
+            let reason = format!(
+                "the line is longer than {} MiB; is this a text of one word a line?",
+                CHUNK_BYTES >> 20
+            );
             return Err(BadBytes { record: None, byte: 0, reason });
         }
         Ok(whole.unwrap_or(0))
@@ -38,7 +40,8 @@ impl Parser for Lines {
         let lines = bytes.len() / (self.dim * 7) + 1;
         parsed.components.reserve(lines * self.dim);
         let mut start = 0;
-        let ends = memchr_iter(b'\n', bytes).chain((!bytes.ends_with(b"\n")).then_some(bytes.len()));
+        let ends =
+            memchr_iter(b'\n', bytes).chain((!bytes.ends_with(b"\n")).then_some(bytes.len()));
         for end in ends {
             let word = self.parse_line(&bytes[start..end], &mut parsed.components);
             parsed.end_record(word, self.dim, start);
@@ -54,11 +57,7 @@ impl Lines {
     }
 
     /// The word of a line; its components are appended. A bad line may leave some behind.
-    fn parse_line<'a>(
-        &self,
-        line: &'a [u8],
-        components: &mut Vec<f32>,
-    ) -> Result<&'a str, String> {
+    fn parse_line<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Result<&'a str, String> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // word2vec and fastText end each line with a space.
         let line = trim_end_spaces(line);
@@ -144,7 +143,11 @@ impl Lines {
         let found = spaces(line);
         let mut reason = match self.with_norm {
             false => format!("{found} components instead of {}", self.dim),
-            true => format!("{found} numbers instead of {}: a norm and {} components", self.numbers(), self.dim),
+            true => format!(
+                "{found} numbers instead of {}: a norm and {} components",
+                self.numbers(),
+                self.dim
+            ),
         };
         if memchr(b'\t', line).is_some() {
             reason += "; fields are separated by single spaces, and this line has tabs";
@@ -176,5 +179,134 @@ fn parse_component(field: &[u8]) -> Result<f32, String> {
         }
         Ok(_) => Err(format!("is not finite: {}", shown())),
         Err(_) => Err(format!("is not a number: `{}`", shown())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(dim: usize) -> Lines {
+        Lines { dim, with_norm: false, hint: "" }
+    }
+
+    fn parse_with(lines: &Lines, line: &[u8]) -> Result<(String, Vec<f32>), String> {
+        let parsed = lines.parse(line, 0);
+        assert_eq!(parsed.records, 1);
+        assert_eq!(
+            parsed.components.len(),
+            parsed.norms.len() * lines.dim,
+            "a bad line adds nothing"
+        );
+        match parsed.bad.first() {
+            Some(bad) => Err(bad.reason.clone()),
+            None => Ok((parsed.words, parsed.components)),
+        }
+    }
+
+    #[test]
+    fn good_lines() {
+        let read = |line: &str| parse_with(&lines(2), line.as_bytes()).unwrap();
+        assert_eq!(read("cat 0.5 -1e-3"), ("cat".into(), vec![0.5, -1e-3]));
+        assert_eq!(read(". . . 1 2"), (". . .".into(), vec![1.0, 2.0]));
+        assert_eq!(read("at name@domain.com 1 2").0, "at name@domain.com");
+        assert_eq!(read("42 1 2").0, "42", "a number alone is a word like any other");
+        assert_eq!(read("naïve .5 5.").0, "naïve");
+        assert_eq!(
+            read("cat 1 2  \r"),
+            ("cat".into(), vec![1.0, 2.0]),
+            "ends that word2vec writes"
+        );
+        assert_eq!(read("+1 +1 -0").1, [1.0, 0.0]);
+        // Between two float32: to the nearest directly, not by way of float64.
+        assert_eq!(read("x 1.00000017881393432617187499 0").1[0], 1.0000001);
+    }
+
+    #[test]
+    fn bad_lines_say_why() {
+        let reason = |line: &str| parse_with(&lines(2), line.as_bytes()).unwrap_err();
+        assert_eq!(reason("cat 1"), "1 components instead of 2");
+        assert_eq!(reason("cat 1 2 3"), "3 components instead of 2");
+        assert_eq!(reason(""), "the line is empty");
+        assert_eq!(reason("a cat 1 b"), "component 2 is not a number: `b`");
+        assert_eq!(reason("cat 0x1 2"), "component 1 is not a number: `0x1`");
+        assert_eq!(reason("cat nan 1"), "component 1 is not finite: nan");
+        assert_eq!(reason("cat 1 -inf"), "component 2 is not finite: -inf");
+        assert_eq!(
+            reason("cat 1 1e39"),
+            "component 2 is outside the range of 32-bit numbers: 1e39"
+        );
+        assert_eq!(reason(" 1 2"), "the word is empty");
+        assert!(reason("cat  1 2").starts_with("more than one space"));
+        assert!(reason("cat 1  2").starts_with("component 1 is empty"));
+        assert!(reason("cat\t1 2").contains("instead of 2; fields are separated by single spaces"));
+    }
+
+    #[test]
+    fn stored_norms_are_held_against_the_components() {
+        let lines = Lines { dim: 2, with_norm: true, hint: "" };
+        let read = |line: &str| parse_with(&lines, line.as_bytes());
+        assert_eq!(read("cat 5.00001 3 -4").unwrap(), ("cat".into(), vec![3.0, -4.0]));
+        assert_eq!(read(". . 0 0 0").unwrap().0, ". .");
+        assert!(
+            read("cat 3 4 5").unwrap_err().contains("stored norm 3 is not that of the components")
+        );
+        assert!(read("cat nan 3 4").unwrap_err().contains("the norm is not finite"));
+        assert!(read("cat 3 4").unwrap_err().contains("2 numbers instead of 3"));
+    }
+
+    #[test]
+    fn lines_are_cut_at_their_ends_only() {
+        let whole = |bytes: &[u8], at_end| LineFraming.whole(bytes, at_end);
+        assert_eq!(whole(b"a 1\nb 2\nc", false), Ok(8));
+        assert_eq!(whole(b"a 1\nb 2\nc", true), Ok(9));
+        assert_eq!(whole(b"a 1", false), Ok(0));
+        assert!(whole(&vec![b'x'; CHUNK_BYTES], false).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_float32_survives_its_shortest_text(
+            word in "[^ \n\r]{1,12}",
+            bits in prop::collection::vec(any::<u32>(), 1..40),
+        ) {
+            let row: Vec<f32> =
+                bits.into_iter().map(f32::from_bits).filter(|x| x.is_finite()).collect();
+            prop_assume!(!row.is_empty());
+            let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let plain = row.iter().fold(word.clone(), |line, x| format!("{line} {x}"));
+            let short = row.iter().fold(word.clone(), |line, x| format!("{line} {x:e}"));
+            for line in [plain, short] {
+                let (read, components) = parse_with(&lines(row.len()), line.as_bytes()).unwrap();
+                prop_assert_eq!(&read, &word);
+                prop_assert_eq!(bits(&components), bits(&row));
+            }
+        }
+
+        /// The quick way takes only what the careful one takes, and reads it the same.
+        #[test]
+        fn the_quick_way_agrees_with_the_careful_one(
+            line in "[ a0-9.e+-]{0,24}|[a ]{1,3}( -?[0-9]{1,3}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?){1,4} ?",
+            dim in 1usize..5,
+        ) {
+            let lines = lines(dim);
+            let (mut quick, mut careful) = (Vec::new(), Vec::new());
+            if let Some(word) = lines.split_plain(line.as_bytes(), &mut quick) {
+                let found = lines.split_carefully(line.as_bytes(), &mut careful);
+                prop_assert_eq!(found.unwrap().as_bytes(), word);
+                prop_assert_eq!(quick, careful);
+            }
+        }
+
+        #[test]
+        fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..60), dim in 1usize..5) {
+            for with_norm in [false, true] {
+                let parsed = Lines { dim, with_norm, hint: "" }.parse(&line, 0);
+                prop_assert_eq!(parsed.components.len(), parsed.norms.len() * dim);
+                prop_assert_eq!(parsed.records, (parsed.norms.len() + parsed.bad.len()) as u64);
+            }
+        }
     }
 }

@@ -1,0 +1,242 @@
+//! From a model folder back to files that other programs read. What is written reads back bit for bit.
+
+mod new_file;
+mod text;
+
+use std::io::{self, Write};
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+
+pub(crate) use new_file::NewFile;
+
+use crate::contract::Row;
+use crate::{ModelError, ModelStore};
+
+/// A format that models can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// One word a line, then its components in the shortest decimals that read back as the same float32.
+    Glove,
+    /// The same behind a line with the numbers of rows and components.
+    Word2vec,
+    /// That line, then each word, a space, its components as little-endian float32 and a line feed.
+    Word2vecBinary,
+    /// A NumPy array, float32 `[rows, dim]`; the words go to a file of their own.
+    Npy,
+    /// The tensor `vectors`, float32 `[rows, dim]`; the words go to a file of their own.
+    Safetensors,
+}
+
+impl ExportFormat {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Glove, Self::Word2vec, Self::Word2vecBinary, Self::Npy, Self::Safetensors];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Glove => "glove",
+            Self::Word2vec => "word2vec",
+            Self::Word2vecBinary => "word2vec-bin",
+            Self::Npy => "npy",
+            Self::Safetensors => "safetensors",
+        }
+    }
+
+    /// Whether it has no place for words.
+    pub fn needs_words_file(self) -> bool {
+        matches!(self, Self::Npy | Self::Safetensors)
+    }
+
+    /// Why a word can't be written so that it reads back, and which format can.
+    fn refuses(self, row: Row, word: &str) -> Option<&'static str> {
+        let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
+        match self {
+            Self::Glove | Self::Word2vec
+                if tail.is_some_and(|tail| tail.is_empty() || tail.parse::<f64>().is_ok())
+                    || word.starts_with(' ') =>
+            {
+                Some(
+                    "its spaces could not be told from those between numbers; use npy or safetensors",
+                )
+            }
+            Self::Glove
+                if row == Row(0) && (word.contains(' ') || word.starts_with('\u{feff}')) =>
+            {
+                Some(
+                    "the first line would not tell the dimension; use word2vec, npy or safetensors",
+                )
+            }
+            Self::Word2vecBinary if word.contains(' ') => {
+                Some("a word ends at its first space there; use word2vec, npy or safetensors")
+            }
+            Self::Npy | Self::Safetensors
+                if word.ends_with('\r') || row == Row(0) && word.starts_with('\u{feff}') =>
+            {
+                Some("it would not read back from a line of text; use word2vec-bin")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What to write, and where.
+#[derive(Debug, Clone)]
+pub struct ExportOptions {
+    /// In which format.
+    pub format: ExportFormat,
+    /// The file to write; `None` is standard output.
+    pub out: Option<PathBuf>,
+    /// The file for the words, for formats that have no place for them.
+    pub words: Option<PathBuf>,
+    /// Replace files that are there already.
+    pub replace: bool,
+}
+
+/// Rows that become bytes together, on all cores.
+const ROWS_PER_TASK: usize = 256;
+const TASKS_PER_WRITE: usize = 64;
+
+/// Writes a model in another format; each file complete or not at all. `on_progress` hears how many rows are
+/// written, now and then; a break stops the work.
+///
+/// # Errors
+/// If a word can't be written so that it reads back, or a file can't be written or is there already.
+pub fn export(
+    model: &ModelStore,
+    options: &ExportOptions,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<(), ModelError> {
+    let ExportOptions { format, out, words, replace } = options;
+    check_words(model, *format)?;
+    // Both are looked at before either is written.
+    let new = |path: &Option<PathBuf>| {
+        path.as_deref().map(|path| NewFile::beside(path, *replace)).transpose()
+    };
+    let (vectors_file, words_file) = (new(out)?, new(words)?);
+    let can_not_write =
+        |e| ModelError::io("write", out.as_deref().unwrap_or(Path::new("standard output")))(e);
+    let finished = match vectors_file {
+        Some(mut file) => {
+            let done =
+                write_vectors(model, *format, &mut file, on_progress).map_err(can_not_write)?;
+            done.is_continue().then_some(Some(file))
+        }
+        None => {
+            let mut stdout = io::stdout().lock();
+            let done = write_vectors(model, *format, &mut stdout, on_progress)
+                .and_then(|done| stdout.flush().map(|()| done))
+                .map_err(can_not_write)?;
+            done.is_continue().then_some(None)
+        }
+    };
+    let Some(vectors_file) = finished else { return Err(ModelError::Cancelled) };
+    if let Some(mut file) = words_file {
+        let path = words.as_deref().expect("it was made for this path");
+        file.write_all(model.words().text()).map_err(ModelError::io("write", path))?;
+        file.complete()?;
+    }
+    vectors_file.map_or(Ok(()), NewFile::complete)
+}
+
+fn check_words(model: &ModelStore, format: ExportFormat) -> Result<(), ModelError> {
+    for row in (0..model.rows() as u32).map(Row) {
+        let word = model.words().word(row);
+        if let Some(reason) = format.refuses(row, word) {
+            let reason = format!(
+                "the word {word:?} of row {row} can't be written as {}: {reason}",
+                format.name()
+            );
+            return Err(ModelError::Unwritable { model: model.name().to_owned(), reason });
+        }
+    }
+    Ok(())
+}
+
+fn write_vectors(
+    model: &ModelStore,
+    format: ExportFormat,
+    out: &mut dyn Write,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> io::Result<ControlFlow<()>> {
+    out.write_all(&head(model, format))?;
+    let (rows, table, words) = (model.rows(), model.table(), model.words());
+    let some_rows = |range: Range<usize>| -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for row in range.map(|row| Row(row as u32)) {
+            match format {
+                ExportFormat::Glove | ExportFormat::Word2vec => {
+                    text::write_line(words.bytes(row), table.row(row), &mut bytes);
+                }
+                ExportFormat::Word2vecBinary => {
+                    bytes.extend_from_slice(words.bytes(row));
+                    bytes.push(b' ');
+                    bytes.extend_from_slice(bytemuck::cast_slice(table.row(row)));
+                    bytes.push(b'\n');
+                }
+                ExportFormat::Npy | ExportFormat::Safetensors => {
+                    bytes.extend_from_slice(bytemuck::cast_slice(table.row(row)));
+                }
+            }
+        }
+        bytes
+    };
+    for first in (0..rows).step_by(ROWS_PER_TASK * TASKS_PER_WRITE) {
+        let end = rows.min(first + ROWS_PER_TASK * TASKS_PER_WRITE);
+        let tasks: Vec<usize> = (first..end).step_by(ROWS_PER_TASK).collect();
+        let parts: Vec<Vec<u8>> = tasks
+            .into_par_iter()
+            .map(|task| some_rows(task..end.min(task + ROWS_PER_TASK)))
+            .collect();
+        for part in parts {
+            out.write_all(&part)?;
+        }
+        if on_progress(end).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// What stands before the first row.
+fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
+    let (rows, dim) = (model.rows(), model.dim());
+    match format {
+        ExportFormat::Glove => Vec::new(),
+        ExportFormat::Word2vec | ExportFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
+        ExportFormat::Npy => npy_head(rows, dim),
+        ExportFormat::Safetensors => safetensors_head(rows, dim),
+    }
+}
+
+/// Format: NEP 1, "A Simple File Format for NumPy Arrays", version 1.0.
+fn npy_head(rows: usize, dim: usize) -> Vec<u8> {
+    const BEFORE_TEXT: usize = 10;
+    const ALIGNMENT: usize = 64;
+    let mut text =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}");
+    let bytes = (BEFORE_TEXT + text.len() + 1).next_multiple_of(ALIGNMENT) - BEFORE_TEXT;
+    text += &" ".repeat(bytes - text.len() - 1);
+    text.push('\n');
+    let mut head = b"\x93NUMPY\x01\x00".to_vec();
+    head.extend_from_slice(&(bytes as u16).to_le_bytes());
+    head.extend_from_slice(text.as_bytes());
+    head
+}
+
+fn safetensors_head(rows: usize, dim: usize) -> Vec<u8> {
+    let vectors = TensorInfo {
+        dtype: Dtype::F32,
+        shape: vec![rows, dim],
+        data_offsets: (0, rows * dim * size_of::<f32>()),
+    };
+    let metadata =
+        Metadata::new(None, vec![("vectors".into(), vectors)]).expect("one tensor, whole");
+    let mut json = serde_json::to_vec(&metadata).expect("texts and numbers become JSON");
+    json.resize(json.len().next_multiple_of(8), b' ');
+    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
+}

@@ -1,0 +1,290 @@
+//! Bad files: each is refused with the place and the cure, and leaves nothing behind.
+
+use std::num::NonZeroUsize;
+
+use model_store::prepare::{PrepareOptions, VectorsFormat};
+
+use crate::files::{as_f64, glove, npy, safetensors, with_norms, word2vec_binary};
+use crate::support::{Packing, Place, components, words_text, zip};
+
+fn refused(content: impl AsRef<[u8]>) -> String {
+    Place::new().refused(content, &PrepareOptions::default())
+}
+
+fn refused_with_words(content: impl AsRef<[u8]>) -> String {
+    let place = Place::new();
+    let options = place.with_words(words_text());
+    place.refused(content, &options)
+}
+
+#[track_caller]
+fn says(said: &str, parts: &[&str]) {
+    assert!(said.contains("vectors.any"), "the file is named: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+    }
+}
+
+#[test]
+fn truncated_packings() {
+    // Numbers that do not shrink, so that a cut is in the middle of them.
+    let text: String =
+        (0..2000u32).map(|i| format!("w{i} {}\n", i.wrapping_mul(2_654_435_761))).collect();
+    for (packing, name) in [
+        (Packing::Gzip, "gzip"),
+        (Packing::Zstd, "zstd"),
+        (Packing::Xz, "xz"),
+        (Packing::Zip, "zip"),
+    ] {
+        let whole = packing.pack(text.as_bytes());
+        for cut in [whole.len() / 2, whole.len() - 1, 7] {
+            let said = refused(&whole[..cut]);
+            says(&said, &[name, "cut short or damaged", "fetch the file again"]);
+        }
+        let mut damaged = whole.clone();
+        let middle = whole.len() / 2;
+        damaged[middle..middle + 4].iter_mut().for_each(|b| *b ^= 0xff);
+        // A byte or two may still read as text; never as the same file.
+        let said = refused(&damaged);
+        assert!(said.contains("damaged") || said.contains("line "), "{name}: {said}");
+    }
+}
+
+#[test]
+fn bombs() {
+    let bomb = vec![b'0'; 200 << 20];
+    for packing in [Packing::Gzip, Packing::Zstd, Packing::Xz, Packing::Zip] {
+        // One line without end is found out long before the whole is unpacked.
+        says(&refused(packing.pack(&bomb)), &["line 1"]);
+        // Good lines, again and again, and words that are to be kept.
+        let mut lines = b"a 1 1\n".repeat((80 << 20) / 6);
+        let said = refused(packing.pack(&lines));
+        says(&said, &["more than 100 times its size", "unpack it first"]);
+        lines.truncate(600);
+        Place::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
+    }
+    let place = Place::new();
+    let options = place.with_words(Packing::Gzip.pack(&bomb));
+    let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
+    assert!(said.contains("words.any") && said.contains("100 times"), "{said}");
+}
+
+#[test]
+fn packed_twice() {
+    let once = Packing::Gzip.pack(glove(" ", "\n").as_bytes());
+    says(&refused(zip(&[("a.gz", &once)])), &["packed again, as gzip", "unpack it once"]);
+    says(&refused(zip(&[])), &["holds no file"]);
+    let member = PrepareOptions { member: Some("a".into()), ..Default::default() };
+    says(&Place::new().refused(&once, &member), &["no zip archive"]);
+}
+
+#[test]
+fn headers_that_lie() {
+    let lines = glove(" ", "\n");
+    says(&refused(format!("5 3\n{lines}")), &["its header says 5 rows, and it has 4"]);
+    says(&refused(format!("3 3\n{lines}")), &["its header says 3 rows, and it has 4"]);
+    let dim = refused(format!("4 2\n{lines}"));
+    says(&dim, &["line 2", "3 components instead of 2 (the header in line 1 says so)"]);
+    says(&refused(format!("4 4\n{lines}")), &["line 2", "3 components instead of 4"]);
+    says(&refused(format!("4 0\n{lines}")), &["no components"]);
+    says(&refused(format!("4 99999999\n{lines}")), &["too many", "65536"]);
+
+    let binary = word2vec_binary(b"\n");
+    let with = |header: &[u8]| [header, &binary[4..]].concat();
+    says(
+        &refused(with(b"5 3\n")),
+        &["row 4, byte", "the file ends here, and its header says 5 rows"],
+    );
+    says(&refused(with(b"3 3\n")), &["byte", "goes on behind the 3 rows"]);
+    for header in ["4 2\n", "4 4\n", "4 1\n", "1000000000000 1000\n", "4 65536\n"] {
+        let said = refused(with(header.as_bytes()));
+        says(&said, &["byte "]);
+    }
+    says(&refused(with(b"4 70000\n")), &["too many"]);
+
+    let data = components();
+    for (shape, said) in [
+        ("(5, 3)", "it has 5 rows, and words.any has 4 words"),
+        ("(12,)", "1 dimensions"),
+        ("(2, 2, 3)", "3 dimensions"),
+        ("(4, 4)", "row 3, byte 176: the file ends here"),
+        ("(4, 2)", "byte 160: the file goes on behind its 4 rows"),
+        ("(4, 0)", "no components"),
+    ] {
+        says(&refused_with_words(npy("<f4", "False", shape, &data)), &[said]);
+    }
+    let mut tensors = safetensors("F32", &data);
+    tensors[0] = tensors[0].wrapping_add(40);
+    says(&refused_with_words(&tensors), &["safetensors header"]);
+    says(
+        &refused_with_words(safetensors("F64", &data)),
+        &["safetensors header can't be read (invalid shape"],
+    );
+}
+
+#[test]
+fn other_kinds_of_numbers() {
+    let data = components();
+    says(
+        &refused_with_words(npy("<f4", "True", "(4, 3)", &data)),
+        &["Fortran", "ascontiguousarray"],
+    );
+    for descr in [">f4", "<i4", "|u1", "<c8", "<U7"] {
+        says(&refused_with_words(npy(descr, "False", "(4, 3)", &data)), &["are of type", "astype"]);
+    }
+    says(&refused_with_words(safetensors("I32", &data)), &["`table` is of type I32"]);
+    let mut huge = as_f64();
+    huge[16..24].copy_from_slice(&1e300f64.to_le_bytes());
+    let said = refused_with_words(npy("<f8", "False", "(4, 3)", &huge));
+    says(
+        &said,
+        &["row 0, byte 128", "component 3 is not a finite 32-bit number", "--skip-bad-rows"],
+    );
+}
+
+#[test]
+fn binary_files_cut_in_the_middle_of_a_row() {
+    let binary = word2vec_binary(b"\n");
+    says(&refused(&binary[..binary.len() - 3]), &["row 3, byte", "ends in the middle of this row"]);
+    says(&refused(&binary[..9]), &["row 0, byte 4", "ends in the middle of this row"]);
+    let array = npy("<f4", "False", "(4, 3)", &components());
+    says(
+        &refused_with_words(&array[..array.len() - 1]),
+        &["row 3, byte 164", "in the middle of this row"],
+    );
+    says(&refused_with_words(&array[..40]), &["npy header"]);
+    let tensors = safetensors("F32", &components());
+    says(
+        &refused_with_words(&tensors[..tensors.len() - 7]),
+        &["row 3, byte", "in the middle of this row"],
+    );
+    says(&refused_with_words(&tensors[..90]), &["safetensors header"]);
+    let norms = with_norms();
+    says(
+        &refused_with_words(&norms[..norms.len() - 5]),
+        &["no whole number of float32", "words.any"],
+    );
+}
+
+#[test]
+fn the_dimension_changes() {
+    says(&refused("a 1 2 3\nb 1 2 3\nc 1 2\n"), &["line 3: 2 components instead of 3"]);
+    says(&refused("a 1 2 3\nb 1 2 3 4\n"), &["line 2: 4 components instead of 3"]);
+}
+
+#[test]
+fn numbers_that_are_not_finite() {
+    says(
+        &refused("a 1 2\nb nan 1\n"),
+        &["line 2: component 1 is not finite: nan", "--skip-bad-rows"],
+    );
+    says(&refused("a 1 2\nb 1 -Infinity\n"), &["line 2: component 2 is not finite"]);
+    let mut binary = word2vec_binary(b"");
+    let last = binary.len() - 4;
+    binary[last..].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    says(&refused(&binary), &["row 3, byte", "component 3 is not a finite", "--skip-bad-rows"]);
+    let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
+    let place = Place::new();
+    let summary = place.prepare(&binary, &skipping).unwrap();
+    assert_eq!((summary.rows, summary.bad_rows_skipped), (3, 1));
+    assert!(summary.first_bad_row.unwrap().starts_with("row 3: component 3"));
+    let mut norms = with_norms();
+    norms[0..4].copy_from_slice(&1.0f32.to_le_bytes());
+    says(
+        &refused_with_words(&norms),
+        &["row 0, byte 0", "the stored norm 1 is not that of the components"],
+    );
+}
+
+#[test]
+fn empty_files_and_only_headers() {
+    for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd, Packing::Xz, Packing::Zip] {
+        says(&refused(packing.pack(b"")), &["the file is empty"]);
+    }
+    for format in VectorsFormat::ALL {
+        let options = PrepareOptions { format: Some(format), ..Default::default() };
+        says(&Place::new().refused(b"", &options), &["the file is empty"]);
+    }
+    says(&refused("4 3\n"), &["only a header, which says 4 rows of 3 components"]);
+    says(&refused("\n"), &["line 1 is empty"]);
+    says(
+        &refused_with_words(npy("<f4", "False", "(4, 3)", b"")),
+        &["row 0, byte 128: the file ends here"],
+    );
+}
+
+#[test]
+fn a_line_without_an_end() {
+    let long = vec![b'7'; 100 << 20];
+    says(&refused(&long), &["line 1"]);
+    says(&refused([b"a 1\nb 2\n", &long[..]].concat()), &["line 3: the line is longer than 4 MiB"]);
+    let binary = [b"4 3\n", &long[..]].concat();
+    let options =
+        PrepareOptions { format: Some(VectorsFormat::Word2vecBinary), ..Default::default() };
+    says(
+        &Place::new().refused(binary, &options),
+        &["row 0, byte 4", "no word of at most 4096 bytes"],
+    );
+}
+
+#[test]
+fn tabs_and_spaces_where_none_belong() {
+    says(&refused("a\t1\t2\nb\t1\t2\n"), &["line 1 has no space", "single spaces"]);
+    says(&refused("a 1 2\nb\t1 2\n"), &["line 2", "this line has tabs"]);
+    says(&refused("a 1 2\nb  1 2\n"), &["line 2: more than one space"]);
+    says(
+        &refused("a 1 2\n b 1 2\n"),
+        &["line 2: more than one space between two fields, or a space at the start"],
+    );
+}
+
+#[test]
+fn words_that_are_not_utf8() {
+    says(&refused(b"a 1 2\nb\xff 1 2\n"), &["line 2: the word is not valid UTF-8 (byte 2)"]);
+    let mut binary = word2vec_binary(b"\n");
+    binary[4] = 0xff;
+    says(&refused(&binary), &["row 0, byte 4: the word is not valid UTF-8 (byte 1)"]);
+    says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
+    let place = Place::new();
+    let options = place.with_words(b"the\nna\xefve\nzero\nZ\n");
+    let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
+    assert!(said.contains("words.any, line 2") && said.contains("byte 3"), "{said}");
+}
+
+#[test]
+fn words_of_another_file() {
+    let array = npy("<f4", "False", "(4, 3)", &components());
+    says(&refused(&array), &["npy holds no words", "--words"]);
+    let place = Place::new();
+    let options = place.with_words("one\ntwo\n");
+    says(&place.refused(&array, &options), &["it has 4 rows, and words.any has 2 words"]);
+    let options = place.with_words("one\n\nthree\nfour\n");
+    let said = place.refused(&array, &options);
+    assert!(said.contains("words.any, line 2: the line is empty"), "{said}");
+    let format = Some(VectorsFormat::Glove);
+    let options = PrepareOptions { format, ..place.with_words(words_text()) };
+    says(&place.refused(glove(" ", "\n"), &options), &["its words are in the file itself (glove)"]);
+}
+
+#[test]
+fn what_is_something_else() {
+    for (start, said) in [
+        (&793_712_314_u32.to_le_bytes()[..], "fastText model"),
+        (b"\x80\x04\x95", "Python pickle"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5"),
+        (b"BZh91AY&SY", "bunzip2"),
+        (b"\x7fELF\x02\x01\x01", "--format"),
+    ] {
+        let content = [start, &[0u8; 100]].concat();
+        says(&refused(content), &[said]);
+    }
+}
+
+#[test]
+fn options_that_do_not_fit() {
+    let dim = PrepareOptions { dim: NonZeroUsize::new(7), ..Default::default() };
+    says(&Place::new().refused(format!("4 3\n{}", glove(" ", "\n")), &dim), &["--dim says 7"]);
+    says(&Place::new().refused(word2vec_binary(b""), &dim), &["--dim says 7"]);
+    let tensor = PrepareOptions { tensor: Some("x".into()), ..Default::default() };
+    says(&Place::new().refused(glove(" ", "\n"), &tensor), &["--tensor is for safetensors"]);
+}

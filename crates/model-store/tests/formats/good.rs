@@ -1,0 +1,189 @@
+//! Good files of every format, in every packing.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use half::{bf16, f16};
+use model_store::prepare::{PrepareOptions, VectorsFormat};
+use model_store::{ModelStore, Row};
+
+use crate::files::{examples, glove, glove_with_norms, npy, safetensors, with_norms};
+use crate::support::{Packing, Place, ROWS, components, words_text, zip};
+
+/// Each component to `number`'s precision and back.
+fn check(model: &ModelStore, number: &str, what: &str) {
+    assert_eq!((model.rows(), model.dim()), (4, 3), "{what}");
+    for (row, (word, components)) in ROWS.iter().enumerate() {
+        let row = Row(row as u32);
+        assert_eq!(model.words().word(row), *word, "{what}");
+        let expected = components.map(|x| match number {
+            _ if number.contains("bfloat16") => bf16::from_f32(x).to_f32(),
+            _ if number.contains("float16") => f16::from_f32(x).to_f32(),
+            _ => x,
+        });
+        let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(model.table().row(row)), bits(&expected), "{what}: {word}");
+    }
+}
+
+#[test]
+fn every_format_in_every_packing_is_known_by_its_content() {
+    for example in examples() {
+        for packing in Packing::ALL {
+            let what = format!("{}, {packing:?}", example.name);
+            let place = Place::new();
+            let mut options = PrepareOptions::default();
+            if example.has_words {
+                options = place.with_words(packing.pack(words_text().as_bytes()));
+            }
+            // These bytes say nothing of themselves, and packed not even how many there are.
+            let nameless = example.name == "norms and components";
+            if nameless && packing != Packing::Plain {
+                let said = place.refused(packing.pack(&example.content), &options);
+                assert!(said.contains("--dim"), "{said}");
+                options.dim = std::num::NonZeroUsize::new(3);
+            }
+            let summary = place.prepare(packing.pack(&example.content), &options);
+            let summary = summary.unwrap_or_else(|e| panic!("{what}: {e}"));
+            let model = place.open();
+            check(&model, example.described, &what);
+            assert_eq!((summary.rows, summary.bad_rows_skipped), (4, 0), "{what}");
+            let mut expected = example.described.to_owned();
+            if example.has_words {
+                expected += " with words in words.any";
+            }
+            if packing != Packing::Plain {
+                expected += &format!(", {}", format!("{packing:?}").to_lowercase());
+            }
+            assert_eq!(model.header().provenance.source_format, expected, "{what}");
+            let packed = packing.pack(&example.content);
+            assert_eq!(summary.source_bytes, packed.len() as u64, "{what}");
+            let checksum = format!("blake3:{}", blake3::hash(&packed).to_hex());
+            // An archive has the time in it, so it may be another one each time.
+            if packing != Packing::Zip {
+                assert_eq!(
+                    model.header().provenance.source_checksum.to_string(),
+                    checksum,
+                    "{what}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_format_can_be_said() {
+    for (format, content, has_words) in [
+        (VectorsFormat::Glove, glove(" ", "\n").into_bytes(), false),
+        (VectorsFormat::GloveNorm, glove_with_norms().into(), false),
+        (VectorsFormat::GloveNorm, with_norms(), true),
+        (VectorsFormat::Word2vec, format!("4 3\n{}", glove(" ", "\n")).into(), false),
+        (VectorsFormat::Npy, npy("<f4", "False", "(4, 3)", &components()), true),
+        (VectorsFormat::Safetensors, safetensors("F32", &components()), true),
+    ] {
+        let place = Place::new();
+        let options = if has_words { place.with_words(words_text()) } else { Default::default() };
+        place.prepare(content, &PrepareOptions { format: Some(format), ..options }).unwrap();
+        check(&place.open(), "float32", &format!("{format:?}"));
+    }
+}
+
+#[test]
+fn one_of_several_members_and_tensors_can_be_chosen() {
+    let (first, second) = (b"a 1 2\n", glove(" ", "\n"));
+    let archive = zip(&[
+        ("small.txt", first),
+        ("__MACOSX/._large.txt", b"x"),
+        ("large.txt", second.as_bytes()),
+    ]);
+    let place = Place::new();
+    let said = place.refused(&archive, &PrepareOptions::default());
+    assert!(said.contains("--member") && said.contains("`small.txt`, `large.txt`"), "{said}");
+    let member = |name: &str| PrepareOptions { member: Some(name.into()), ..Default::default() };
+    let said = place.refused(&archive, &member("huge.txt"));
+    assert!(said.contains("no member `huge.txt`"), "{said}");
+    place.prepare(&archive, &member("large.txt")).unwrap();
+    check(&place.open(), "float32", "large.txt");
+
+    let file = safetensors("F32", &components());
+    let place = Place::new();
+    let options = place.with_words(words_text());
+    let tensor = |name: &str| PrepareOptions { tensor: Some(name.into()), ..options.clone() };
+    let said = place.refused(&file, &tensor("bias"));
+    assert!(
+        said.contains("no tensor `bias` of two dimensions") && said.contains("`table` [4, 3]"),
+        "{said}"
+    );
+    place.prepare(&file, &tensor("table")).unwrap();
+    check(&place.open(), "float32", "table");
+}
+
+#[test]
+fn a_model_folder_s_own_file_is_a_vectors_file_too() {
+    let place = Place::new();
+    place.prepare(glove(" ", "\n"), &PrepareOptions::default()).unwrap();
+    let again = Place::new();
+    let vectors = std::fs::read(place.out().join("vectors.safetensors")).unwrap();
+    let words = std::fs::read(place.out().join("words.txt")).unwrap();
+    again.prepare(vectors, &again.with_words(words)).unwrap();
+    assert_eq!(again.open().header().checksums, place.open().header().checksums);
+}
+
+#[test]
+fn chunks_of_many_rows_stay_in_order() {
+    // Several chunks of each: words and numbers must not get out of step.
+    const ROWS: u32 = 300_000;
+    let word = |row: u32| format!("w{row}{}", "x".repeat(row as usize % 7));
+    let row = |row: u32| [row as f32, 0.5 - row as f32, 1.0 / (1.0 + row as f32), 7.0];
+    let words: String = (0..ROWS).map(|row| word(row) + "\n").collect();
+    let numbers: Vec<u8> = (0..ROWS).flat_map(row).flat_map(f32::to_le_bytes).collect();
+    let mut binary = format!("{ROWS} 4\n").into_bytes();
+    for (i, numbers) in numbers.chunks(16).enumerate() {
+        binary.extend(word(i as u32).bytes().chain([b' ']));
+        binary.extend(numbers);
+        binary.extend((i % 2 == 0).then_some(b'\n'));
+    }
+    let array = npy("<f4", "False", &format!("({ROWS}, 4)"), &numbers);
+    for (content, with_words) in [(binary, false), (array, true)] {
+        let place = Place::new();
+        let options = if with_words { place.with_words(&words) } else { Default::default() };
+        place.prepare(content, &options).unwrap();
+        let model = place.open();
+        assert_eq!(model.rows(), ROWS as usize);
+        for i in 0..ROWS {
+            assert_eq!(model.words().word(Row(i)), word(i));
+            assert_eq!(model.table().row(Row(i)), row(i));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_read_once_from_its_start() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for packing in [Packing::Plain, Packing::Xz, Packing::Zip] {
+        let content = packing.pack(glove(" ", "\n").as_bytes());
+        let mut writer = Command::new("sh");
+        let mut writer =
+            writer.args(["-c", "cat > \"$0\""]).arg(&pipe).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = writer.stdin.take().unwrap();
+        let feeding = std::thread::spawn(move || drop(input.write_all(&content)));
+        let result = model_store::prepare::prepare_folder(
+            model_store::prepare::Input::File(&pipe),
+            &place.out(),
+            &PrepareOptions { replace: true, ..Default::default() },
+            &mut |_| std::ops::ControlFlow::Continue(()),
+        );
+        feeding.join().unwrap();
+        writer.wait().unwrap();
+        if packing == Packing::Zip {
+            let said = result.unwrap_err().to_string();
+            assert!(said.contains("save it to a file first"), "{said}");
+        } else {
+            result.unwrap();
+            check(&place.open(), "float32", "pipe");
+        }
+    }
+}

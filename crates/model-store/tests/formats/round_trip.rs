@@ -1,0 +1,131 @@
+//! What is exported and prepared again is the same model, bit for bit.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use model_store::export::{ExportFormat, ExportOptions, export};
+use model_store::prepare::PrepareOptions;
+use model_store::{ModelError, ModelStore};
+use proptest::prelude::*;
+
+use crate::support::Place;
+
+fn write(
+    model: &ModelStore,
+    format: ExportFormat,
+    place: &Place,
+) -> Result<PrepareOptions, ModelError> {
+    let words = format.needs_words_file().then(|| place.path("words.any"));
+    let out = Some(place.path("exported"));
+    let options = ExportOptions { format, out, words: words.clone(), replace: true };
+    export(model, &options, &mut |_| ControlFlow::Continue(()))?;
+    Ok(PrepareOptions { words, ..Default::default() })
+}
+
+fn comes_back(model: &ModelStore, format: ExportFormat) {
+    let place = Place::new();
+    let options = write(model, format, &place).unwrap();
+    let content = fs::read(place.path("exported")).unwrap();
+    place.prepare(content, &options).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    // Words, components, norms and the word map: every byte.
+    assert_eq!(place.open().header().checksums, model.header().checksums, "{format:?}");
+}
+
+fn rows(components: &[f32], dim: usize, words: &[&str]) -> ModelStore {
+    let rows = words.iter().copied().zip(components.chunks_exact(dim));
+    ModelStore::from_rows("m", dim, rows).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn every_float32_comes_back(bits in prop::collection::vec(any::<u32>(), 12..60), dim in 1usize..5) {
+        let components: Vec<f32> =
+            bits.into_iter().map(f32::from_bits).filter(|x| x.is_finite()).collect();
+        let words: Vec<String> = (0..components.len() / dim).map(|row| format!("w{row}")).collect();
+        prop_assume!(!words.is_empty());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let model = rows(&components, dim, &words);
+        for format in ExportFormat::ALL {
+            comes_back(&model, format);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_largest_and_negative_zero_come_back() {
+    let extremes =
+        [f32::MAX, f32::MIN, f32::MIN_POSITIVE, f32::from_bits(1), -0.0, 0.1, 1e-7, 16_777_217.0];
+    let model = rows(&extremes, 2, &["a", "1.5", "naïve\u{85}", "\u{1F438}"]);
+    for format in ExportFormat::ALL {
+        comes_back(&model, format);
+    }
+}
+
+#[test]
+fn words_with_spaces_come_back_or_are_refused() {
+    let numbers = [1.0, 2.0, 3.0];
+    let fine = rows(&numbers, 1, &["the", ". . .", "at name@domain.com"]);
+    for format in ExportFormat::ALL {
+        if format == ExportFormat::Word2vecBinary {
+            let said = write(&fine, format, &Place::new()).unwrap_err().to_string();
+            assert!(said.contains("\". . .\" of row 1") && said.contains("use word2vec"), "{said}");
+        } else {
+            comes_back(&fine, format);
+        }
+    }
+    for word in ["route 66", " x", "x ", "at inf"] {
+        let model = rows(&numbers, 1, &["the", word, "of"]);
+        for format in [ExportFormat::Glove, ExportFormat::Word2vec] {
+            let said = write(&model, format, &Place::new()).unwrap_err().to_string();
+            assert!(said.contains("of row 1") && said.contains("npy"), "{said}");
+        }
+        comes_back(&model, ExportFormat::Npy);
+        comes_back(&model, ExportFormat::Safetensors);
+    }
+    let first = rows(&numbers, 1, &[". . .", "b", "c"]);
+    assert!(write(&first, ExportFormat::Glove, &Place::new()).is_err());
+    comes_back(&first, ExportFormat::Word2vec);
+    for word in ["\u{feff}x", "x\r"] {
+        let model = rows(&numbers, 1, &[word, "b", "c"]);
+        assert!(write(&model, ExportFormat::Npy, &Place::new()).is_err(), "{word:?}");
+        comes_back(&model, ExportFormat::Word2vecBinary);
+    }
+}
+
+#[test]
+fn files_in_the_way_stay_unless_they_may_be_replaced() {
+    let place = Place::new();
+    let model = rows(&[1.0, 2.0], 1, &["a", "b"]);
+    let thesis = place.path("thesis");
+    let try_to = |out: &Path, words: Option<&Path>, replace| {
+        let options = ExportOptions {
+            format: if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove },
+            out: Some(out.to_owned()),
+            words: words.map(Path::to_owned),
+            replace,
+        };
+        export(&model, &options, &mut |_| ControlFlow::Continue(()))
+    };
+    fs::write(&thesis, "years of work").unwrap();
+    let said = try_to(&thesis, None, false).unwrap_err().to_string();
+    assert!(said.contains("thesis is there already") && said.contains("--replace"), "{said}");
+    try_to(&place.path("new.npy"), Some(&thesis), false).unwrap_err();
+    assert!(!place.path("new.npy").exists(), "neither or both");
+    assert_eq!(fs::read_to_string(&thesis).unwrap(), "years of work");
+    try_to(&thesis, None, true).unwrap();
+    assert_eq!(fs::read_to_string(&thesis).unwrap(), "a 1.0\nb 2.0\n");
+    let stopped = export(
+        &model,
+        &ExportOptions {
+            format: ExportFormat::Glove,
+            out: Some(place.path("x")),
+            words: None,
+            replace: false,
+        },
+        &mut |_| ControlFlow::Break(()),
+    );
+    assert!(matches!(stopped, Err(ModelError::Cancelled)));
+    assert!(!place.path("x").exists());
+}

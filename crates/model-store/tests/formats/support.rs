@@ -1,0 +1,125 @@
+//! One small model, and a place to read files of it in.
+
+use std::fs;
+use std::io::{Cursor, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder};
+use model_store::{ModelError, ModelStore};
+use tempfile::TempDir;
+use zip::write::SimpleFileOptions;
+
+/// How a file may be packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    Xz,
+    Zip,
+}
+
+impl Packing {
+    pub(crate) const ALL: [Self; 5] = [Self::Plain, Self::Gzip, Self::Zstd, Self::Xz, Self::Zip];
+
+    pub(crate) fn pack(self, content: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Plain => content.to_vec(),
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap()
+            }
+            Self::Zstd => zstd::encode_all(content, 3).unwrap(),
+            Self::Xz => {
+                let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap()
+            }
+            Self::Zip => zip(&[("folder/vectors", content)]),
+        }
+    }
+}
+
+/// An archive of these files.
+pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        writer.start_file(*name, SimpleFileOptions::default().compression_level(Some(9))).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// A folder for one preparation.
+pub(crate) struct Place(TempDir);
+
+pub(crate) const INPUT: &str = "vectors.any";
+pub(crate) const WORDS: &str = "words.any";
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn out(&self) -> PathBuf {
+        self.path("model")
+    }
+
+    /// Writes the words beside the vectors; the options that say so.
+    pub(crate) fn with_words(&self, words: impl AsRef<[u8]>) -> PrepareOptions {
+        fs::write(self.path(WORDS), words).unwrap();
+        PrepareOptions { words: Some(self.path(WORDS)), ..Default::default() }
+    }
+
+    pub(crate) fn prepare(
+        &self,
+        content: impl AsRef<[u8]>,
+        options: &PrepareOptions,
+    ) -> Result<Summary, ModelError> {
+        fs::write(self.path(INPUT), content).unwrap();
+        let on_progress = &mut |_| ControlFlow::Continue(());
+        prepare_folder(Input::File(&self.path(INPUT)), &self.out(), options, on_progress)
+    }
+
+    pub(crate) fn open(&self) -> ModelStore {
+        let model = ModelStore::open(&self.out()).unwrap();
+        model.verify(|_| ()).unwrap();
+        model
+    }
+
+    /// What a refused input is told. Nothing may stay behind.
+    pub(crate) fn refused(&self, content: impl AsRef<[u8]>, options: &PrepareOptions) -> String {
+        let error = self.prepare(content, options).expect_err("it is refused");
+        let names = fs::read_dir(self.0.path()).unwrap();
+        for entry in names {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(name == INPUT || name == WORDS, "{name} was left behind after: {error}");
+        }
+        error.to_string()
+    }
+}
+
+/// Rows that files of all formats are made of.
+pub(crate) const ROWS: [(&str, [f32; 3]); 4] = [
+    ("the", [0.5, -1.25, 3.0]),
+    ("naïve", [-0.0, 1e-3, -7.5]),
+    ("zero", [0.0, 0.0, 0.0]),
+    ("Zürich", [100.0, 0.25, -0.125]),
+];
+
+pub(crate) fn words_text() -> String {
+    ROWS.iter().map(|(word, _)| format!("{word}\n")).collect()
+}
+
+/// All components as little-endian float32.
+pub(crate) fn components() -> Vec<u8> {
+    ROWS.iter().flat_map(|(_, row)| row).flat_map(|x| x.to_le_bytes()).collect()
+}

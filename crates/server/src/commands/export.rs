@@ -1,0 +1,52 @@
+use std::time::Instant;
+
+use indicatif::HumanCount;
+use model_store::ModelStore;
+use model_store::export::{ExportOptions, export as write};
+
+use super::CommandError;
+use super::progress::RowProgress;
+use crate::cli::ExportArguments;
+
+/// Writes a model in another format, and shows how far it is.
+///
+/// # Errors
+/// If a word can't be written, or a file; nothing is left behind.
+pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
+    let ExportArguments { model, format, out, words, replace } = arguments;
+    let name = format.name();
+    match (format.needs_words_file(), words) {
+        (true, None) => {
+            let usage = format!("{name} holds no words; give the file for them with --words FILE");
+            return Err(CommandError::Usage(usage));
+        }
+        (false, Some(_)) => {
+            let usage = format!("{name} holds the words itself; leave --words out");
+            return Err(CommandError::Usage(usage));
+        }
+        _ => {}
+    }
+    let store = ModelStore::open(model)?;
+    let to_stdout = out.as_os_str() == "-";
+    let progress = RowProgress::new(store.rows() as u64)?;
+    let started = Instant::now();
+    let options = ExportOptions {
+        format: *format,
+        out: (!to_stdout).then(|| out.clone()),
+        words: words.clone(),
+        replace: *replace,
+    };
+    let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
+    progress.finish();
+    result?;
+    if !to_stdout {
+        say!(
+            "{}: {} rows × {} dimensions as {name} in {:.1} s",
+            out.display(),
+            HumanCount(store.rows() as u64),
+            store.dim(),
+            started.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! What people see of long work.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::CommandError;
+
+/// A bar that counts rows, on a terminal; and a look at whether the user wants the work to end.
+pub(super) struct RowProgress {
+    bar: ProgressBar,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl RowProgress {
+    /// For so many rows.
+    pub(super) fn new(rows: u64) -> Result<Self, CommandError> {
+        let interrupted = super::prepare::watch_for_interrupt()?;
+        let style = "{bar:40} {percent:>3} %  {human_pos} rows  {eta} left";
+        let style = ProgressStyle::with_template(style).expect("checked by use");
+        let bar = ProgressBar::new(rows).with_style(style);
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Ok(Self { bar, interrupted })
+    }
+
+    /// So many are done.
+    pub(super) fn show(&self, rows: u64) -> ControlFlow<()> {
+        self.bar.set_position(rows);
+        if self.interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// Clears the bar away.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
