@@ -11,7 +11,7 @@ use crate::ModelError;
 use crate::format::Checksum;
 
 /// An input before anything is unpacked.
-pub(super) struct Packed {
+pub(super) struct Packed<'a> {
     /// Its name in messages.
     pub(super) path: PathBuf,
     /// Its size; a pipe's is not known.
@@ -19,16 +19,16 @@ pub(super) struct Packed {
     /// Its first bytes, [`START_BYTES`] or all that there are.
     pub(super) start: Vec<u8>,
     pub(super) seen: Arc<Seen>,
-    pub(super) raw: Raw,
+    pub(super) raw: Raw<'a>,
 }
 
 /// Bytes that tell how a file is packed.
 const START_BYTES: u64 = 6;
 
 /// Where bytes come from.
-pub(super) enum Raw {
+pub(super) enum Raw<'a> {
     File(File),
-    Bytes(&'static [u8]),
+    Bytes(&'a [u8]),
     /// What can be read once only, the first bytes included.
     Pipe(Box<dyn Read + Send>),
 }
@@ -42,11 +42,16 @@ struct SeenState {
     bytes: u64,
     hasher: blake3::Hasher,
     /// Of an archive only a part is read; all of it is hashed beside that.
-    whole: Option<JoinHandle<io::Result<(u64, blake3::Hasher)>>>,
+    whole: Option<Whole>,
 }
 
-impl Packed {
-    pub(super) fn open(input: Input<'_>) -> Result<Self, ModelError> {
+enum Whole {
+    Hashed(u64, blake3::Hasher),
+    Hashing(JoinHandle<io::Result<(u64, blake3::Hasher)>>),
+}
+
+impl<'a> Packed<'a> {
+    pub(super) fn open(input: Input<'a>) -> Result<Self, ModelError> {
         let mut start = Vec::new();
         let (path, bytes_total, raw) = match input {
             Input::Bytes { name, bytes } => {
@@ -79,15 +84,15 @@ impl Packed {
     }
 }
 
-fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Result<Raw> {
+fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Result<Raw<'static>> {
     (&mut reader).take(START_BYTES).read_to_end(start)?;
     Ok(Raw::Pipe(Box::new(Cursor::new(start.clone()).chain(reader))))
 }
 
-impl Raw {
+impl<'a> Raw<'a> {
     /// Reads from the start to the end, and lets `seen` see it.
-    pub(super) fn watched(self, seen: &Arc<Seen>) -> Box<dyn Read + Send> {
-        fn watch(inner: impl Read + Send + 'static, seen: &Arc<Seen>) -> Box<dyn Read + Send> {
+    pub(super) fn watched(self, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
+        fn watch<'a>(inner: impl Read + Send + 'a, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
             Box::new(Watched { inner, seen: seen.clone(), hashes: true })
         }
         match self {
@@ -102,18 +107,16 @@ impl Raw {
         self,
         path: &Path,
         seen: &Arc<Seen>,
-    ) -> io::Result<Option<Box<dyn ReadSeek>>> {
+    ) -> io::Result<Option<Box<dyn ReadSeek + 'a>>> {
         match self {
             Self::File(inner) => {
-                let mut other = File::open(path)?;
-                seen.hash_beside(move |hasher| io::copy(&mut other, hasher))?;
+                seen.hash_beside(File::open(path)?)?;
                 Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
             }
             Self::Bytes(bytes) => {
-                seen.hash_beside(move |hasher| {
-                    hasher.update(bytes);
-                    Ok(bytes.len() as u64)
-                })?;
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(bytes);
+                seen.lock().whole = Some(Whole::Hashed(bytes.len() as u64, hasher));
                 let inner = Cursor::new(bytes);
                 Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
             }
@@ -136,28 +139,29 @@ impl Seen {
         self.lock().bytes
     }
 
-    fn hash_beside(
-        &self,
-        read: impl FnOnce(&mut blake3::Hasher) -> io::Result<u64> + Send + 'static,
-    ) -> io::Result<()> {
+    fn hash_beside(&self, mut file: File) -> io::Result<()> {
         let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
             let mut hasher = blake3::Hasher::new();
-            Ok((read(&mut hasher)?, hasher))
+            Ok((io::copy(&mut file, &mut hasher)?, hasher))
         })?;
-        self.lock().whole = Some(thread);
+        self.lock().whole = Some(Whole::Hashing(thread));
         Ok(())
     }
 
     /// Size and checksum, once all has been read.
     pub(super) fn finish(&self) -> io::Result<(u64, Checksum)> {
         let whole = self.lock().whole.take();
-        if let Some(thread) = whole {
-            let (bytes, hasher) =
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))?;
-            return Ok((bytes, Checksum::from_hasher(&hasher)));
-        }
-        let seen = self.lock();
-        Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))
+        let (bytes, hasher) = match whole {
+            Some(Whole::Hashed(bytes, hasher)) => (bytes, hasher),
+            Some(Whole::Hashing(thread)) => {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))?
+            }
+            None => {
+                let seen = self.lock();
+                (seen.bytes, seen.hasher.clone())
+            }
+        };
+        Ok((bytes, Checksum::from_hasher(&hasher)))
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Input<'a> {
         /// As a file would be called.
         name: &'a str,
         /// What the file would hold.
-        bytes: &'static [u8],
+        bytes: &'a [u8],
     },
     /// They come by standard input.
     Stdin,

@@ -117,7 +117,7 @@ pub(super) fn read<T>(
     }
     let raw = raw.watched(&seen);
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
-    let reader: Box<dyn Read + Send> = match packing {
+    let reader: Box<dyn Read + Send + '_> = match packing {
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
         Some(Packing::Zstd) => {
             Box::new(zstd::Decoder::with_buffer(buffered(raw)).map_err(can_not_read)?)
@@ -133,7 +133,7 @@ pub(super) fn read<T>(
 }
 
 fn read_member<T>(
-    archive: Box<dyn ReadSeek>,
+    archive: Box<dyn ReadSeek + '_>,
     member: Option<&str>,
     progress: ReadSoFar,
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,

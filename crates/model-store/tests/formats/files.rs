@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use model_store::prepare::VectorsFormat;
+
 use crate::support::{ROWS, components};
 
 /// A file, whether its words are in another, and what the model says of it.
@@ -9,15 +11,27 @@ pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) content: Vec<u8>,
     pub(crate) has_words: bool,
+    /// Where its first bytes do not tell.
+    pub(crate) format: Option<VectorsFormat>,
     pub(crate) described: &'static str,
 }
 
-/// Every format that needs no `--format`.
+/// Every format.
 pub(crate) fn examples() -> Vec<Example> {
-    let example =
-        |name, described, content: Vec<u8>| Example { name, content, has_words: false, described };
-    let numbers =
-        |name, described, content: Vec<u8>| Example { name, content, has_words: true, described };
+    let example = |name, described, content: Vec<u8>| Example {
+        name,
+        content,
+        has_words: false,
+        format: None,
+        described,
+    };
+    let numbers = |name, described, content: Vec<u8>| Example {
+        name,
+        content,
+        has_words: true,
+        format: None,
+        described,
+    };
     vec![
         example("GloVe text", "glove text", glove(" ", "\n").into()),
         example("GloVe text, CRLF", "glove text", glove(" ", "\r\n").into()),
@@ -30,6 +44,10 @@ pub(crate) fn examples() -> Vec<Example> {
         example("fastText .vec", "word2vec text", format!("4 3\n{}", glove(" ", " \n")).into()),
         example("word2vec binary, line feeds", "word2vec binary", word2vec_binary(b"\n")),
         example("word2vec binary, none", "word2vec binary", word2vec_binary(b"")),
+        Example {
+            format: Some(VectorsFormat::GloveNorm),
+            ..example("GloVe text with norms", "glove text with norms", glove_with_norms().into())
+        },
         numbers("norms and components", "norms and components, float32", with_norms()),
         numbers("npy float32", "npy float32", npy("<f4", "False", "(4, 3)", &components())),
         numbers("npy float64", "npy float64", npy("<f8", "False", "(4, 3)", &as_f64())),

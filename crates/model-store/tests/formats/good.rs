@@ -36,6 +36,7 @@ fn every_format_in_every_packing_is_known_by_its_content() {
             if example.has_words {
                 options = place.with_words(packing.pack(words_text().as_bytes()));
             }
+            options.format = example.format;
             // These bytes say nothing of themselves, and packed not even how many there are.
             let nameless = example.name == "norms and components";
             if nameless && packing != Packing::Plain {

@@ -4,4 +4,5 @@ mod bad;
 mod files;
 mod good;
 mod round_trip;
+mod seeds;
 mod support;
