@@ -46,8 +46,8 @@ struct SeenState {
 }
 
 enum Whole {
-    Hashed(u64, blake3::Hasher),
-    Hashing(JoinHandle<io::Result<(u64, blake3::Hasher)>>),
+    Hashed(u64, Checksum),
+    Hashing(JoinHandle<io::Result<(u64, Checksum)>>),
 }
 
 impl<'a> Packed<'a> {
@@ -114,9 +114,8 @@ impl<'a> Raw<'a> {
                 Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
             }
             Self::Bytes(bytes) => {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update(bytes);
-                seen.lock().whole = Some(Whole::Hashed(bytes.len() as u64, hasher));
+                let hashed = Whole::Hashed(bytes.len() as u64, Checksum::of(bytes));
+                seen.lock().whole = Some(hashed);
                 let inner = Cursor::new(bytes);
                 Ok(Some(Box::new(Watched { inner, seen: seen.clone(), hashes: false })))
             }
@@ -142,7 +141,8 @@ impl Seen {
     fn hash_beside(&self, mut file: File) -> io::Result<()> {
         let thread = std::thread::Builder::new().name("kindred-hash".into()).spawn(move || {
             let mut hasher = blake3::Hasher::new();
-            Ok((io::copy(&mut file, &mut hasher)?, hasher))
+            let bytes = io::copy(&mut file, &mut hasher)?;
+            Ok((bytes, Checksum::from_hasher(&hasher)))
         })?;
         self.lock().whole = Some(Whole::Hashing(thread));
         Ok(())
@@ -151,17 +151,16 @@ impl Seen {
     /// Size and checksum, once all has been read.
     pub(super) fn finish(&self) -> io::Result<(u64, Checksum)> {
         let whole = self.lock().whole.take();
-        let (bytes, hasher) = match whole {
-            Some(Whole::Hashed(bytes, hasher)) => (bytes, hasher),
+        match whole {
+            Some(Whole::Hashed(bytes, checksum)) => Ok((bytes, checksum)),
             Some(Whole::Hashing(thread)) => {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))?
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))
             }
             None => {
                 let seen = self.lock();
-                (seen.bytes, seen.hasher.clone())
+                Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))
             }
-        };
-        Ok((bytes, Checksum::from_hasher(&hasher)))
+        }
     }
 }
 
