@@ -20,7 +20,7 @@ use std::path::Path;
 
 pub(crate) use folder::NewFolder;
 pub use formats::VectorsFormat;
-use formats::{BadRecord, CHUNK_BYTES, Parsed, Plan, Unit, plan};
+use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
 pub use options::{Input, PrepareOptions, Progress, Summary};
 use pipeline::{Position, byte_name};
 use unpack::{ReadSoFar, Unpacked, file_name};
@@ -133,8 +133,8 @@ fn begin(
     options: &PrepareOptions,
     words: Option<WordList>,
 ) -> Result<(Vec<u8>, Plan), ModelError> {
-    let mut head = Vec::with_capacity(CHUNK_BYTES);
-    unpacked.fill(&mut head, CHUNK_BYTES)?;
+    let mut head = Vec::with_capacity(MAX_RECORD_BYTES);
+    unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
     let so_far = unpacked.progress();
     let bytes_total = so_far.bytes_total.filter(|_| so_far.packing.is_none());
     let plan = plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;

@@ -3,12 +3,15 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::formats::{BadBytes, CHUNK_BYTES, Parsed, Plan, Unit};
+use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, Unit};
 use super::unpack::{ReadSoFar, Unpacked};
 use crate::ModelError;
 
+/// Bytes of a chunk: it goes from core to core by way of their caches.
+const CHUNK_BYTES: usize = 1 << 20;
+
 /// Chunks on their way for each core: enough that none waits, few enough that memory stays small.
-const CHUNKS_PER_CORE: usize = 2;
+const CHUNKS_PER_CORE: usize = 4;
 
 /// A chunk that is being taken apart.
 struct Chunk {
@@ -77,7 +80,7 @@ fn read_chunks(
     mut plan: Plan,
     chunks: &SyncSender<Result<Chunk, Fault>>,
 ) -> Result<(), Fault> {
-    let mut at_end = head.len() < CHUNK_BYTES;
+    let mut at_end = head.len() < MAX_RECORD_BYTES;
     let mut buffer = head;
     // Where the buffer begins in the unpacked bytes.
     let mut start = 0;
@@ -93,10 +96,13 @@ fn read_chunks(
         let first = plan.framing.found();
         let whole = plan.framing.whole(&buffer, at_end);
         let whole = whole.map_err(|bad| Fault::Bytes { start, bad })?;
+        let rest = &buffer[whole..];
+        // What is not one whole record in a chunk may be in more.
+        let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };
         let mut next = Vec::new();
         if !at_end {
-            next.reserve_exact(CHUNK_BYTES);
-            next.extend_from_slice(&buffer[whole..]);
+            next.reserve_exact(room.max(rest.len()));
+            next.extend_from_slice(rest);
         }
         if whole > 0 {
             buffer.truncate(whole);
@@ -120,7 +126,7 @@ fn read_chunks(
             start += buffer.len() as u64;
             buffer.clear();
         }
-        let missing = CHUNK_BYTES - buffer.len();
+        let missing = room.saturating_sub(buffer.len());
         at_end = !unpacked.fill(&mut buffer, missing).map_err(Fault::Model)?;
     }
 }

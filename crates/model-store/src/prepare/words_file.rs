@@ -5,7 +5,7 @@ use std::path::Path;
 use memchr::memchr;
 
 use super::unpack::{self, file_name};
-use super::{Input, formats::CHUNK_BYTES};
+use super::{Input, formats::MAX_RECORD_BYTES};
 use crate::ModelError;
 
 /// Words in row order.
@@ -21,7 +21,7 @@ impl WordList {
     pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
         let text = unpack::read(Input::File(path), None, |unpacked| {
             let mut text = Vec::new();
-            while unpacked.fill(&mut text, CHUNK_BYTES)? {}
+            while unpacked.fill(&mut text, MAX_RECORD_BYTES)? {}
             Ok(text)
         })?;
         let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };

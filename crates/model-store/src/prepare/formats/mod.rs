@@ -61,8 +61,8 @@ impl fmt::Display for VectorsFormat {
     }
 }
 
-/// Bytes of a chunk, and the most that one record may have.
-pub(super) const CHUNK_BYTES: usize = 4 << 20;
+/// The most bytes that one record may have, and so many are looked at to tell what a file is.
+pub(super) const MAX_RECORD_BYTES: usize = 4 << 20;
 
 /// Finds the ends of records. Called with all bytes in order, each time with what was not whole before.
 pub(super) trait Framing: Send {

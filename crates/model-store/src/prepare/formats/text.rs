@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::numbers::check_norm;
-use super::{BadBytes, CHUNK_BYTES, Framing, Parsed, Parser, utf8};
+use super::{BadBytes, MAX_RECORD_BYTES, Framing, Parsed, Parser, utf8};
 
 /// Cuts between lines.
 pub(super) struct LineFraming;
@@ -12,10 +12,10 @@ impl Framing for LineFraming {
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes> {
         // The last line may lack its line feed.
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
-        if whole.is_none() && bytes.len() >= CHUNK_BYTES {
+        if whole.is_none() && bytes.len() >= MAX_RECORD_BYTES {
             let reason = format!(
                 "the line is longer than {} MiB; is this a text of one word a line?",
-                CHUNK_BYTES >> 20
+                MAX_RECORD_BYTES >> 20
             );
             return Err(BadBytes { record: None, byte: 0, reason });
         }
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(whole(b"a 1\nb 2\nc", false), Ok(8));
         assert_eq!(whole(b"a 1\nb 2\nc", true), Ok(9));
         assert_eq!(whole(b"a 1", false), Ok(0));
-        assert!(whole(&vec![b'x'; CHUNK_BYTES], false).is_err());
+        assert!(whole(&vec![b'x'; MAX_RECORD_BYTES], false).is_err());
     }
 
     proptest! {
