@@ -241,8 +241,7 @@ mod tests {
             // From a = (1, 0) to b = (0, 1); from c = (−1, 0) to the row (0.8, 0.6).
             let scoring = Scoring::pair_direction(table, Row(1), Row(2), Row(0)).unwrap();
             let score = scoring.score(&[0.6, -0.8, 0.8]).unwrap();
-            let expected =
-                (-1.0 * 1.8 + 1.0 * 0.6) / (2.0f64.sqrt() * (1.8f64 * 1.8 + 0.36).sqrt());
+            let expected = (0.6 - 1.8) / (2.0f64.sqrt() * (1.8f64 * 1.8 + 0.36).sqrt());
             assert!((score - expected).abs() < 1e-15, "{score} {expected}");
             assert_eq!(scoring.score(&[0.0, 1.0, -1.0]), None, "the row is where c is");
             assert_eq!(scoring.score(&[0.0, 1.0 - 1e-13, -1.0]), None);
