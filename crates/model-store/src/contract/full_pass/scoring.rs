@@ -177,27 +177,44 @@ impl Scoring {
     ///
     /// # Panics
     /// If there are fewer cosines than vectors.
-    #[inline]
     pub fn score(&self, cosines: &[f64]) -> Option<f64> {
-        let score = match self.formula {
-            Formula::Cosine => cosines[0],
+        let [score] = self.scores(|vector| std::array::from_ref(&cosines[vector]));
+        (!score.is_nan()).then_some(score)
+    }
+
+    /// The same for `N` rows at once, which takes a fraction of the time: `cosines(i)` are the scores of the
+    /// rows against the vector `i`, NaN for zero rows. A row that is left out, as zero rows are, has NaN.
+    #[inline]
+    pub fn scores<'a, const N: usize>(&self, cosines: impl Fn(usize) -> &'a [f64; N]) -> [f64; N] {
+        let mut scores = [1.0; N];
+        match self.formula {
+            Formula::Cosine => scores = *cosines(0),
             Formula::ThreeCosMul { positive } => {
-                let (positive, negative) = cosines[..self.vectors.len()].split_at(positive);
-                let raised = |cosine: &f64| (cosine + 1.0) / 2.0;
-                let above: f64 = positive.iter().map(raised).product();
-                let below: f64 = negative.iter().map(|cosine| raised(cosine) + EPSILON).product();
-                above / below
+                for vector in 0..positive {
+                    for (above, cosine) in scores.iter_mut().zip(cosines(vector)) {
+                        *above *= (cosine + 1.0) / 2.0;
+                    }
+                }
+                let mut product = [1.0; N];
+                for vector in positive..self.vectors.len() {
+                    for (below, cosine) in product.iter_mut().zip(cosines(vector)) {
+                        *below *= (cosine + 1.0) / 2.0 + EPSILON;
+                    }
+                }
+                for (score, below) in scores.iter_mut().zip(product) {
+                    *score /= below;
+                }
             }
             Formula::PairDirection { at_c, length } => {
-                let &[b, c, a] = cosines.first_chunk().expect("one cosine for each vector");
-                let square = 2.0 - 2.0 * c;
-                if square < LEAST_SQUARE {
-                    return None;
+                let (b, c, a) = (cosines(0), cosines(1), cosines(2));
+                for (row, score) in scores.iter_mut().enumerate() {
+                    let square = 2.0 - 2.0 * c[row];
+                    let direction = ((b[row] - a[row]) - at_c) / (square.sqrt() * length);
+                    *score = if square < LEAST_SQUARE { f64::NAN } else { direction };
                 }
-                ((b - a) - at_c) / (square.sqrt() * length)
             }
-        };
-        Some(score + 0.0)
+        }
+        scores.map(|score| score + 0.0)
     }
 }
 
