@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Some(Command::Export(arguments)) => commands::export(&arguments),
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
+        Some(Command::Eval(arguments)) => commands::eval(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ macro_rules! say {
     }};
 }
 
+mod eval;
 mod export;
 mod prepare;
 mod progress;
@@ -18,6 +19,7 @@ mod verify;
 
 use std::io;
 
+pub use eval::eval;
 pub use export::export;
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
@@ -26,6 +28,7 @@ pub use verify::verify;
 
 use crate::config::ConfigError;
 use crate::engines::EngineStartError;
+use crate::evaluation::EvaluationError;
 use model_store::ModelError;
 
 /// Why a command failed, for the person who typed it.
@@ -40,6 +43,9 @@ pub enum CommandError {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
+    /// A set to evaluate with, or the engine meanwhile.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
     /// The address.
     #[error(
         "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
