@@ -14,11 +14,40 @@ const BYTES_PER_NEIGHBOR: usize = 72;
 /// A component of a vector.
 const BYTES_PER_COMPONENT: usize = 12;
 
+/// What an answer says of the words that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// The words of a text that the model has.
+    pub(super) used: Option<Vec<Row>>,
+    /// The words that were left out, if words may be.
+    pub(super) skipped: Option<Vec<String>>,
+}
+
+impl Notes {
+    fn write(&self, body: &mut Vec<u8>, store: &ModelStore) {
+        if let Some(used) = &self.used {
+            body.extend_from_slice(b",\"used\":[");
+            for (place, &row) in used.iter().enumerate() {
+                if place > 0 {
+                    body.push(b',');
+                }
+                write_word(body, store, row);
+            }
+            body.push(b']');
+        }
+        if let Some(skipped) = &self.skipped {
+            body.extend_from_slice(b",\"skipped\":");
+            write(body, skipped);
+        }
+    }
+}
+
 /// Neighbours that are to be written.
 pub(super) struct Neighbors<'a> {
     pub(super) store: &'a ModelStore,
     pub(super) hits: &'a [Hit],
     pub(super) with_vectors: bool,
+    pub(super) notes: &'a Notes,
 }
 
 impl Neighbors<'_> {
@@ -29,24 +58,18 @@ impl Neighbors<'_> {
     }
 
     fn write(&self, body: &mut Vec<u8>) {
-        let table = self.store.table();
-        body.extend_from_slice(b"\"neighbors\":[");
-        for (place, hit) in self.hits.iter().enumerate() {
-            body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
-            write_word(body, self.store, hit.row);
-            body.extend_from_slice(b",\"score\":");
-            // The float64 itself, in its shortest form that reads back the same.
-            body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
-            body.extend_from_slice(b",\"row\":");
-            body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
-            if self.with_vectors {
-                body.extend_from_slice(b",\"vector\":");
-                write(body, table.row(hit.row));
-            }
-            body.push(b'}');
-        }
-        body.push(b']');
+        body.extend_from_slice(b"\"neighbors\":");
+        write_hits(body, self.store, self.hits, self.with_vectors);
+        self.notes.write(body, self.store);
     }
+}
+
+/// Words of which one is odd.
+pub(super) struct OddOneOut<'a> {
+    pub(super) store: &'a ModelStore,
+    /// Not empty; the odd one is the last.
+    pub(super) ranked: &'a [Hit],
+    pub(super) notes: &'a Notes,
 }
 
 /// One item's answer in a batch, or its problem.
@@ -85,11 +108,45 @@ pub(super) fn many<'a>(model: &str, items: impl Iterator<Item = ItemAnswer<'a>>)
     response(body)
 }
 
+/// The answer to which word is odd.
+pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
+    let mut body = begin(found.store.name(), found.ranked.len() * BYTES_PER_NEIGHBOR);
+    if let Some(odd) = found.ranked.last() {
+        body.extend_from_slice(b"\"odd_one_out\":");
+        write_word(&mut body, found.store, odd.row);
+    }
+    body.extend_from_slice(b",\"ranked\":");
+    write_hits(&mut body, found.store, found.ranked, false);
+    found.notes.write(&mut body, found.store);
+    body.push(b'}');
+    response(body)
+}
+
 /// Any other body of JSON.
 pub(super) fn json(answer: &impl Serialize) -> Response {
     let mut body = Vec::new();
     write(&mut body, answer);
     response(body)
+}
+
+fn write_hits(body: &mut Vec<u8>, store: &ModelStore, hits: &[Hit], with_vectors: bool) {
+    let table = store.table();
+    body.push(b'[');
+    for (place, hit) in hits.iter().enumerate() {
+        body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
+        write_word(body, store, hit.row);
+        body.extend_from_slice(b",\"score\":");
+        // The float64 itself, in its shortest form that reads back the same.
+        body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
+        body.extend_from_slice(b",\"row\":");
+        body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
+        if with_vectors {
+            body.extend_from_slice(b",\"vector\":");
+            write(body, table.row(hit.row));
+        }
+        body.push(b'}');
+    }
+    body.push(b']');
 }
 
 fn begin(model: &str, bytes: usize) -> Vec<u8> {
@@ -136,7 +193,8 @@ mod tests {
         let hits: Vec<Hit> =
             scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
         for with_vectors in [false, true] {
-            let neighbors = |hits| Neighbors { store: &store, hits, with_vectors };
+            let neighbors =
+                |hits| Neighbors { store: &store, hits, with_vectors, notes: &Notes::default() };
             let expected: Vec<Value> = hits
                 .iter()
                 .zip(words)

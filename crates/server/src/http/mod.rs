@@ -5,6 +5,7 @@
 //! the repository says what clients may rely on; tests hold the two against each other.
 
 mod answer;
+mod aside;
 mod ask;
 mod body;
 pub mod connections;
@@ -14,16 +15,26 @@ mod front;
 mod health;
 mod info;
 pub mod listen;
+mod look_up;
 mod negotiation;
+mod odd_one_out;
 mod query_string;
 mod request;
 mod routes;
+mod search;
 mod server_timing;
+mod similarity;
 mod state;
 mod suggestions;
+mod text;
 pub mod threads;
+mod words;
 
 pub use error::{ApiError, UnknownWord};
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
 pub use front::Front;
+pub use odd_one_out::MAX_COMPARED_WORDS;
+pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
 pub use state::AppState;
+pub use text::MAX_TEXT_WORDS;
+pub use words::MAX_LISTED;

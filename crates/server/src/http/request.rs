@@ -5,11 +5,14 @@ use std::collections::HashSet;
 use model_store::contract::analogy::analogy_vector;
 use model_store::{AnalogyError, Filter, ModelStore, Query, QueryVector, Row, WeightedWord};
 
+use super::ApiError;
+use super::answer::Notes;
 use super::fields::{
     DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
-    WordWithWeight, invalid,
+    Unknown, WordWithWeight, invalid,
 };
-use super::{ApiError, UnknownWord};
+use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
+use super::text::{Token, tokens};
 use crate::expression::{self, MAX_TERMS};
 
 /// What a query is for, its form checked, its words not yet looked up.
@@ -17,6 +20,7 @@ use crate::expression::{self, MAX_TERMS};
 pub(super) enum Target {
     Word(String),
     Vector(Vec<f64>),
+    Text(String),
     Words(Vec<WordWithWeight>),
 }
 
@@ -29,6 +33,8 @@ pub(super) struct Options {
     pub(super) vocab_limit: Option<u32>,
     pub(super) min_score: Option<f64>,
     pub(super) with_vectors: bool,
+    /// What was said of unknown words; what a target does without a word of it, it knows itself.
+    pub(super) unknown: Option<Unknown>,
 }
 
 impl Options {
@@ -58,6 +64,7 @@ impl Options {
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
             min_score,
             with_vectors: own.with_vectors.or(common.with_vectors).unwrap_or(false),
+            unknown: own.unknown.or(common.unknown),
         })
     }
 }
@@ -66,7 +73,9 @@ impl RawTarget {
     /// Whether the request says anything of what it is for.
     pub(super) fn is_given(&self) -> bool {
         match self {
-            Self::Nearest { word, vector } => word.is_some() || vector.is_some(),
+            Self::Nearest { word, vector, text } => {
+                word.is_some() || vector.is_some() || text.is_some()
+            }
             Self::Analogy { expression, positive, negative } => {
                 expression.is_some() || positive.is_some() || negative.is_some()
             }
@@ -76,7 +85,7 @@ impl RawTarget {
     /// The alternatives, for messages.
     pub(super) fn alternatives(&self) -> &'static str {
         match self {
-            Self::Nearest { .. } => "`word`, `vector` or `queries`",
+            Self::Nearest { .. } => "`word`, `vector`, `text` or `queries`",
             Self::Analogy { .. } => "`expression`, `positive` and/or `negative`, or `queries`",
         }
     }
@@ -85,8 +94,11 @@ impl RawTarget {
     pub(super) fn resolve(self) -> Result<Target, ApiError> {
         let alternatives = self.alternatives();
         match self {
-            Self::Nearest { word: Some(word), vector: None } => Ok(Target::Word(word)),
-            Self::Nearest { word: None, vector: Some(vector) } => Ok(Target::Vector(vector)),
+            Self::Nearest { word: Some(word), vector: None, text: None } => Ok(Target::Word(word)),
+            Self::Nearest { word: None, vector: Some(vector), text: None } => {
+                Ok(Target::Vector(vector))
+            }
+            Self::Nearest { word: None, vector: None, text: Some(text) } => Ok(Target::Text(text)),
             Self::Analogy { expression: Some(text), positive, negative } => {
                 let terms = expression::parse(&text).map_err(ApiError::BadExpression)?;
                 if positive.is_some() || negative.is_some() {
@@ -123,17 +135,30 @@ pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
     ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
 }
 
+/// A query that can be asked, and what its answer will need.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) query: Query,
+    pub(super) with_vectors: bool,
+    pub(super) notes: Notes,
+}
+
 /// Looks up the words of a query and makes it.
-pub(super) fn query(
+pub(super) fn prepare(
     model: &ModelStore,
     target: Target,
     options: &Options,
-) -> Result<Query, ApiError> {
+) -> Result<Prepared, ApiError> {
     let table = model.table();
     let words = model.words();
+    // Of a search for a text nobody expects that it fails for one odd word.
+    let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
+    let unknown = options.unknown.unwrap_or(otherwise);
+    let mut notes = Notes::default();
+    let mut skipped = Vec::new();
     let (vector, inputs) = match target {
         Target::Word(word) => {
-            let row = words.row(&word).ok_or_else(|| unknown([word]))?;
+            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
             (QueryVector::Row(row), vec![row])
         }
         Target::Vector(vector) => {
@@ -141,22 +166,24 @@ pub(super) fn query(
             let vector = vector.into_iter().map(|x| x as f32).collect();
             (QueryVector::Components(vector), Vec::new())
         }
+        Target::Text(text) => {
+            let found = words_of_text(model, &text, unknown)?;
+            skipped = found.skipped;
+            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let vector = sum(model, rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }))?;
+            notes.used = Some(each_row_once(&rows));
+            (QueryVector::Components(vector), rows)
+        }
         Target::Words(asked) => {
-            let rows: Vec<Option<Row>> = asked.iter().map(|w| words.row(&w.word)).collect();
-            if rows.contains(&None) {
-                let missing = asked.into_iter().zip(&rows).filter(|(_, row)| row.is_none());
-                return Err(unknown(missing.map(|(w, _)| w.word)));
-            }
-            let rows: Vec<Row> = rows.into_iter().flatten().collect();
-            let weighted: Vec<_> = rows
-                .iter()
-                .zip(&asked)
-                .map(|(&row, asked)| WeightedWord { row, weight: asked.weight })
-                .collect();
-            let vector = analogy_vector(&table, &weighted).map_err(|e| analogy_fault(model, e))?;
+            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
+            skipped = found.skipped;
+            let weighted = found.known.iter().map(|&(row, weight)| WeightedWord { row, weight });
+            let vector = sum(model, weighted)?;
+            let rows = found.known.into_iter().map(|(row, _)| row).collect();
             (QueryVector::Components(vector), rows)
         }
     };
+    notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
     let mut excluded: Vec<Row> =
         options.exclude.iter().filter_map(|word| words.row(word)).collect();
     if !options.include_query {
@@ -165,28 +192,52 @@ pub(super) fn query(
     let mut filter = Filter::excluding(excluded);
     filter.first_rows = options.vocab_limit;
     filter.min_score = options.min_score;
-    Ok(Query::new(&table, vector, options.k, filter)?)
+    let query = Query::new(&table, vector, options.k, filter)?;
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes })
 }
 
-/// Each word once, in the order in which they were written. Suggestions come later.
-fn unknown(words: impl IntoIterator<Item = String>) -> ApiError {
+fn words_of_text(
+    model: &ModelStore,
+    text: &str,
+    unknown: Unknown,
+) -> Result<LookedUp<()>, ApiError> {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for token in tokens(model.words(), text)? {
+        match token {
+            Token::Known(row) => known.push((row, ())),
+            Token::Unknown(word) => missing.push(word),
+        }
+    }
+    leave_out(known, missing, unknown)
+}
+
+/// The contract's query vector for a sum of words.
+pub(super) fn sum(
+    model: &ModelStore,
+    words: impl Iterator<Item = WeightedWord>,
+) -> Result<Vec<f32>, ApiError> {
+    let words: Vec<_> = words.collect();
+    analogy_vector(&model.table(), &words).map_err(|e| analogy_fault(model, e))
+}
+
+/// Rows without repetitions, by their first appearance.
+pub(super) fn each_row_once(rows: &[Row]) -> Vec<Row> {
     let mut seen = HashSet::new();
-    let unknown = words
-        .into_iter()
-        .filter(|word| seen.insert(word.clone()))
-        .map(|word| UnknownWord { word, suggestions: Vec::new() })
-        .collect();
-    ApiError::UnknownWord { unknown }
+    rows.iter().copied().filter(|&row| seen.insert(row)).collect()
+}
+
+/// The error for a word that can't be compared with anything.
+pub(super) fn zero_row(model: &ModelStore, row: Row) -> ApiError {
+    let word = model.words().word(row);
+    let reason = format!(
+        "the vector of `{word}` is zero: it has no direction, so it has no cosine and can't be added"
+    );
+    ApiError::ZeroQuery { reason }
 }
 
 fn analogy_fault(model: &ModelStore, error: AnalogyError) -> ApiError {
     match error {
-        AnalogyError::ZeroRow { row } => ApiError::ZeroQuery {
-            reason: format!(
-                "the vector of `{}` is zero: it has no direction and can't be part of an analogy",
-                model.words().word(row)
-            ),
-        },
+        AnalogyError::ZeroRow { row } => zero_row(model, row),
         AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
             ApiError::ZeroQuery { reason: error.to_string() }
         }
