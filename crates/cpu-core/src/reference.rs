@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use model_store::{
-    Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch, Row, Table,
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
+    QueryBatch, RankedRow, Row, Table,
 };
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
@@ -33,6 +34,17 @@ impl Engine for ReferenceEngine {
         }
         Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
     }
+
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        let table = self.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        Ok(queries.iter().map(|query| full_pass_one(&table, query)).collect())
+    }
 }
 
 fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
@@ -50,4 +62,24 @@ fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
     // Else each answer would keep the memory of all scores.
     hits.shrink_to_fit();
     hits
+}
+
+fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
+    let mut hits = Vec::new();
+    for row in (0..table.rows() as u32).map(Row) {
+        if let Some(score) = query.score(table, row)
+            && query.filter().admits(row, score)
+        {
+            hits.push(Hit { row, score });
+        }
+    }
+    hits.sort();
+    let rank = |&row: &Row| {
+        let place = hits.iter().position(|hit| hit.row == row);
+        RankedRow { row, score: query.score(table, row), rank: place.map(|place| place as u32 + 1) }
+    };
+    let ranks = query.ranked().iter().map(rank).collect();
+    hits.truncate(query.k());
+    hits.shrink_to_fit();
+    FullPassAnswer { hits, ranks }
 }

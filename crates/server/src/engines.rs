@@ -1,15 +1,18 @@
 //! Which engine searches.
 
+mod joined;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
+use cpu_core::{CpuEngine, FullScanEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
 use model_store::{Engine, ModelStore};
 use tracing::{info, warn};
 
 use crate::device::Device;
+use joined::Joined;
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +43,7 @@ pub enum EngineStartError {
 pub struct Wanted {
     /// What searches.
     pub device: Device,
-    /// Threads of the CPU engine; 0 for one a core.
+    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one a core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder.
     pub keep_tables: bool,
@@ -52,13 +55,18 @@ pub struct Wanted {
 /// If the device that was asked for is not there.
 pub fn make(model: &Arc<ModelStore>, wanted: Wanted) -> Result<Box<dyn Engine>, EngineStartError> {
     let device = wanted.device;
+    let beside_host = |search| -> Result<Box<dyn Engine>, EngineStartError> {
+        let host = FullScanEngine::new(model.clone(), wanted.threads)?;
+        Ok(Box::new(Joined::new(search, host)))
+    };
     match device {
         Device::Cuda(ordinal) => {
             return on_gpu(model, ordinal)
-                .map_err(|source| EngineStartError::Gpu { device, source });
+                .map_err(|source| EngineStartError::Gpu { device, source })
+                .and_then(beside_host);
         }
         Device::Auto => match on_gpu(model, None) {
-            Ok(engine) => return Ok(engine),
+            Ok(engine) => return beside_host(engine),
             Err(e) => info!("searching on the CPU: {e}"),
         },
         Device::Cpu => {}

@@ -18,7 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model_store::certificate::MAX_DIM;
-use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch};
+use model_store::{
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
+    QueryBatch,
+};
 use rayon::prelude::*;
 
 use crate::InstructionSet;
@@ -105,6 +108,8 @@ pub struct Counters {
     pub candidates: u64,
     /// Candidates that were scored by the formula.
     pub survivors: u64,
+    /// Queries of full passes.
+    pub full_pass_queries: u64,
 }
 
 impl CpuEngine {
@@ -221,8 +226,16 @@ impl Engine for CpuEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { passes, certified, full, fallbacks, second_looks, candidates, survivors } =
-            self.counters;
+        let Counters {
+            passes,
+            certified,
+            full,
+            fallbacks,
+            second_looks,
+            candidates,
+            survivors,
+            full_pass_queries,
+        } = self.counters;
         vec![
             ("passes", passes),
             ("certified", certified),
@@ -231,6 +244,7 @@ impl Engine for CpuEngine {
             ("second_looks", second_looks),
             ("candidates", candidates),
             ("survivors", survivors),
+            ("full_pass_queries", full_pass_queries),
         ]
     }
 
@@ -255,5 +269,13 @@ impl Engine for CpuEngine {
             }
         }
         Ok(answers)
+    }
+    /// By the full scan: no bound that is kept here holds for what is made of several cosines.
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        self.counters.full_pass_queries += queries.len() as u64;
+        self.full.full_pass(queries)
     }
 }

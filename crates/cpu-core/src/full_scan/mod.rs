@@ -2,13 +2,14 @@
 //! queries, by as many threads as the machine has cores.
 
 pub(crate) mod dots;
+mod full_pass;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model_store::{
-    Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch, Row, Table, TopK,
-    contract::score,
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
+    QueryBatch, Row, Table, TopK, contract::score,
 };
 use rayon::ThreadPool;
 
@@ -110,6 +111,17 @@ impl Engine for FullScanEngine {
             answers[place] = list.into_sorted();
         }
         Ok(answers)
+    }
+
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        let table = self.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        Ok(full_pass::full_pass(table, queries, self.instructions, &self.pool))
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Hit, QueryBatch};
+use super::{FullPassAnswer, FullPassQuery, Hit, QueryBatch};
 
 /// Answers batches of queries exactly, as the [contract](super) says.
 ///
@@ -39,6 +39,20 @@ pub trait Engine {
         meanwhile();
         self.search(batch)
     }
+
+    /// For each query, in order, its best rows and the ranks that it asks for. The queries may be of any
+    /// number; vectors that they share are compared with each row once.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search); and [`EngineError::SearchOnly`] by an engine that has no full pass,
+    /// which must be joined with one that has.
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        let _ = queries;
+        Err(EngineError::SearchOnly(self.description().name))
+    }
 }
 
 /// Which engine answers, and on what.
@@ -57,6 +71,9 @@ pub enum EngineError {
     /// A query was made for a table of another shape.
     #[error("a query of this batch was made for another table than this engine's")]
     ForeignQuery,
+    /// The engine has no full pass of its own.
+    #[error("the engine `{0}` can only search; full passes need an engine beside it")]
+    SearchOnly(&'static str),
     /// The device failed. It may answer again, or never.
     #[error("the device failed: {0}")]
     Device(String),

@@ -18,7 +18,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// One neighbour: a row and its cosine similarity to the query.
+/// One neighbour: a row and its score, the cosine similarity to a query or what a
+/// [`Scoring`](super::Scoring) makes of several.
 ///
 /// Ordered by rank: the smaller hit is the better one, with the higher score or, between equal
 /// scores, the lower row. Scores are never NaN and never −0.0, so this is a total order.
@@ -26,7 +27,7 @@ impl fmt::Display for Row {
 pub struct Hit {
     /// The row that was found.
     pub row: Row,
-    /// Cosine similarity in [−1, 1].
+    /// The score; in [−1, 1] if it is a cosine similarity.
     pub score: f64,
 }
 

@@ -5,10 +5,12 @@
 //! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
 //! - [`Query`], [`Filter`], [`QueryBatch`]: what an engine is asked;
 //! - [`analogy`]: how word arithmetic becomes one query vector;
+//! - [`full_pass`]: scores that are made of several cosine similarities, and ranks;
 //! - [`Engine`]: who answers.
 
 pub mod analogy;
 mod engine;
+pub mod full_pass;
 mod hit;
 mod query;
 pub mod score;
@@ -17,6 +19,10 @@ mod top_k;
 
 pub use analogy::{AnalogyError, WeightedWord};
 pub use engine::{Engine, EngineDescription, EngineError};
+pub use full_pass::{
+    FullPassAnswer, FullPassQuery, MAX_SCORING_WORDS, RankedRow, Scoring, ScoringError,
+    ScoringVector,
+};
 pub use hit::{Hit, Row};
 pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
 pub use table::Table;

@@ -19,6 +19,43 @@ pub enum QueryVector {
     Components(Vec<f32>),
 }
 
+impl QueryVector {
+    /// The components, `[dim]`.
+    ///
+    /// # Panics
+    /// If it is a row that the table does not have.
+    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
+        match self {
+            Self::Row(row) => table.row(*row),
+            Self::Components(components) => components,
+        }
+    }
+
+    /// Its norm, above zero.
+    ///
+    /// # Errors
+    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
+    pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
+        let norm = match self {
+            Self::Row(row) => *table
+                .norms()
+                .get(row.index())
+                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
+            Self::Components(components) => {
+                if components.len() != table.dim() {
+                    let (found, expected) = (components.len(), table.dim());
+                    return Err(QueryError::Dimension { found, expected });
+                }
+                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
+                    return Err(QueryError::NotFinite { index });
+                }
+                score::norm(components)
+            }
+        };
+        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(norm) }
+    }
+}
+
 /// Which rows may be neighbours. Applied before `k`, inside the engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
@@ -104,23 +141,8 @@ impl Query {
         k: usize,
         filter: Filter,
     ) -> Result<Self, QueryError> {
-        let norm = match &vector {
-            QueryVector::Row(row) => *table
-                .norms()
-                .get(row.index())
-                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
-            QueryVector::Components(components) => {
-                if components.len() != table.dim() {
-                    let (found, expected) = (components.len(), table.dim());
-                    return Err(QueryError::Dimension { found, expected });
-                }
-                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
-                    return Err(QueryError::NotFinite { index });
-                }
-                score::norm(components)
-            }
-        };
-        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(Self { vector, norm, k, filter }) }
+        let norm = vector.norm(table)?;
+        Ok(Self { vector, norm, k, filter })
     }
 
     /// Where the components are.
@@ -130,10 +152,7 @@ impl Query {
 
     /// The components, `[dim]`.
     pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
-        match &self.vector {
-            QueryVector::Row(row) => table.row(*row),
-            QueryVector::Components(components) => components,
-        }
+        self.vector.components(table)
     }
 
     /// The query's norm, above zero.

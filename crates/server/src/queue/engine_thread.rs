@@ -1,19 +1,26 @@
-use std::collections::VecDeque;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineDescription, Hit, QueryBatch};
+use model_store::{
+    Engine, EngineDescription, EngineError, FullPassQuery, Query, QueryBatch, QueryVector,
+};
 use tokio::runtime;
 use tracing::{debug, error, info};
 
 use super::Limits;
-use super::hand_out::{Finished, Running};
+use super::hand_out::Finished;
 use super::handle::QueueHandle;
-use super::job::{Job, JobError, Reply};
-use super::shared::Shared;
+use super::lane::Lane;
+use super::shared::{Arrived, HasLane, Shared};
 use crate::engines::EngineStartError;
+
+/// Different vectors that one full pass compares the rows with, at most: past this the arithmetic, not the
+/// table, takes the time, and a longer pass would only keep searches waiting. One query with more takes a
+/// pass of its own.
+const FULL_PASS_VECTORS: usize = 64;
 
 /// The thread that owns the engine.
 pub struct EngineThread {
@@ -56,10 +63,11 @@ where
                     engine,
                     max_batch: limits.max_batch_queries,
                     shared,
-                    arrived: Vec::new(),
-                    waiting: VecDeque::new(),
+                    arrived: Arrived::default(),
+                    searches: Lane::new(),
+                    full_passes: Lane::new(),
+                    last_was_search: false,
                     finished: None,
-                    lent: Vec::new(),
                     hung_up: 0,
                 };
                 // Nobody waits for this any more only if `start` itself is gone.
@@ -91,16 +99,19 @@ struct EngineLoop {
     max_batch: usize,
     shared: Arc<Shared>,
     /// Room for what comes out of the queue; empty between passes.
-    arrived: Vec<Job>,
-    /// Jobs with queries that no pass has taken yet, first come first.
-    waiting: VecDeque<Running>,
-    /// What the last pass finished, handed out as soon as the device is at work on the next one.
-    finished: Option<Finished>,
-    /// What is lent to `shared` in each pass; empty between passes.
-    lent: Vec<(Instant, Option<Reply>)>,
+    arrived: Arrived,
+    searches: Lane<Query>,
+    full_passes: Lane<FullPassQuery>,
+    /// What the last pass was: the next one is of the other kind, if such queries wait.
+    last_was_search: bool,
+    /// What the last search finished, handed out as soon as the device is at work on the next pass.
+    finished: Option<Finished<Query>>,
     /// How many callers had hung up when their jobs were last looked for.
     hung_up: u64,
 }
+
+/// The engine panicked. It may be in any state and is not used again.
+struct Panicked;
 
 /// However the thread ends, nobody waits for it in vain.
 impl Drop for EngineLoop {
@@ -113,8 +124,7 @@ impl EngineLoop {
     fn run(mut self) {
         while self.gather() {
             self.drop_the_dead();
-            if !self.waiting.is_empty() && self.pass().is_err() {
-                // The engine may be in any state and is not used again.
+            if self.pass().is_err() {
                 return;
             }
         }
@@ -129,63 +139,63 @@ impl EngineLoop {
 
     /// Takes whatever is waiting, and waits if nothing is. `false` when there will never be more.
     fn gather(&mut self) -> bool {
-        self.take_arrived(false) && (!self.waiting.is_empty() || self.wait_for_work())
+        self.take_arrived(false)
+            && (!self.searches.is_empty() || !self.full_passes.is_empty() || self.wait_for_work())
     }
 
     fn wait_for_work(&mut self) -> bool {
-        if let Some(finished) = self.finished.take() {
-            finished.hand_out();
-        }
+        self.hand_out();
         self.take_arrived(true)
     }
 
+    fn hand_out(&mut self) {
+        if let Some(finished) = self.finished.take() {
+            finished.hand_out();
+        }
+    }
+
     fn take_arrived(&mut self, may_sleep: bool) -> bool {
-        let Some(probe) = self.shared.take(&mut self.arrived, may_sleep) else { return false };
-        self.waiting.extend(self.arrived.drain(..).map(Running::new));
+        if !self.shared.take(&mut self.arrived, may_sleep) {
+            return false;
+        }
+        self.searches.add(&mut self.arrived.searches);
+        self.full_passes.add(&mut self.arrived.full_passes);
         // To the front: the probe asks whether the engine works, not how long the queue is.
-        if let Some(probe) = probe {
-            self.waiting.push_front(Running::new(probe));
+        if let Some(probe) = self.arrived.probe.take() {
+            self.searches.add_first(probe);
         }
         true
     }
 
-    /// Work that nobody waits for is not done.
     fn drop_the_dead(&mut self) {
-        let now = Instant::now();
         let hung_up = self.shared.hung_up();
         let somebody_hung_up = std::mem::replace(&mut self.hung_up, hung_up) != hung_up;
-        let is_dead = |running: &Running| {
-            now >= running.job.deadline || (somebody_hung_up && running.job.is_abandoned())
-        };
-        if !self.waiting.iter().any(is_dead) {
-            return;
-        }
-        let (dead, alive): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(is_dead);
-        self.waiting = alive;
-        self.shared.free(dead.iter().map(|running| running.job.places).sum());
-        for running in dead {
-            running.fail(JobError::DeadlinePassed);
+        self.searches.drop_the_dead(&self.shared, somebody_hung_up);
+        self.full_passes.drop_the_dead(&self.shared, somebody_hung_up);
+    }
+
+    /// One pass over the table, of the kind whose turn it is, if anything waits.
+    fn pass(&mut self) -> Result<(), Panicked> {
+        let full_passes_turn = self.last_was_search || self.searches.is_empty();
+        if full_passes_turn && !self.full_passes.is_empty() {
+            self.last_was_search = false;
+            self.full_pass()
+        } else if !self.searches.is_empty() {
+            self.last_was_search = true;
+            self.search()
+        } else {
+            Ok(())
         }
     }
 
-    /// One pass over the table, for as many of the waiting queries as it takes. An error means that
-    /// the engine panicked.
-    fn pass(&mut self) -> Result<(), ()> {
-        let waiting = self.waiting.iter().map(Running::left).sum();
-        let mut room = self.engine.preferred_batch(waiting).min(self.max_batch).max(1);
-        for running in &mut self.waiting {
-            running.in_pass = running.left().min(room);
-            room -= running.in_pass;
-        }
+    /// One pass for as many of the waiting searches as it takes.
+    fn search(&mut self) -> Result<(), Panicked> {
+        let waiting = self.searches.len();
+        let room = self.engine.preferred_batch(waiting).min(self.max_batch).max(1);
+        self.searches.choose(room);
         self.lend_replies();
-        let batch: QueryBatch<'_> = self
-            .waiting
-            .iter()
-            .take_while(|running| running.in_pass > 0)
-            .flat_map(|running| &running.job.queries[running.done()..][..running.in_pass])
-            .collect();
-        let size = batch.len();
-        let started = Instant::now();
+        let batch: QueryBatch<'_> = self.searches.chosen().collect();
+        let (size, started) = (batch.len(), Instant::now());
         let (engine, finished) = (&mut self.engine, &mut self.finished);
         let mut meanwhile = || {
             if let Some(finished) = finished.take() {
@@ -194,69 +204,88 @@ impl EngineLoop {
         };
         let result =
             catch_unwind(AssertUnwindSafe(|| engine.search_meanwhile(&batch, &mut meanwhile)));
-        meanwhile();
         let took = started.elapsed();
+        self.hand_out();
         self.take_replies_back();
         debug!(queries = size, microseconds = took.as_micros() as u64, "pass");
-        match result {
-            Ok(Ok(answers)) => {
-                self.shared.note_pass(size, took);
-                self.finish(answers, started, took);
-                Ok(())
-            }
-            Ok(Err(e)) => {
-                error!("a pass of {size} queries failed: {e}");
-                self.fail_pass();
-                Ok(())
-            }
-            Err(_) => {
-                error!("the engine panicked in a pass of {size} queries and is not used again");
-                self.fail_pass();
-                Err(())
-            }
+        let (lane, shared) = (&mut self.searches, &self.shared);
+        if let Some(answers) = answers(result, size, lane, shared)? {
+            shared.note_pass::<Query>(size, took);
+            self.finished = Some(lane.finish(shared, answers, started, took));
         }
+        Ok(())
     }
 
-    /// While the engine searches, `watch_deadlines` has the callers.
+    /// One pass for as many of the waiting full-pass queries as it takes. It is long, so its answers do not
+    /// wait for the pass after it, nor the last search's for this one.
+    fn full_pass(&mut self) -> Result<(), Panicked> {
+        self.hand_out();
+        let number = fit_together(self.full_passes.queries());
+        self.full_passes.choose(number);
+        self.lend_replies();
+        let queries: Vec<&FullPassQuery> = self.full_passes.chosen().collect();
+        let places = queries.iter().map(|query| query.scoring().vectors().len()).sum();
+        let (size, started) = (queries.len(), Instant::now());
+        let engine = &mut self.engine;
+        let result = catch_unwind(AssertUnwindSafe(|| engine.full_pass(&queries)));
+        let took = started.elapsed();
+        self.take_replies_back();
+        debug!(queries = size, microseconds = took.as_micros() as u64, "full pass");
+        let (lane, shared) = (&mut self.full_passes, &self.shared);
+        if let Some(answers) = answers(result, size, lane, shared)? {
+            shared.note_pass::<FullPassQuery>(places, took);
+            lane.finish(shared, answers, started, took).hand_out();
+        }
+        Ok(())
+    }
+
+    /// Of both lanes: a pass of the one keeps the other waiting.
     fn lend_replies(&mut self) {
-        let lend = |running: &mut Running| (running.job.deadline, running.job.reply.take());
-        self.lent.extend(self.waiting.iter_mut().map(lend));
-        self.shared.lend(&mut self.lent);
+        self.searches.lend_replies(&self.shared);
+        self.full_passes.lend_replies(&self.shared);
     }
 
     fn take_replies_back(&mut self) {
-        self.shared.lend(&mut self.lent);
-        for (running, (_, reply)) in self.waiting.iter_mut().zip(self.lent.drain(..)) {
-            running.job.reply = reply;
-        }
+        self.searches.take_replies_back(&self.shared);
+        self.full_passes.take_replies_back(&self.shared);
     }
+}
 
-    fn finish(&mut self, mut answers: Vec<Vec<Hit>>, started: Instant, took: Duration) {
-        let is_finished = |running: &&Running| running.in_pass == running.left();
-        let finished = self.waiting.iter().take_while(is_finished).count();
-        // At most one job is left with some of its queries searched: the last of the pass.
-        if let Some(running) = self.waiting.get_mut(finished) {
-            let first = answers.len() - running.in_pass;
-            running.take(&mut answers.drain(first..), started, took);
+/// How many of these queries one full pass takes: at least one, and as many as compare rows with no more
+/// than [`FULL_PASS_VECTORS`] vectors in all. Equal rows count once, for they are compared once.
+fn fit_together<'a>(queries: impl Iterator<Item = &'a FullPassQuery>) -> usize {
+    let (mut rows, mut others) = (HashSet::new(), 0);
+    let fits = |query: &&FullPassQuery| {
+        for asked in query.scoring().vectors() {
+            match &asked.vector {
+                QueryVector::Row(row) => drop(rows.insert(*row)),
+                QueryVector::Components(_) => others += 1,
+            }
         }
-        let jobs = self.take_out(finished);
-        self.finished = Some(Finished { jobs, answers, started, took });
-    }
+        rows.len() + others <= FULL_PASS_VECTORS
+    };
+    queries.take_while(fits).count().max(1)
+}
 
-    fn fail_pass(&mut self) {
-        let in_pass = self.waiting.iter().take_while(|running| running.in_pass > 0).count();
-        for running in self.take_out(in_pass) {
-            running.fail(JobError::EngineFailed);
+/// A pass's answers. If it failed, its jobs, and no others, are told so.
+fn answers<Q: HasLane>(
+    result: std::thread::Result<Result<Vec<Q::Found>, EngineError>>,
+    size: usize,
+    lane: &mut Lane<Q>,
+    shared: &Shared,
+) -> Result<Option<Vec<Q::Found>>, Panicked> {
+    match result {
+        Ok(Ok(answers)) => Ok(Some(answers)),
+        Ok(Err(e)) => {
+            error!("a pass of {size} queries failed: {e}");
+            lane.fail_pass(shared);
+            Ok(None)
         }
-    }
-
-    /// Takes the first so many jobs out of the queue, which has room for as many again before any
-    /// caller hears of it.
-    fn take_out(&mut self, jobs: usize) -> VecDeque<Running> {
-        let left = self.waiting.split_off(jobs);
-        let jobs = std::mem::replace(&mut self.waiting, left);
-        self.shared.free(jobs.iter().map(|running| running.job.places).sum());
-        jobs
+        Err(_) => {
+            error!("the engine panicked in a pass of {size} queries and is not used again");
+            lane.fail_pass(shared);
+            Err(Panicked)
+        }
     }
 }
 

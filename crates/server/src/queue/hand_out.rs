@@ -3,74 +3,72 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use model_store::Hit;
 use tokio::runtime;
 
-use super::job::{Answer, Job, JobError, tell};
+use super::job::{Ask, Job, JobError, tell};
 
 /// A job on its way: one larger than a batch takes several passes.
-pub(super) struct Running {
-    pub(super) job: Job,
-    hits: Vec<Vec<Hit>>,
+pub(super) struct Running<Q: Ask> {
+    pub(super) job: Job<Q>,
+    found: Vec<Q::Found>,
     /// How many of its queries the pass at hand takes.
     pub(super) in_pass: usize,
     queued: Option<Duration>,
     engine: Duration,
 }
 
-impl Running {
-    pub(super) fn new(job: Job) -> Self {
-        Self { job, hits: Vec::new(), in_pass: 0, queued: None, engine: Duration::ZERO }
+impl<Q: Ask> Running<Q> {
+    pub(super) fn new(job: Job<Q>) -> Self {
+        Self { job, found: Vec::new(), in_pass: 0, queued: None, engine: Duration::ZERO }
     }
 
-    /// How many of its queries have been searched.
+    /// How many of its queries have been answered.
     pub(super) fn done(&self) -> usize {
-        self.hits.len()
+        self.found.len()
     }
 
     pub(super) fn left(&self) -> usize {
-        self.job.queries.len() - self.hits.len()
+        self.job.queries.len() - self.found.len()
     }
 
     /// Takes its share of a pass's answers, which are in the order of the jobs.
     pub(super) fn take(
         &mut self,
-        answers: &mut impl Iterator<Item = Vec<Hit>>,
+        answers: &mut impl Iterator<Item = Q::Found>,
         started: Instant,
         took: Duration,
     ) {
-        self.hits.reserve_exact(self.left());
-        self.hits.extend(answers.take(self.in_pass));
+        self.found.reserve_exact(self.left());
+        self.found.extend(answers.take(self.in_pass));
         self.queued.get_or_insert_with(|| started.duration_since(self.job.entered));
         self.engine += took;
     }
 
     pub(super) fn fail(self, error: JobError) {
-        tell(self.job.reply, Err(error));
+        tell::<Q>(self.job.reply, Err(error));
     }
 
     fn answer(self) {
-        let Self { job, hits, queued, engine, .. } = self;
-        let answer = Answer { hits, queued: queued.unwrap_or_default(), engine };
-        tell(job.reply, Ok(answer));
+        let Self { job, found, queued, engine, .. } = self;
+        tell::<Q>(job.reply, Ok(Q::answer(found, queued.unwrap_or_default(), engine)));
     }
 }
 
 /// The jobs that a pass finished, and its answers in their order.
-pub(super) struct Finished {
-    pub(super) jobs: VecDeque<Running>,
-    pub(super) answers: Vec<Vec<Hit>>,
+pub(super) struct Finished<Q: Ask> {
+    pub(super) jobs: VecDeque<Running<Q>>,
+    pub(super) answers: Vec<Q::Found>,
     pub(super) started: Instant,
     pub(super) took: Duration,
 }
 
-impl Finished {
+impl<Q: Ask> Finished<Q> {
     /// Starts telling the callers. That costs about as much as the engine's host work for their queries, so
     /// it happens on the runtimes on which they wait; and wakes each thread of theirs once, not once for
     /// each of them.
     pub(super) fn hand_out(self) {
         let Self { jobs, answers, started, took } = self;
-        let mut shares: Vec<Share> = Vec::new();
+        let mut shares: Vec<Share<Q>> = Vec::new();
         let mut answers = answers.into_iter();
         for running in jobs {
             let home = running.job.home.id();
@@ -96,8 +94,8 @@ impl Finished {
 }
 
 /// What a pass finished for the callers on one runtime.
-struct Share {
+struct Share<Q: Ask> {
     home: runtime::Handle,
-    jobs: Vec<Running>,
-    answers: Vec<Vec<Hit>>,
+    jobs: Vec<Running<Q>>,
+    answers: Vec<Q::Found>,
 }

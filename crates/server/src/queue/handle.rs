@@ -1,12 +1,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::Query;
+use model_store::{FullPassQuery, Query};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-use super::job::{Answer, Job, JobError};
-use super::shared::Shared;
+use super::job::{Answer, Ask, FullPassAnswers, Job, JobError};
+use super::shared::{HasLane, Shared};
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine thread ends.
 #[derive(Clone)]
@@ -59,10 +59,31 @@ impl QueueHandle {
         queries: Vec<Query>,
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
+        self.ask(queries, deadline).await
+    }
+
+    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and
+    /// take as many places of the queue as they have vectors.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub async fn full_pass(
+        &self,
+        queries: Vec<FullPassQuery>,
+        deadline: Instant,
+    ) -> Result<FullPassAnswers, SubmitError> {
+        self.ask(queries, deadline).await
+    }
+
+    async fn ask<Q: HasLane>(
+        &self,
+        queries: Vec<Q>,
+        deadline: Instant,
+    ) -> Result<Q::Answer, SubmitError> {
         if queries.is_empty() {
-            return Ok(Answer::default());
+            return Ok(Q::Answer::default());
         }
-        let places = self.shared().places(queries.len());
+        let places = self.shared().places(&queries);
         let (job, answer) = job(queries, deadline, places);
         self.shared().admit(job)?;
         self.wait(answer).await
@@ -83,10 +104,10 @@ impl QueueHandle {
         self.wait(answer).await
     }
 
-    async fn wait(
+    async fn wait<A>(
         &self,
-        answer: oneshot::Receiver<Result<Answer, JobError>>,
-    ) -> Result<Answer, SubmitError> {
+        answer: oneshot::Receiver<Result<A, JobError>>,
+    ) -> Result<A, SubmitError> {
         let mut caller = Caller { shared: self.shared(), is_answered: false };
         // No timer of its own: `watch_deadlines` has one for all.
         let answer = answer.await;
@@ -102,11 +123,11 @@ impl QueueHandle {
 }
 
 /// A job of the caller that asks now, and where its answer will come.
-fn job(
-    queries: Vec<Query>,
+fn job<Q: Ask>(
+    queries: Vec<Q>,
     deadline: Instant,
     places: u32,
-) -> (Job, oneshot::Receiver<Result<Answer, JobError>>) {
+) -> (Job<Q>, oneshot::Receiver<Result<Q::Answer, JobError>>) {
     let (reply, answer) = oneshot::channel();
     let (entered, home) = (Instant::now(), runtime::Handle::current());
     (Job { queries, deadline, entered, reply: Some(reply), home, places }, answer)

@@ -1,25 +1,40 @@
 use std::time::{Duration, Instant};
 
-use model_store::{Hit, Query};
+use model_store::{FullPassAnswer, FullPassQuery, Hit, Query};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
+/// What the engine can be asked: one kind of queries for each kind of its passes. Each kind waits in a lane
+/// of its own.
+pub(super) trait Ask: Sized + Send + 'static {
+    /// What answers one query.
+    type Found: Send + 'static;
+    /// What comes back for a job of them.
+    type Answer: Default + Send + 'static;
+
+    /// How many places of the queue one query takes.
+    fn places(&self) -> usize;
+
+    /// A job's answer.
+    fn answer(found: Vec<Self::Found>, queued: Duration, engine: Duration) -> Self::Answer;
+}
+
 /// What one request asks of the engine: some queries, answered together.
-pub(super) struct Job {
-    pub(super) queries: Vec<Query>,
+pub(super) struct Job<Q: Ask> {
+    pub(super) queries: Vec<Q>,
     /// After this nobody waits any more.
     pub(super) deadline: Instant,
     /// When the job entered the queue.
     pub(super) entered: Instant,
     /// Where the answer goes; `None` once the caller has been told that its time is over.
-    pub(super) reply: Option<Reply>,
+    pub(super) reply: Option<Reply<Q>>,
     /// Where the caller waits: its answer is handed out there.
     pub(super) home: runtime::Handle,
     /// Its places in the queue. A probe has none.
     pub(super) places: u32,
 }
 
-impl Job {
+impl<Q: Ask> Job<Q> {
     /// Whether nobody waits for the answer.
     pub(super) fn is_abandoned(&self) -> bool {
         self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
@@ -27,16 +42,16 @@ impl Job {
 }
 
 /// Where a caller's answer goes.
-pub(super) type Reply = oneshot::Sender<Result<Answer, JobError>>;
+pub(super) type Reply<Q> = oneshot::Sender<Result<<Q as Ask>::Answer, JobError>>;
 
 /// Sends it. Whoever hung up does not hear this.
-pub(super) fn tell(reply: Option<Reply>, result: Result<Answer, JobError>) {
+pub(super) fn tell<Q: Ask>(reply: Option<Reply<Q>>, result: Result<Q::Answer, JobError>) {
     if let Some(reply) = reply {
         let _ = reply.send(result);
     }
 }
 
-/// What a job comes back with.
+/// What a job of searches comes back with.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// For each query, in order, its neighbours, best first.
@@ -45,6 +60,44 @@ pub struct Answer {
     pub queued: Duration,
     /// In passes of the engine.
     pub engine: Duration,
+}
+
+impl Ask for Query {
+    type Found = Vec<Hit>;
+    type Answer = Answer;
+
+    fn places(&self) -> usize {
+        1
+    }
+
+    fn answer(hits: Vec<Vec<Hit>>, queued: Duration, engine: Duration) -> Answer {
+        Answer { hits, queued, engine }
+    }
+}
+
+/// What a job of full-pass queries comes back with.
+#[derive(Debug, Default)]
+pub struct FullPassAnswers {
+    /// For each query, in order, what was found.
+    pub answers: Vec<FullPassAnswer>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
+impl Ask for FullPassQuery {
+    type Found = FullPassAnswer;
+    type Answer = FullPassAnswers;
+
+    /// One for each vector that rows are compared with: that is the work.
+    fn places(&self) -> usize {
+        self.scoring().vectors().len()
+    }
+
+    fn answer(answers: Vec<FullPassAnswer>, queued: Duration, engine: Duration) -> FullPassAnswers {
+        FullPassAnswers { answers, queued, engine }
+    }
 }
 
 /// Why a job has no answer.

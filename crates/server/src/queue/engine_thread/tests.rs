@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model_store::{
-    Engine, EngineDescription, EngineError, Filter, Hit, ModelStore, Query, QueryBatch,
-    QueryVector, Row,
+    Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassQuery, Hit, ModelStore,
+    Query, QueryBatch, QueryVector, Row, Scoring,
 };
 use tokio::runtime::Handle;
 
 use super::super::{EngineThread, Limits, QueueHandle, SubmitError};
 
-/// Waits before each pass until it is let go, and answers each query with its own row.
+/// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
+/// notes k + 1000.
 struct HeldEngine {
     go: std_mpsc::Receiver<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -34,15 +35,34 @@ impl Engine for HeldEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.passes.lock().unwrap().push(batch.queries().iter().map(|query| query.k()).collect());
+        self.wait(batch.queries().iter().map(|query| query.k()).collect())?;
+        Ok(batch.queries().iter().map(|query| hits(query.k())).collect())
+    }
+
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        self.wait(queries.iter().map(|query| query.k() + 1000).collect())?;
+        let answer =
+            |query: &&FullPassQuery| FullPassAnswer { hits: hits(query.k()), ranks: Vec::new() };
+        Ok(queries.iter().map(answer).collect())
+    }
+}
+
+impl HeldEngine {
+    fn wait(&self, pass: Vec<usize>) -> Result<(), EngineError> {
+        self.passes.lock().unwrap().push(pass);
         match self.go.recv().unwrap_or(Order::Answer) {
-            Order::Answer => {}
-            Order::Fail => return Err(EngineError::ForeignQuery),
+            Order::Answer => Ok(()),
+            Order::Fail => Err(EngineError::ForeignQuery),
             Order::Panic => panic!("as ordered"),
         }
-        let hit = |query: &&Query| vec![Hit { row: Row(query.k() as u32), score: 1.0 }];
-        Ok(batch.queries().iter().map(hit).collect())
     }
+}
+
+fn hits(k: usize) -> Vec<Hit> {
+    vec![Hit { row: Row(k as u32), score: 1.0 }]
 }
 
 struct Setup {
@@ -72,6 +92,19 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
     ks.into_iter().map(query).collect()
 }
 
+/// Full-pass queries that are told apart by their k, each with so many vectors of its own.
+fn full(ks: impl IntoIterator<Item = usize>, vectors: usize) -> Vec<FullPassQuery> {
+    let words: Vec<String> = (0..2000).map(|word| format!("w{word}")).collect();
+    let rows = words.iter().map(|word| (word.as_str(), &[1.0f32][..]));
+    let model = ModelStore::from_rows("many", 1, rows).unwrap();
+    let query = |k: usize| {
+        let rows: Vec<Row> = (0..vectors).map(|i| Row((k * vectors + i) as u32)).collect();
+        let scoring = Scoring::three_cos_mul(&model.table(), &rows, &[]).unwrap();
+        FullPassQuery::new(scoring, k, Filter::default(), Vec::new())
+    };
+    ks.into_iter().map(query).collect()
+}
+
 fn later() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
@@ -84,6 +117,14 @@ impl Setup {
         tokio::spawn(async move {
             let answer = handle.submit(queries, deadline).await?;
             Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
+        })
+    }
+
+    fn full_pass(&self, queries: Vec<FullPassQuery>, deadline: Instant) -> Submitted {
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            let answers = handle.full_pass(queries, deadline).await?.answers;
+            Ok(answers.iter().map(|answer| answer.hits[0].row.0).collect())
         })
     }
 
@@ -110,6 +151,8 @@ impl Setup {
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(30)).await;
 }
+
+mod full_passes;
 
 #[tokio::test]
 async fn what_waits_while_a_pass_runs_goes_together_into_the_next() {

@@ -1,0 +1,251 @@
+//! Full passes: the plain reference against numbers worked out by hand, and the engines with every
+//! instruction set against the reference, to the bit.
+
+mod support;
+
+use std::sync::Arc;
+
+use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, ReferenceEngine};
+use model_store::{
+    Engine, Filter, FullPassAnswer, FullPassQuery, Hit, ModelStore, QueryVector, RankedRow, Row,
+    Scoring,
+};
+use proptest::prelude::*;
+use support::{model, tables};
+
+/// Seeds of a query: (scoring, k, excluded rows, first rows, minimum score, ranked rows).
+type Seed = (ScoringSeed, usize, Vec<u32>, Option<u32>, Option<f64>, Vec<u32>);
+
+#[derive(Debug, Clone)]
+enum ScoringSeed {
+    Cosine(Result<u32, Vec<f32>>),
+    ThreeCosMul(Vec<u32>, Vec<u32>),
+    PairDirection([u32; 3]),
+}
+
+fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+    // Few rows, so that the queries of a batch share some.
+    let words = |most| prop::collection::vec(0u32..12, 0..most);
+    let scoring = prop_oneof![
+        any::<u32>().prop_map(|row| ScoringSeed::Cosine(Ok(row))),
+        prop::collection::vec(-3.0f32..3.0, 70).prop_map(|own| ScoringSeed::Cosine(Err(own))),
+        (words(4), words(4)).prop_map(|(plus, minus)| ScoringSeed::ThreeCosMul(plus, minus)),
+        prop::array::uniform3(0u32..12).prop_map(ScoringSeed::PairDirection),
+    ];
+    let seed = (
+        scoring,
+        prop_oneof![Just(0usize), Just(1), 1usize..120],
+        prop::collection::vec(0u32..100, 0..8),
+        prop::option::of(0u32..100),
+        prop::option::of(-1.0f64..1.0),
+        prop::collection::vec(0u32..100, 0..6),
+    );
+    prop::collection::vec(seed, 0..20)
+}
+
+fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
+    let table = model.table();
+    let row = |seed: u32| Row(seed % model.rows() as u32);
+    let rows = |seeds: Vec<u32>| seeds.into_iter().map(row).collect::<Vec<Row>>();
+    let make = |(scoring, k, excluded, first_rows, min_score, ranked): Seed| {
+        let scoring = match scoring {
+            ScoringSeed::Cosine(Ok(seed)) => {
+                Scoring::cosine(&table, QueryVector::Row(row(seed))).ok()
+            }
+            ScoringSeed::Cosine(Err(own)) => {
+                Scoring::cosine(&table, QueryVector::Components(own[..model.dim()].to_vec())).ok()
+            }
+            ScoringSeed::ThreeCosMul(positive, negative) => {
+                Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()
+            }
+            ScoringSeed::PairDirection([b, c, a]) => {
+                Scoring::pair_direction(&table, row(b), row(c), row(a)).ok()
+            }
+        };
+        let mut filter = Filter::excluding(excluded.into_iter().map(Row).collect());
+        (filter.first_rows, filter.min_score) = (first_rows, min_score);
+        Some(FullPassQuery::new(scoring?, k, filter, rows(ranked)))
+    };
+    seeds.into_iter().filter_map(make).collect()
+}
+
+/// Rows, the bits of scores, and ranks.
+type Bits = (Vec<(u32, u64)>, Vec<(u32, Option<u64>, Option<u32>)>);
+
+fn bits(answers: &[FullPassAnswer]) -> Vec<Bits> {
+    let ranked = |ranked: &RankedRow| (ranked.row.0, ranked.score.map(f64::to_bits), ranked.rank);
+    let hit = |hit: &Hit| (hit.row.0, hit.score.to_bits());
+    let answer = |answer: &FullPassAnswer| {
+        (answer.hits.iter().map(hit).collect(), answer.ranks.iter().map(ranked).collect())
+    };
+    answers.iter().map(answer).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn every_instruction_set_gives_the_references_bits(
+        model in tables(90), seeds in seeds(), threads in 1usize..4,
+    ) {
+        let queries = queries(&model, seeds);
+        let batch: Vec<&FullPassQuery> = queries.iter().collect();
+        let expected = bits(&ReferenceEngine::new(model.clone()).full_pass(&batch).unwrap());
+        for instructions in InstructionSet::available() {
+            let mut engine =
+                FullScanEngine::with_instructions(model.clone(), threads, instructions).unwrap();
+            let found = bits(&engine.full_pass(&batch).unwrap());
+            prop_assert_eq!(&found, &expected, "full scan with {}", instructions);
+        }
+        let options = Options { threads, ..Options::default() };
+        let mut engine = CpuEngine::new(model.clone(), options).unwrap();
+        prop_assert_eq!(bits(&engine.full_pass(&batch).unwrap()), expected);
+        prop_assert_eq!(engine.counted().full_pass_queries, batch.len() as u64);
+    }
+
+    #[test]
+    fn ranks_are_places_in_the_whole_ranking_and_no_answer_depends_on_its_batch(
+        model in tables(90), seeds in seeds(),
+    ) {
+        let queries = queries(&model, seeds);
+        let batch: Vec<&FullPassQuery> = queries.iter().collect();
+        let mut engine = FullScanEngine::new(model.clone(), 2).unwrap();
+        let together = engine.full_pass(&batch).unwrap();
+        for (query, answer) in queries.iter().zip(together) {
+            let all = FullPassQuery::new(
+                query.scoring().clone(), model.rows(), query.filter().clone(), Vec::new(),
+            );
+            let all = engine.full_pass(&[&all]).unwrap().remove(0).hits;
+            prop_assert!(all.is_sorted());
+            prop_assert_eq!(&answer.hits, &all[..query.k().min(all.len())]);
+            for (&row, ranked) in query.ranked().iter().zip(answer.ranks) {
+                let place = all.iter().position(|hit| hit.row == row);
+                let rank = place.map(|place| place as u32 + 1);
+                let score = query.score(&model.table(), row);
+                prop_assert_eq!(ranked, RankedRow { row, score, rank });
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_pass_by_cosine_is_a_search(model in tables(90), seeds in support::seeds()) {
+        let searches = support::queries(&model, seeds);
+        let batch = searches.iter().collect();
+        let expected = support::expected(&model, &batch);
+        let queries: Vec<FullPassQuery> = searches
+            .iter()
+            .map(|search| {
+                let scoring = Scoring::cosine(&model.table(), search.vector().clone()).unwrap();
+                FullPassQuery::new(scoring, search.k(), search.filter().clone(), Vec::new())
+            })
+            .collect();
+        let mut engine = FullScanEngine::new(model.clone(), 2).unwrap();
+        let answers = engine.full_pass(&queries.iter().collect::<Vec<_>>()).unwrap();
+        let hits: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
+        prop_assert_eq!(support::bits(&hits), expected);
+    }
+}
+
+#[test]
+fn the_reference_gives_what_the_formulas_give_by_hand() {
+    // a = (1, 0), b = (0, 1), c = (−1, 0), d = b again, a zero row, and e = (3, 4).
+    let rows = [[1.0f32, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, 2.0], [0.0, 0.0], [3.0, 4.0]];
+    let model = Arc::new(model(2, &rows.map(Vec::from)));
+    let (a, b, c, d, zero, e) = (Row(0), Row(1), Row(2), Row(3), Row(4), Row(5));
+    let ask = |scoring, k, filter, ranked: &[Row]| {
+        let query = FullPassQuery::new(scoring, k, filter, ranked.to_vec());
+        ReferenceEngine::new(model.clone()).full_pass(&[&query]).unwrap().remove(0)
+    };
+    let table = model.table();
+    let mul = || Scoring::three_cos_mul(&table, &[b], &[a]).unwrap();
+    let answer = ask(mul(), 9, Filter::default(), &[d, zero, a]);
+    let scores =
+        [(c, 0.5 / 0.001), (b, 1.0 / 0.501), (d, 1.0 / 0.501), (e, 0.9 / 0.801), (a, 0.5 / 1.001)];
+    assert_eq!(answer.hits, scores.map(|(row, score)| Hit { row, score }));
+    let rank = |row, score, rank| RankedRow { row, score, rank };
+    let ranks = [
+        rank(d, Some(1.0 / 0.501), Some(3)),
+        rank(zero, None, None),
+        rank(a, Some(0.5 / 1.001), Some(5)),
+    ];
+    assert_eq!(answer.ranks, ranks);
+
+    let mut filter = Filter::excluding(vec![c, a]);
+    filter.min_score = Some(1.5);
+    let answer = ask(mul(), 0, filter, &[d, a, e]);
+    assert_eq!(answer.hits, []);
+    let ranks = [
+        rank(d, Some(1.0 / 0.501), Some(2)),
+        rank(a, Some(0.5 / 1.001), None),
+        rank(e, Some(0.9 / 0.801), None),
+    ];
+    assert_eq!(answer.ranks, ranks);
+
+    // From a to b is the way from c to where nobody is; c itself is in no direction from c.
+    let direction = Scoring::pair_direction(&table, b, c, a).unwrap();
+    let answer = ask(direction, 9, Filter::default(), &[c]);
+    let found: Vec<Row> = answer.hits.iter().map(|hit| hit.row).collect();
+    assert_eq!(found, [b, d, e, a]);
+    // (1 − 0) − (0 − −1) = 0 for b: from c to b is at right angles to the way from a to b.
+    assert_eq!(answer.hits[0].score.to_bits(), 0.0f64.to_bits());
+    assert_eq!(answer.ranks, [rank(c, None, None)]);
+}
+
+#[test]
+fn tables_larger_than_one_task_are_ranked_to_the_last_row() {
+    // 5,000 rows are several tasks and end within a block; rows repeat every 617, so each score is a tie.
+    let rows: Vec<Vec<f32>> = (0..5000)
+        .map(|row| {
+            (0..33).map(|i| ((row % 617 + 1) * (i + 3) * 7919 % 1009) as f32 - 504.0).collect()
+        })
+        .collect();
+    let model = Arc::new(model(33, &rows));
+    let table = model.table();
+    let ranked: Vec<Row> = [0, 616, 617, 4999, 2500, 31].map(Row).into();
+    let mut queries: Vec<FullPassQuery> = Vec::new();
+    for k in [0, 1, 10, 6000] {
+        for (first_rows, row) in [(None, 3), (Some(2501), 3), (Some(40), 9), (Some(0), 9)] {
+            let mut filter = Filter::excluding(vec![Row(row), Row(616), Row(4998)]);
+            filter.first_rows = first_rows;
+            let scorings = [
+                Scoring::three_cos_mul(&table, &[Row(row), Row(17)], &[Row(90)]).unwrap(),
+                Scoring::pair_direction(&table, Row(row), Row(17), Row(90)).unwrap(),
+                Scoring::cosine(&table, QueryVector::Row(Row(row))).unwrap(),
+            ];
+            queries
+                .extend(scorings.map(|s| FullPassQuery::new(s, k, filter.clone(), ranked.clone())));
+        }
+    }
+    let batch: Vec<&FullPassQuery> = queries.iter().collect();
+    let expected = bits(&ReferenceEngine::new(model.clone()).full_pass(&batch).unwrap());
+    for instructions in InstructionSet::available() {
+        let mut engine = FullScanEngine::with_instructions(model.clone(), 3, instructions).unwrap();
+        assert_eq!(bits(&engine.full_pass(&batch).unwrap()), expected, "{instructions}");
+    }
+}
+
+#[test]
+fn full_passes_for_another_table_are_refused() {
+    let small = Arc::new(model(2, &[vec![1.0, 0.0]]));
+    let large = model(3, &[vec![1.0; 3], vec![1.0; 3]]);
+    let cosine = |vector| Scoring::cosine(&large.table(), vector).unwrap();
+    let own = Scoring::cosine(&small.table(), QueryVector::Row(Row(0))).unwrap();
+    let queries = [
+        (cosine(QueryVector::Row(Row(1))), vec![]),
+        (cosine(QueryVector::Components(vec![1.0; 3])), vec![]),
+        (own, vec![Row(1)]),
+    ];
+    for (scoring, ranked) in queries {
+        let query = FullPassQuery::new(scoring, 1, Filter::default(), ranked);
+        assert!(FullScanEngine::new(small.clone(), 1).unwrap().full_pass(&[&query]).is_err());
+        let mut engine = CpuEngine::new(small.clone(), Options::default()).unwrap();
+        assert!(engine.full_pass(&[&query]).is_err());
+        assert!(ReferenceEngine::new(small.clone()).full_pass(&[&query]).is_err());
+    }
+}
+
+#[test]
+fn an_empty_batch_has_an_empty_answer() {
+    let model = Arc::new(model(1, &[vec![1.0]]));
+    assert!(FullScanEngine::new(model.clone(), 1).unwrap().full_pass(&[]).unwrap().is_empty());
+    assert!(ReferenceEngine::new(model).full_pass(&[]).unwrap().is_empty());
+}

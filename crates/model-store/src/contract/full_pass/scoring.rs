@@ -1,0 +1,322 @@
+//! The formulas: from a row's cosine similarities to its score.
+//!
+//! Source: Levy and Goldberg 2014, "Linguistic Regularities in Sparse and Explicit Word Representations".
+//! All is float64, evaluated in the order in which it is written here and without fused multiply-adds, from
+//! the contract's scores. So the bits are the same everywhere.
+
+use crate::contract::{QueryError, QueryVector, Row, Table};
+
+/// Words of one [`Scoring`] at most: a product of so many factors, none under 0.001, is far from the end
+/// of float64's range, so no score is infinite or NaN.
+pub const MAX_SCORING_WORDS: usize = 100;
+
+/// Levy and Goldberg's ε, which keeps 3CosMul from dividing by zero.
+const EPSILON: f64 = 0.001;
+
+/// The smallest square of a distance between two unit vectors that has a direction. Below it rounding is
+/// most of what is left of the difference.
+const LEAST_SQUARE: f64 = 1e-12;
+
+/// How a row's score is made from its cosine similarities to some vectors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scoring {
+    vectors: Vec<ScoringVector>,
+    formula: Formula,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Formula {
+    Cosine,
+    /// The first so many cosines are those of the positive words.
+    ThreeCosMul {
+        positive: usize,
+    },
+    /// cos(b, c) − cos(a, c), and √(2 − 2 cos(a, b)).
+    PairDirection {
+        at_c: f64,
+        length: f64,
+    },
+}
+
+/// A vector that rows are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoringVector {
+    /// Where its components are.
+    pub vector: QueryVector,
+    /// Its norm, above zero.
+    pub norm: f64,
+}
+
+impl ScoringVector {
+    fn of_row(table: &Table<'_>, row: Row) -> Result<Self, ScoringError> {
+        match *table
+            .norms()
+            .get(row.index())
+            .ok_or(ScoringError::NoSuchRow { row, rows: table.rows() })?
+        {
+            0.0 => Err(ScoringError::ZeroRow { row }),
+            norm => Ok(Self { vector: QueryVector::Row(row), norm }),
+        }
+    }
+
+    /// Its components, `[dim]`.
+    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
+        self.vector.components(table)
+    }
+}
+
+/// Why some words have no scoring.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ScoringError {
+    /// Neither positive nor negative words.
+    #[error("no words were given to score by; give at least one")]
+    NoWords,
+    /// More words than the formula takes.
+    #[error("{found} words are too many to multiply; give at most {MAX_SCORING_WORDS}")]
+    TooManyWords {
+        /// How many were given.
+        found: usize,
+    },
+    /// A word whose vector is zero is near nothing and far from nothing.
+    #[error("row {row} is a zero vector: it has no direction, so nothing can be compared with it")]
+    ZeroRow {
+        /// The word's row.
+        row: Row,
+    },
+    /// There is no such row.
+    #[error("row {row} does not exist; this model has {rows} rows, counted from 0")]
+    NoSuchRow {
+        /// The row asked for.
+        row: Row,
+        /// The table's number of rows.
+        rows: usize,
+    },
+    /// The two words of a pair have the same direction, so there is none from the one to the other.
+    #[error(
+        "rows {a} and {b} point the same way: no direction leads from one to the other; give two different words"
+    )]
+    SameDirection {
+        /// The row that is taken away.
+        a: Row,
+        /// The row that is added.
+        b: Row,
+    },
+}
+
+impl Scoring {
+    /// The cosine similarity to one vector: the score of a [`Query`](crate::Query).
+    ///
+    /// # Errors
+    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
+    pub fn cosine(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
+        let norm = vector.norm(table)?;
+        Ok(Self { vectors: vec![ScoringVector { vector, norm }], formula: Formula::Cosine })
+    }
+
+    /// 3CosMul: for `b − a + c`, positive `[b, c]` and negative `[a]`,
+    ///
+    /// `((s_b + 1)/2) · ((s_c + 1)/2) / ((s_a + 1)/2 + 0.001)`,
+    ///
+    /// where `s_x` is the row's cosine similarity to the row `x`. More words multiply likewise: the product
+    /// of the positive factors in their order, divided by the product of the negative ones in theirs; no
+    /// words are the product 1. Equal words count as often as they are given. The score is at least 0.
+    ///
+    /// # Errors
+    /// No words, more than [`MAX_SCORING_WORDS`], a zero row, or one that does not exist.
+    pub fn three_cos_mul(
+        table: &Table<'_>,
+        positive: &[Row],
+        negative: &[Row],
+    ) -> Result<Self, ScoringError> {
+        let found = positive.len() + negative.len();
+        if found == 0 {
+            return Err(ScoringError::NoWords);
+        }
+        if found > MAX_SCORING_WORDS {
+            return Err(ScoringError::TooManyWords { found });
+        }
+        let rows = positive.iter().chain(negative);
+        let vectors =
+            rows.map(|&row| ScoringVector::of_row(table, row)).collect::<Result<_, _>>()?;
+        Ok(Self { vectors, formula: Formula::ThreeCosMul { positive: positive.len() } })
+    }
+
+    /// PairDirection: for `b − a + c`, how much the way from `c` to a row has the direction of the way from
+    /// `a` to `b`, all of length 1:
+    ///
+    /// `((s_b − s_a) − (cos(b, c) − cos(a, c))) / (√(2 − 2 s_c) · √(2 − 2 cos(a, b)))`,
+    ///
+    /// where `s_x` is the row's cosine similarity to the row `x`. This is the cosine similarity of the two
+    /// differences, not clamped. A row with `2 − 2 s_c < 1e-12` is where `c` is, in no direction from it,
+    /// and left out.
+    ///
+    /// # Errors
+    /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
+    pub fn pair_direction(table: &Table<'_>, b: Row, c: Row, a: Row) -> Result<Self, ScoringError> {
+        let vectors = [b, c, a].map(|row| ScoringVector::of_row(table, row));
+        let vectors: Vec<ScoringVector> = vectors.into_iter().collect::<Result<_, _>>()?;
+        let cosine = |of: &ScoringVector, with: Row| {
+            table.score(of.components(table), of.norm, with).expect("zero rows were refused above")
+        };
+        let square = 2.0 - 2.0 * cosine(&vectors[2], b);
+        if square < LEAST_SQUARE {
+            return Err(ScoringError::SameDirection { a, b });
+        }
+        let at_c = cosine(&vectors[0], c) - cosine(&vectors[2], c);
+        Ok(Self { vectors, formula: Formula::PairDirection { at_c, length: square.sqrt() } })
+    }
+
+    /// The vectors whose cosine similarities to a row it needs, at least one, in the order in which
+    /// [`score`](Self::score) takes them. Equal ones may be among them.
+    pub fn vectors(&self) -> &[ScoringVector] {
+        &self.vectors
+    }
+
+    /// The score of a row, given the contract's scores of that row against [`vectors`](Self::vectors).
+    /// `None`: the row is left out. Never NaN, infinite or −0.0.
+    ///
+    /// # Panics
+    /// If there are fewer cosines than vectors.
+    pub fn score(&self, cosines: &[f64]) -> Option<f64> {
+        let [score] = self.scores(|vector| std::array::from_ref(&cosines[vector]));
+        (!score.is_nan()).then_some(score)
+    }
+
+    /// The same for `N` rows at once, which takes a fraction of the time: `cosines(i)` are the scores of the
+    /// rows against the vector `i`, NaN for zero rows. A row that is left out, as zero rows are, has NaN.
+    #[inline]
+    pub fn scores<'a, const N: usize>(&self, cosines: impl Fn(usize) -> &'a [f64; N]) -> [f64; N] {
+        let mut scores = [1.0; N];
+        match self.formula {
+            Formula::Cosine => scores = *cosines(0),
+            Formula::ThreeCosMul { positive } => {
+                for vector in 0..positive {
+                    for (above, cosine) in scores.iter_mut().zip(cosines(vector)) {
+                        *above *= (cosine + 1.0) / 2.0;
+                    }
+                }
+                let mut product = [1.0; N];
+                for vector in positive..self.vectors.len() {
+                    for (below, cosine) in product.iter_mut().zip(cosines(vector)) {
+                        *below *= (cosine + 1.0) / 2.0 + EPSILON;
+                    }
+                }
+                for (score, below) in scores.iter_mut().zip(product) {
+                    *score /= below;
+                }
+            }
+            Formula::PairDirection { at_c, length } => {
+                let (b, c, a) = (cosines(0), cosines(1), cosines(2));
+                for (row, score) in scores.iter_mut().enumerate() {
+                    let square = 2.0 - 2.0 * c[row];
+                    let direction = ((b[row] - a[row]) - at_c) / (square.sqrt() * length);
+                    *score = if square < LEAST_SQUARE { f64::NAN } else { direction };
+                }
+            }
+        }
+        scores.map(|score| score + 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::score;
+    use proptest::prelude::*;
+
+    const COMPONENTS: [f32; 12] = [1.0, 0.0, 0.0, 2.0, -3.0, 0.0, 0.0, 0.0, 4.0, 3.0, 2.0, 0.0];
+
+    fn with_table<T>(ask: impl FnOnce(&Table<'_>) -> T) -> T {
+        let norms: Vec<f64> = COMPONENTS.chunks(2).map(score::norm).collect();
+        ask(&Table::new(&COMPONENTS, &norms, 2))
+    }
+
+    fn rows<const N: usize>(rows: [u32; N]) -> [Row; N] {
+        rows.map(Row)
+    }
+
+    #[test]
+    fn three_cos_mul_is_the_formula() {
+        with_table(|table| {
+            let scoring = Scoring::three_cos_mul(table, &rows([0, 1]), &rows([4])).unwrap();
+            let (b, c, a) = (0.25, -0.5, 0.75);
+            let expected = ((b + 1.0) / 2.0) * ((c + 1.0) / 2.0) / ((a + 1.0) / 2.0 + 0.001);
+            assert_eq!(scoring.score(&[b, c, a]), Some(expected));
+            let positive: Vec<_> = scoring.vectors().iter().map(|v| v.vector.clone()).collect();
+            assert_eq!(positive, rows([0, 1, 4]).map(QueryVector::Row));
+            // No positive words: the product 1. Equal words count twice.
+            let scoring = Scoring::three_cos_mul(table, &[], &rows([4, 4])).unwrap();
+            assert_eq!(scoring.score(&[0.0, 0.0]), Some(1.0 / (0.501 * 0.501)));
+            let scoring = Scoring::three_cos_mul(table, &rows([0, 0]), &[]).unwrap();
+            assert_eq!(scoring.score(&[0.0, 0.0]), Some(0.25));
+        });
+    }
+
+    #[test]
+    fn pair_direction_is_the_cosine_of_the_two_differences() {
+        with_table(|table| {
+            // From a = (1, 0) to b = (0, 1); from c = (−1, 0) to the row (0.8, 0.6).
+            let scoring = Scoring::pair_direction(table, Row(1), Row(2), Row(0)).unwrap();
+            let score = scoring.score(&[0.6, -0.8, 0.8]).unwrap();
+            let expected = (0.6 - 1.8) / (2.0f64.sqrt() * (1.8f64 * 1.8 + 0.36).sqrt());
+            assert!((score - expected).abs() < 1e-15, "{score} {expected}");
+            assert_eq!(scoring.score(&[0.0, 1.0, -1.0]), None, "the row is where c is");
+            assert_eq!(scoring.score(&[0.0, 1.0 - 1e-13, -1.0]), None);
+            assert!(scoring.score(&[0.0, 1.0 - 1e-12, -1.0]).is_some());
+        });
+    }
+
+    #[test]
+    fn what_has_no_score_is_refused() {
+        with_table(|table| {
+            let mul = |positive: &[Row], negative: &[Row]| {
+                Scoring::three_cos_mul(table, positive, negative).unwrap_err()
+            };
+            assert_eq!(mul(&[], &[]), ScoringError::NoWords);
+            assert_eq!(mul(&rows([0, 3]), &[]), ScoringError::ZeroRow { row: Row(3) });
+            assert_eq!(mul(&[], &rows([6])), ScoringError::NoSuchRow { row: Row(6), rows: 6 });
+            assert_eq!(
+                mul(&[Row(0); 60], &[Row(1); 41]),
+                ScoringError::TooManyWords { found: 101 }
+            );
+            let pair =
+                |b, c, a| Scoring::pair_direction(table, Row(b), Row(c), Row(a)).unwrap_err();
+            assert_eq!(pair(3, 0, 1), ScoringError::ZeroRow { row: Row(3) });
+            assert_eq!(pair(0, 9, 1), ScoringError::NoSuchRow { row: Row(9), rows: 6 });
+            let same = ScoringError::SameDirection { a: Row(5), b: Row(0) };
+            assert_eq!(pair(0, 1, 5), same, "rows of other lengths, but one direction");
+            let zero = Scoring::cosine(table, QueryVector::Row(Row(3))).unwrap_err();
+            assert_eq!(zero, QueryError::Zero);
+            assert_eq!(
+                Scoring::cosine(table, QueryVector::Components(vec![1.0])).unwrap_err(),
+                QueryError::Dimension { found: 1, expected: 2 }
+            );
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_finite_and_never_negative_zero(
+            cosines in prop::collection::vec(
+                prop_oneof![-1.0f64..1.0, Just(-1.0), Just(1.0), Just(0.0)], MAX_SCORING_WORDS,
+            ),
+            negative in 0usize..=MAX_SCORING_WORDS,
+        ) {
+            with_table(|table| -> Result<(), TestCaseError> {
+                let words = [Row(0); MAX_SCORING_WORDS];
+                let (minus, plus) = words.split_at(negative);
+                let scorings = [
+                    Scoring::three_cos_mul(table, plus, minus).unwrap(),
+                    Scoring::pair_direction(table, Row(1), Row(2), Row(0)).unwrap(),
+                    Scoring::cosine(table, QueryVector::Row(Row(0))).unwrap(),
+                ];
+                for scoring in scorings {
+                    let score = scoring.score(&cosines);
+                    prop_assert!(score.is_none_or(f64::is_finite), "{score:?}");
+                    prop_assert!(score.is_none_or(|s| s != 0.0 || s.is_sign_positive()));
+                }
+                Ok(())
+            })?;
+        }
+    }
+}

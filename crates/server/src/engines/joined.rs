@@ -1,0 +1,102 @@
+use cpu_core::FullScanEngine;
+use model_store::{
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, QueryBatch,
+};
+
+/// An engine that can only search, as the GPU's, and the host's full scan, which answers full passes for it:
+/// both are exact, so nobody can tell from the answers who gave them.
+pub(super) struct Joined {
+    search: Box<dyn Engine>,
+    host: FullScanEngine,
+    full_pass_queries: u64,
+}
+
+impl Joined {
+    /// Both for the same model.
+    pub(super) fn new(search: Box<dyn Engine>, host: FullScanEngine) -> Self {
+        Self { search, host, full_pass_queries: 0 }
+    }
+}
+
+impl Engine for Joined {
+    fn description(&self) -> EngineDescription {
+        self.search.description()
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.search.preferred_batch(waiting)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut counters = self.search.counters();
+        counters.push(("full_pass_queries", self.full_pass_queries));
+        counters
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.search.search(batch)
+    }
+
+    fn search_meanwhile(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.search.search_meanwhile(batch, meanwhile)
+    }
+
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        self.full_pass_queries += queries.len() as u64;
+        self.host.full_pass(queries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model_store::{Filter, ModelStore, Query, QueryVector, Row, Scoring};
+
+    use super::*;
+
+    /// Finds row 7 for every query, before and after anything else.
+    struct SearchOnly;
+
+    impl Engine for SearchOnly {
+        fn description(&self) -> EngineDescription {
+            EngineDescription { name: "search-only", detail: String::new() }
+        }
+
+        fn preferred_batch(&self, waiting: usize) -> usize {
+            waiting / 2
+        }
+
+        fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+            Ok(vec![vec![Hit { row: Row(7), score: 1.0 }]; batch.len()])
+        }
+    }
+
+    #[test]
+    fn the_one_searches_and_the_other_makes_full_passes() {
+        let rows = [("a", &[1.0f32, 0.0][..]), ("b", &[1.0, 1.0]), ("c", &[0.0, 1.0])];
+        let model = Arc::new(ModelStore::from_rows("three", 2, rows).unwrap());
+        let table = model.table();
+        let scoring = Scoring::three_cos_mul(&table, &[Row(0)], &[]).unwrap();
+        let full = FullPassQuery::new(scoring, 1, Filter::excluding(vec![Row(0)]), vec![Row(2)]);
+        let alone = SearchOnly.full_pass(&[&full]).unwrap_err();
+        assert_eq!(alone, EngineError::SearchOnly("search-only"));
+
+        let host = FullScanEngine::new(model.clone(), 1).unwrap();
+        let mut joined = Joined::new(Box::new(SearchOnly), host);
+        let answer = joined.full_pass(&[&full]).unwrap().remove(0);
+        assert_eq!((answer.hits[0].row, answer.ranks[0].rank), (Row(1), Some(2)));
+        assert_eq!(joined.counters(), [("full_pass_queries", 1)]);
+        let query = Query::new(&table, QueryVector::Row(Row(0)), 1, Filter::default()).unwrap();
+        let found = joined.search(&std::iter::once(&query).collect()).unwrap();
+        assert_eq!(found[0][0].row, Row(7));
+        assert_eq!((joined.preferred_batch(8), joined.description().name), (4, "search-only"));
+    }
+}

@@ -1,0 +1,149 @@
+//! Full passes beside searches.
+
+use super::*;
+
+/// With one pass held, these jobs wait in the queue; then all passes are let go.
+async fn first_held(setup: &Setup, wait: impl FnOnce() -> Vec<Submitted>) -> Vec<Submitted> {
+    let mut jobs = vec![setup.submit([1], later())];
+    setup.until_passes(1).await;
+    jobs.extend(wait());
+    settle().await;
+    (0..20).for_each(|_| setup.order(Order::Answer));
+    jobs
+}
+
+async fn answered(jobs: Vec<Submitted>) -> Vec<Vec<u32>> {
+    let mut answers = Vec::new();
+    for job in jobs {
+        answers.push(job.await.unwrap().unwrap());
+    }
+    answers
+}
+
+#[tokio::test]
+async fn searches_and_full_passes_take_turns_and_neither_starves() {
+    let setup = setup(1000);
+    let jobs = first_held(&setup, || {
+        let full = (10..14).map(|k| setup.full_pass(full([k], 40), later()));
+        full.chain([setup.submit(2..=10, later())]).collect()
+    })
+    .await;
+    let answers = answered(jobs).await;
+    assert_eq!(answers[5], (2..=10).collect::<Vec<u32>>());
+    assert_eq!(answers[1..5], [[10], [11], [12], [13]]);
+    let passes = setup.passes.lock().unwrap();
+    let is_full: Vec<bool> = passes.iter().map(|pass| pass[0] >= 1000).collect();
+    assert_eq!(is_full, [false, true, false, true, false, true, false, true], "{passes:?}");
+    assert_eq!(passes[1], [1010], "two with 40 vectors each are too many for one pass");
+}
+
+#[tokio::test]
+async fn full_passes_take_as_many_queries_as_share_64_vectors() {
+    let setup = setup(10_000);
+    let same = full([7], 3).remove(0);
+    let jobs = first_held(&setup, || {
+        vec![
+            setup.full_pass(vec![same; 100], later()),
+            setup.full_pass(full(20..40, 6), later()),
+            setup.full_pass(full([15], 80), later()),
+        ]
+    })
+    .await;
+    let answers = answered(jobs).await;
+    assert_eq!(answers[2], (20..40).collect::<Vec<u32>>());
+    assert_eq!(answers[3], [15]);
+    let sizes: Vec<_> = setup.passes.lock().unwrap().iter().map(Vec::len).collect();
+    // 3 + 10 · 6 = 63 vectors; 10 · 6; and one with more than 64.
+    assert_eq!(sizes, [1, 110, 10, 1]);
+}
+
+#[tokio::test]
+async fn both_lanes_share_the_places_and_a_full_pass_takes_one_for_each_vector() {
+    let setup = setup(10);
+    let first = setup.full_pass(full([1, 2], 3), later());
+    setup.until_passes(1).await;
+    let second = setup.submit([2, 3], later());
+    settle().await;
+    let refused = setup.full_pass(full([3], 3), later()).await.unwrap();
+    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
+    let third = setup.full_pass(full([4], 2), later());
+    settle().await;
+    let refused = setup.submit([5], later()).await.unwrap();
+    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
+    (0..3).for_each(|_| setup.order(Order::Answer));
+    let answers = answered(vec![first, second, third]).await;
+    assert_eq!(answers, [vec![1, 2], vec![2, 3], vec![4]]);
+    setup.order(Order::Answer);
+    assert_eq!(setup.full_pass(full([6], 10), later()).await.unwrap(), Ok(vec![6]));
+}
+
+#[tokio::test]
+async fn whoever_hung_up_or_waited_too_long_gets_no_full_pass() {
+    let setup = setup(1000);
+    let soon = Instant::now() + Duration::from_millis(100);
+    let held = setup.submit([1], later());
+    setup.until_passes(1).await;
+    let too_long = setup.full_pass(full([2], 3), soon);
+    let hung_up = setup.full_pass(full([3], 3), later());
+    let alive = setup.full_pass(full([4], 3), later());
+    settle().await;
+    hung_up.abort();
+    let answer = too_long.await.unwrap();
+    assert_eq!(answer, Err(SubmitError::DeadlinePassed), "told while the engine is busy");
+    (0..2).for_each(|_| setup.order(Order::Answer));
+    assert_eq!(answered(vec![held, alive]).await, [[1], [4]]);
+    assert_eq!(*setup.passes.lock().unwrap(), [vec![1], vec![1004]]);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_search_hears_during_a_full_pass_that_its_time_is_over() {
+    let setup = setup(1000);
+    let first = setup.submit([1], later());
+    setup.until_passes(1).await;
+    // Taken out of the queue together, after the first pass; the full pass's turn comes first.
+    let full_pass = setup.full_pass(full([3], 3), later());
+    let search = setup.submit([2], Instant::now() + Duration::from_millis(200));
+    settle().await;
+    setup.order(Order::Answer);
+    setup.until_passes(2).await;
+    assert_eq!(setup.passes.lock().unwrap()[1], [1003]);
+    assert_eq!(search.await.unwrap(), Err(SubmitError::DeadlinePassed));
+    setup.order(Order::Answer);
+    assert_eq!(answered(vec![first, full_pass]).await, [[1], [3]]);
+}
+
+#[tokio::test]
+async fn a_failed_full_pass_fails_its_jobs_and_a_panic_ends_all() {
+    let setup = setup(1000);
+    let first = setup.full_pass(full([1], 3), later());
+    setup.until_passes(1).await;
+    let second = setup.submit([2], later());
+    settle().await;
+    setup.order(Order::Fail);
+    setup.order(Order::Answer);
+    assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
+    assert_eq!(second.await.unwrap(), Ok(vec![2]));
+    let third = setup.full_pass(full([3], 3), later());
+    setup.until_passes(3).await;
+    let others = [setup.submit([4], later()), setup.full_pass(full([5], 3), later())];
+    settle().await;
+    setup.order(Order::Panic);
+    assert_eq!(third.await.unwrap(), Err(SubmitError::EngineFailed));
+    for job in others {
+        assert_eq!(job.await.unwrap(), Err(SubmitError::EngineGone));
+    }
+    let late = setup.full_pass(full([6], 3), later()).await.unwrap();
+    assert_eq!(late, Err(SubmitError::EngineGone));
+}
+
+#[tokio::test]
+async fn when_all_handles_are_gone_waiting_full_passes_are_answered() {
+    let setup = setup(1000);
+    let jobs =
+        vec![setup.full_pass(full([1], 40), later()), setup.full_pass(full([2], 40), later())];
+    settle().await;
+    drop(setup.handle);
+    drop(setup.go);
+    assert_eq!(answered(jobs).await, [[1], [2]]);
+    tokio::task::spawn_blocking(|| setup.thread.join()).await.unwrap();
+}
