@@ -182,9 +182,11 @@ fn parameters_and_fields_are_the_documented_ones() {
         without_queries.remove("queries");
         assert_eq!(without_queries, contract.property_names(item));
     }
-    for (path, request) in
-        [("/similarity", "SimilarityRequest"), ("/odd-one-out", "OddOneOutRequest")]
-    {
+    for (path, request) in [
+        ("/rank", "RankRequest"),
+        ("/similarity", "SimilarityRequest"),
+        ("/odd-one-out", "OddOneOutRequest"),
+    ] {
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
     }
@@ -239,6 +241,11 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         check(&late, "POST", path, &[JSON], slow.as_bytes());
     }
     for (path, right, unknown) in [
+        (
+            "/rank",
+            r#"{"words": ["king", "queen"], "word": "king"}"#,
+            Some(r#"{"words": ["king", "queen", "kinx"], "word": "king"}"#),
+        ),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
         (
             "/odd-one-out",
@@ -256,6 +263,21 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         check(&service, "POST", path, &[("Content-Type", "text/plain")], right.as_bytes());
         check(&service, "POST", path, &[JSON, ("Accept", "text/html")], right.as_bytes());
     }
+    let explained = json!({"queries": [
+        {"expression": "king - man + woman"},
+        {"expression": "king - man + woman", "method": "3cosmul", "fold_case": true},
+        {"expression": "king - man + woman", "method": "pairdirection"},
+        {"expression": "king - man", "method": "pairdirection"},
+    ], "explain": true})
+    .to_string();
+    check(&service, "POST", "/analogy", &[JSON], explained.as_bytes());
+    check(&service, "GET", "/nearest?text=The+king&explain=true&fold_case=true", &[], b"");
+    check(&service, "GET", "/analogy?expression=king-man&method=3cosmul&unknown=skip", &[], b"");
+    let most = service.get("/words?prefix=&limit=32").json();
+    let factors: Vec<&Value> =
+        most["words"].as_array().unwrap().iter().map(|w| &w["word"]).collect();
+    let ranked = json!({"words": ["king"], "positive": factors, "method": "3cosmul"}).to_string();
+    check(&late, "POST", "/rank", &[JSON], ranked.as_bytes());
     for path in ["/words?prefix=k", "/words?word=king&with_vector=true", "/words/king"] {
         check(&service, "GET", path, &[], b"");
         check(&service, "GET", path, &[("Accept", "text/html")], b"");

@@ -1,4 +1,4 @@
-//! Words that can't be compared.
+//! Words that can't be compared or ranked.
 
 use serde_json::json;
 
@@ -33,6 +33,16 @@ pub(crate) fn comparisons() -> Vec<Case> {
         ),
         post("an option of searches", "/similarity", r#"{"k": 3}"#, 422, "unknown_field")
             .extra("known", json!(["pairs", "unknown"])),
+        invalid("no words to rank", "/rank", r#"{"word": "east"}"#, "words").detail("1000"),
+        invalid(
+            "words to rank that are none",
+            "/rank",
+            r#"{"word": "east", "words": []}"#,
+            "words",
+        ),
+        post("nothing to rank them by", "/rank", r#"{"words": ["east"]}"#, 422, "invalid_request")
+            .detail("exactly one of `word`, `vector`, `text`, `expression`"),
+        post("a rank as a list", "/rank", "[]", 422, "invalid_request").detail("JSON object"),
         words("no words to compare", "{}"),
         words("two words", r#"{"words": ["east", "west"]}"#),
         words("257 words to compare", &many_words),

@@ -59,6 +59,12 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
             r#"{"expression": "east"}"#,
             "expression",
         ),
+        unknown(
+            "a method of neighbours",
+            "/nearest",
+            r#"{"word": "east", "method": "3cosadd"}"#,
+            "method",
+        ),
         unknown("a word as an analogy", "/analogy", r#"{"word": "east"}"#, "word")
             .detail("positive"),
         unknown(
@@ -151,6 +157,9 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         option("include_query is null", "include_query", "null"),
         option("with_vectors is a number", "with_vectors", "0"),
         option("with_vectors is null", "with_vectors", "null"),
+        option("fold_case is a string", "fold_case", "\"true\"").detail("true or false"),
+        option("fold_case is null", "fold_case", "null"),
+        option("explain is a number", "explain", "1"),
         option("unknown is a word", "unknown", "\"ignore\"").detail("`skip`"),
         option("unknown is in capitals", "unknown", "\"SKIP\""),
         option("unknown is true", "unknown", "true"),
@@ -288,6 +297,28 @@ pub(crate) fn wrong_analogy_fields() -> Vec<Case> {
             r#"{"positive": [{"word": "east", "weight": 1e400}]}"#,
             "positive[0].weight",
         ),
+        invalid("a method that does not exist", r#"{"positive": ["east"], "method": "mul"}"#, "method"),
+        invalid("method is in capitals", r#"{"positive": ["east"], "method": "3CosMul"}"#, "method"),
+        invalid("method is null", r#"{"positive": ["east"], "method": null}"#, "method"),
+        post(
+            "too many words to explain",
+            "/analogy",
+            json!({"positive": vec!["east"; 101], "negative": ["west"], "k": 1000, "explain": true,
+                "method": "3cosmul"}).to_string(),
+            422,
+            "method_mismatch",
+        )
+        .detail("32"),
+        post(
+            "too much to explain",
+            "/analogy",
+            json!({"queries": vec![json!({"expression": "east - north"}); 60], "k": 1000, "explain": true})
+                .to_string(),
+            422,
+            "too_many_results",
+        )
+        .detail("120000")
+        .detail("100000"),
         invalid("k of an analogy", r#"{"positive": ["east"], "k": 0}"#, "k"),
         post(
             "a field of a word that does not exist",

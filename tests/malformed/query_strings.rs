@@ -64,6 +64,19 @@ pub(crate) fn query_strings() -> Vec<Case> {
         invalid("include_query is 1", "include_query=1", "include_query"),
         invalid("include_query is in capitals", "include_query=TRUE", "include_query"),
         invalid("with_vectors is empty", "with_vectors=", "with_vectors"),
+        invalid("fold_case is yes", "fold_case=yes", "fold_case"),
+        invalid("explain has no value", "explain", "explain"),
+        get(
+            "a method that does not exist, by GET",
+            "/analogy?expression=east&method=add",
+            422,
+            "invalid_value",
+        )
+        .extra("field", "method")
+        .detail("`3cosadd`"),
+        request("a method twice", "/analogy?expression=east&method=3cosadd&method=3cosmul")
+            .detail("`method`"),
+        unknown("a method of neighbours, by GET", "/nearest?word=east&method=3cosadd", "method"),
         invalid("unknown is empty", "unknown=", "unknown").detail("`error`"),
         invalid("unknown is yes", "unknown=yes", "unknown"),
         invalid("min_score is nan", "min_score=nan", "min_score"),

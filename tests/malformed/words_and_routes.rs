@@ -152,6 +152,7 @@ pub(crate) fn routes_and_methods() -> Vec<Case> {
         method("TRACE", "TRACE", "/nearest").allow(both),
         method("a method that does not exist", "BREW", "/nearest").allow(both),
         method("a method in small letters", "get", "/nearest?word=east").allow(both),
+        method("GET of ranks", "GET", "/rank").allow(&["POST"]),
         method("GET of a comparison", "GET", "/similarity").allow(&["POST"]),
         method("GET of the odd one", "GET", "/odd-one-out").allow(&["POST"]),
         method("POST to the words", "POST", "/words").allow(reading),

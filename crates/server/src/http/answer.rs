@@ -8,11 +8,15 @@ use model_store::{Hit, ModelStore, Row};
 use serde::Serialize;
 
 use super::ApiError;
+use super::explain::{Explanation, placed};
+use super::formula::Formula;
 
 /// A neighbour without its vector, with a word of usual length.
 const BYTES_PER_NEIGHBOR: usize = 72;
 /// A component of a vector.
 const BYTES_PER_COMPONENT: usize = 12;
+/// A word's part in a score.
+const BYTES_PER_TERM: usize = 104;
 
 /// What an answer says of the words that were asked for.
 #[derive(Debug, Default)]
@@ -48,19 +52,27 @@ pub(super) struct Neighbors<'a> {
     pub(super) hits: &'a [Hit],
     pub(super) with_vectors: bool,
     pub(super) notes: &'a Notes,
+    pub(super) explanation: Option<&'a Explanation>,
 }
 
 impl Neighbors<'_> {
     /// About how long they will be.
     fn bytes(&self) -> usize {
         let components = if self.with_vectors { self.store.dim() } else { 0 };
-        self.hits.len() * (BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT)
+        let terms = self.explanation.map_or(0, |e| e.formula.number_of_terms());
+        let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+        self.hits.len() * bytes
     }
 
     fn write(&self, body: &mut Vec<u8>) {
+        let formula = self.explanation.map(|explanation| &explanation.formula);
         body.extend_from_slice(b"\"neighbors\":");
-        write_hits(body, self.store, self.hits, self.with_vectors);
+        write_hits(body, self.store, self.hits, self.with_vectors, formula);
         self.notes.write(body, self.store);
+        if let Some(explanation) = self.explanation {
+            body.extend_from_slice(b",\"inputs\":");
+            write(body, &placed(self.store, &explanation.inputs));
+        }
     }
 }
 
@@ -116,7 +128,7 @@ pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
         write_word(&mut body, found.store, odd.row);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, found.store, found.ranked, false);
+    write_hits(&mut body, found.store, found.ranked, false, None);
     found.notes.write(&mut body, found.store);
     body.push(b'}');
     response(body)
@@ -129,7 +141,13 @@ pub(super) fn json(answer: &impl Serialize) -> Response {
     response(body)
 }
 
-fn write_hits(body: &mut Vec<u8>, store: &ModelStore, hits: &[Hit], with_vectors: bool) {
+fn write_hits(
+    body: &mut Vec<u8>,
+    store: &ModelStore,
+    hits: &[Hit],
+    with_vectors: bool,
+    explained_by: Option<&Formula>,
+) {
     let table = store.table();
     body.push(b'[');
     for (place, hit) in hits.iter().enumerate() {
@@ -143,6 +161,10 @@ fn write_hits(body: &mut Vec<u8>, store: &ModelStore, hits: &[Hit], with_vectors
         if with_vectors {
             body.extend_from_slice(b",\"vector\":");
             write(body, table.row(hit.row));
+        }
+        if let Some(formula) = explained_by {
+            body.extend_from_slice(b",\"terms\":");
+            write(body, &formula.terms(store, hit.row));
         }
         body.push(b'}');
     }
@@ -192,9 +214,15 @@ mod tests {
         let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
         let hits: Vec<Hit> =
             scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
+        let notes = Notes::default();
         for with_vectors in [false, true] {
-            let neighbors =
-                |hits| Neighbors { store: &store, hits, with_vectors, notes: &Notes::default() };
+            let neighbors = |hits| Neighbors {
+                store: &store,
+                hits,
+                with_vectors,
+                notes: &notes,
+                explanation: None,
+            };
             let expected: Vec<Value> = hits
                 .iter()
                 .zip(words)

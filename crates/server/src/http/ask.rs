@@ -12,8 +12,8 @@ use super::answer::ItemAnswer;
 use super::aside::{read_aside_if_large, work_aside_if_large};
 use super::body::JsonBody;
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
-use super::request::{Options, Prepared, check_size, not_exactly_one, prepare};
-use super::search::{Searched, search};
+use super::request::{Options, Prepared, check_explanations, check_size, not_exactly_one, prepare};
+use super::search::{search, search_one};
 use super::server_timing::Timing;
 use super::state::AppState;
 use super::{ApiError, answer, body, negotiation, query_string, suggestions};
@@ -78,7 +78,7 @@ pub(super) async fn post_analogy(
 }
 
 /// For [`server_timing::layer`](super::server_timing::layer).
-fn with_timing((mut response, timing): (Response, Timing)) -> Response {
+pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
     response.extensions_mut().insert(timing);
     response
 }
@@ -107,11 +107,11 @@ async fn ask_one(state: &Arc<AppState>, headers: &HeaderMap, parts: Parts<'_>) -
             return Err(error);
         }
     };
+    check_explanations(std::iter::once((&prepared, &options)))?;
     negotiation::check(headers, &negotiation::JSON)?;
-    let Searched { mut found, timing } = search(state, vec![prepared]).await?;
-    let found = found.pop().expect("one for each query");
-    let numbers = numbers(state, std::iter::once(&options));
-    let response = work_aside_if_large(state, numbers, move |state| {
+    let size = size(state, std::iter::once((&prepared, &options)));
+    let (found, timing) = search_one(state, prepared).await?;
+    let response = work_aside_if_large(state, size, move |state| {
         answer::single(state.model.name(), &found.neighbors(&state.model))
     });
     Ok((response.await?, timing))
@@ -144,9 +144,10 @@ where
             Ok((prepare(&state.model, target, &options)?, options))
         })
         .collect();
-    let asked = || results.iter().flatten().map(|(_, options)| options);
-    check_size(asked(), state.model.dim())?;
-    let numbers = numbers(state, asked());
+    let asked = || results.iter().flatten().map(|(prepared, options)| (prepared, options));
+    check_size(asked().map(|(_, options)| options), state.model.dim())?;
+    check_explanations(asked())?;
+    let size = size(state, asked());
     suggestions::fill_in(state, results.iter_mut().filter_map(|result| result.as_mut().err()))
         .await;
     negotiation::check(headers, &negotiation::JSON)?;
@@ -162,8 +163,8 @@ where
             Err(error) => Some(error),
         })
         .collect();
-    let Searched { found, timing } = search(state, queries).await?;
-    let response = work_aside_if_large(state, numbers, move |state| {
+    let (found, timing) = search(state, queries).await?;
+    let response = work_aside_if_large(state, size, move |state| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
             // What was found stands in the order of those items that became queries.
@@ -178,8 +179,14 @@ where
     Ok((response.await?, timing))
 }
 
-/// How many numbers the answers will have, more or less.
-fn numbers<'a>(state: &AppState, options: impl Iterator<Item = &'a Options>) -> usize {
-    let of_one = |with_vectors| if with_vectors { state.model.dim() } else { 1 };
-    options.map(|options| options.k * of_one(options.with_vectors)).sum()
+/// How many numbers the answers will have, more or less, and other work of the same size.
+fn size<'a>(state: &AppState, asked: impl Iterator<Item = (&'a Prepared, &'a Options)>) -> usize {
+    let dim = state.model.dim();
+    let of_neighbor = |prepared: &Prepared| {
+        let vector = if prepared.with_vectors { dim } else { 0 };
+        // A term takes one dot product, of which a component is far less work than a number to write.
+        let terms = prepared.explain.as_ref().map_or(0, |e| e.formula.number_of_terms());
+        1 + vector + terms * (4 + dim / 32)
+    };
+    asked.map(|(prepared, options)| options.k * of_neighbor(prepared)).sum()
 }

@@ -22,33 +22,58 @@ pub const MAX_RESULTS: usize = 65_536;
 /// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
 
-/// What to do about words that the model does not have, where several are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) enum Unknown {
-    /// They fail the query.
-    Error,
-    /// They are left out, and the answer says which.
-    Skip,
+/// Defines a field whose value is one of some names.
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident as $field:literal {
+        $($(#[$value_meta:meta])* $value:ident = $name:literal),+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "String")]
+        pub(super) enum $type {
+            $($(#[$value_meta])* $value),+
+        }
+
+        impl FromStr for $type {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, &'static str> {
+                match text {
+                    $($name => Ok(Self::$value),)+
+                    _ => Err(expected($field)),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = &'static str;
+
+            fn try_from(text: String) -> Result<Self, &'static str> {
+                text.parse()
+            }
+        }
+    };
 }
 
-impl FromStr for Unknown {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "error" => Ok(Self::Error),
-            "skip" => Ok(Self::Skip),
-            _ => Err(expected("unknown")),
-        }
+named! {
+    /// What becomes of words that the model does not have, where several are given.
+    Unknown as "unknown" {
+        /// They fail the query.
+        Error = "error",
+        /// They are left out, and the answer says which.
+        Skip = "skip"
     }
 }
 
-impl TryFrom<String> for Unknown {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        text.parse()
+named! {
+    /// How an analogy scores a row.
+    Method as "method" {
+        /// By the cosine similarity to the sum of the words.
+        ThreeCosAdd = "3cosadd",
+        /// By the product of the similarities to the words.
+        ThreeCosMul = "3cosmul",
+        /// By the direction in which it lies from a word.
+        PairDirection = "pairdirection"
     }
 }
 
@@ -64,7 +89,9 @@ macro_rules! with_options {
                 vocab_limit: u64,
                 min_score: f64,
                 with_vectors: bool,
-                unknown: Unknown
+                unknown: Unknown,
+                fold_case: bool,
+                explain: bool
             }
         }
     };
@@ -76,9 +103,11 @@ macro_rules! raw_options {
         #[derive(Debug, Clone, Default, PartialEq)]
         pub(super) struct RawOptions {
             $(pub(super) $option: Option<$type>,)+
+            /// Of analogies alone.
+            pub(super) method: Option<Method>,
         }
 
-        /// Their names.
+        /// The names of those that all searches have.
         pub(super) const OPTIONS: &[&str] = &[$(stringify!($option)),+];
     };
 }
@@ -93,7 +122,9 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("vocab_limit", _) => "a whole number from 1 up (the first so many rows are searched)",
         ("min_score", _) => "a finite number (cosines are from -1 to 1)",
         ("k" | "limit", _) => "a whole number from 1 to 1000",
-        ("include_query" | "with_vectors" | "with_vector", _) => "true or false",
+        ("include_query" | "with_vectors" | "with_vector" | "fold_case" | "explain", _) => {
+            "true or false"
+        }
         ("exclude", false) => "a list of at most 1000 words",
         ("exclude" | "words", true) | ("word" | "prefix", _) => "a word: a string",
         ("vector", false) => "a list of numbers, one for each dimension of the model",
@@ -102,12 +133,13 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("pairs", true) => {
             "a pair: two words or lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
         }
-        ("words", false) => "a list of 3 to 256 words",
+        ("words", false) => "a list of words: 3 to 256 to compare, or 1 to 1000 to rank",
         ("text", _) => "a text of 1 to 256 words, such as \"a quick brown fox\"",
         ("expression", _) => "a string such as \"king - man + woman\"",
         ("positive" | "negative", false) => "a list of words or of {\"word\", \"weight\"}",
         ("positive" | "negative", true) => "a word or {\"word\", \"weight\"}",
         ("weight", _) => "a finite number",
+        ("method", _) => "`3cosadd`, `3cosmul` or `pairdirection`",
         ("unknown", _) => "`error` or `skip`",
         ("queries", _) => "a list of 1 to 1024 queries",
         _ => "something else",
@@ -152,6 +184,7 @@ pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 macro_rules! body {
     (
         $(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),+ } => $target:ident
+        $(of_its_own { $own:ident: $own_type:ty })?
         options { $($option:ident: $option_type:ty),+ }
     ) => {
         $(#[$meta])*
@@ -161,16 +194,17 @@ macro_rules! body {
             $(#[serde(default, deserialize_with = "present")] $field: Option<$type>,)+
             #[serde(default, deserialize_with = "present", borrow)]
             queries: Option<Vec<&'a RawValue>>,
+            $(#[serde(default, deserialize_with = "present")] $own: Option<$own_type>,)?
             $(#[serde(default, deserialize_with = "present")] $option: Option<$option_type>,)+
         }
 
         impl<'a> From<$name<'a>> for Parts<'a> {
             fn from(body: $name<'a>) -> Self {
-                let $name { $($field,)+ queries, $($option,)+ } = body;
+                let $name { $($field,)+ queries, $($own,)? $($option,)+ } = body;
                 Self {
                     target: RawTarget::$target { $($field),+ },
                     queries,
-                    options: RawOptions { $($option),+ },
+                    options: RawOptions { $($option,)+ method: None$(.or($own))? },
                 }
             }
         }
@@ -187,6 +221,7 @@ with_options! { body! {
     AnalogyBody {
         expression: String, positive: Vec<WordWithWeight>, negative: Vec<WordWithWeight>
     } => Analogy
+    of_its_own { method: Method }
 } }
 
 impl<'a> JsonBody<'a> for NearestBody<'a> {}

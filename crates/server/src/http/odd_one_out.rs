@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Uri};
 use model_store::contract::score;
-use model_store::{Hit, ModelStore, Row, WeightedWord};
+use model_store::{Hit, ModelStore, Row};
 use serde::Deserialize;
 
 use super::answer::{Notes, OddOneOut};
@@ -10,8 +10,9 @@ use super::aside::read_aside_if_large;
 use super::ask::{Answered, Body, Shared};
 use super::body::JsonBody;
 use super::fields::{Unknown, invalid, present};
+use super::formula::sum;
 use super::look_up::{LookedUp, look_up, unknown_words};
-use super::request::{each_row_once, sum};
+use super::request::each_row_once;
 use super::{ApiError, answer, body, negotiation, query_string, suggestions};
 
 /// Fewest words of which one can be odd: of two, both are as far from their middle.
@@ -76,7 +77,7 @@ fn rank(
     }
     let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
     // As a direction, the mean is the sum.
-    let mean = sum(model, rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }))?;
+    let mean = sum(model, &rows)?;
     let (table, norm) = (model.table(), score::norm(&mean));
     let scored = each_row_once(&rows).into_iter().filter_map(|row| {
         let score = table.score(&mean, norm, row)?;

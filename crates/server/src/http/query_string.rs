@@ -37,8 +37,9 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
         let words: Vec<_> = words.map(|word| WordWithWeight { word, weight: 1.0 }).collect();
         (!words.is_empty()).then_some(words)
     });
-    let options = parameters.options()?;
-    parameters.none_left(&["expression", "positive", "negative"])?;
+    let method = parameters.take_parsed("method")?;
+    let options = RawOptions { method, ..parameters.options()? };
+    parameters.none_left(&["expression", "positive", "negative", "method"])?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
         let reason =
@@ -146,6 +147,9 @@ impl<'a> Parameters<'a> {
             min_score: self.take_parsed("min_score")?,
             with_vectors: self.take_parsed("with_vectors")?,
             unknown: self.take_parsed("unknown")?,
+            fold_case: self.take_parsed("fold_case")?,
+            explain: self.take_parsed("explain")?,
+            method: None,
         })
     }
 

@@ -2,15 +2,17 @@
 
 use std::collections::HashSet;
 
-use model_store::contract::analogy::analogy_vector;
-use model_store::{AnalogyError, Filter, ModelStore, Query, QueryVector, Row, WeightedWord};
+use model_store::{Filter, FullPassQuery, ModelStore, Query, Row, WeightedWord};
 
 use super::ApiError;
 use super::answer::Notes;
+use super::explain::MAX_EXPLAINED_TERMS;
 use super::fields::{
-    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
-    Unknown, WordWithWeight, invalid,
+    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, Method, RawOptions,
+    RawTarget, Unknown, WordWithWeight, invalid,
 };
+use super::fold_case::Fold;
+use super::formula::{Ask, Formula, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::text::{Token, tokens};
 use crate::expression::{self, MAX_TERMS};
@@ -35,6 +37,9 @@ pub(super) struct Options {
     pub(super) with_vectors: bool,
     /// What was said of unknown words; what a target does without a word of it, it knows itself.
     pub(super) unknown: Option<Unknown>,
+    pub(super) fold_case: bool,
+    pub(super) explain: bool,
+    pub(super) method: Method,
 }
 
 impl Options {
@@ -65,6 +70,9 @@ impl Options {
             min_score,
             with_vectors: own.with_vectors.or(common.with_vectors).unwrap_or(false),
             unknown: own.unknown.or(common.unknown),
+            fold_case: own.fold_case.or(common.fold_case).unwrap_or(false),
+            explain: own.explain.or(common.explain).unwrap_or(false),
+            method: own.method.or(common.method).unwrap_or(Method::ThreeCosAdd),
         })
     }
 }
@@ -93,6 +101,11 @@ impl RawTarget {
     /// The one thing that is asked for.
     pub(super) fn resolve(self) -> Result<Target, ApiError> {
         let alternatives = self.alternatives();
+        self.resolve_among(alternatives)
+    }
+
+    /// The same, where there are these alternatives.
+    pub(super) fn resolve_among(self, alternatives: &str) -> Result<Target, ApiError> {
         match self {
             Self::Nearest { word: Some(word), vector: None, text: None } => Ok(Target::Word(word)),
             Self::Nearest { word: None, vector: Some(vector), text: None } => {
@@ -135,12 +148,76 @@ pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
     ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
 }
 
+/// What a query is for, its words looked up.
+pub(super) struct Resolved {
+    pub(super) formula: Formula,
+    /// The words that were written, as often as they were.
+    pub(super) inputs: Vec<Row>,
+    pub(super) notes: Notes,
+}
+
+/// Looks up the words of a query. `unknown` is what was said of unknown ones, if anything was.
+pub(super) fn resolve(
+    model: &ModelStore,
+    target: Target,
+    method: Method,
+    unknown: Option<Unknown>,
+) -> Result<Resolved, ApiError> {
+    let words = model.words();
+    // Of a search for a text nobody expects that it fails for one odd word.
+    let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
+    let unknown = unknown.unwrap_or(otherwise);
+    let mut notes = Notes::default();
+    let mut skipped = Vec::new();
+    let (formula, inputs) = match target {
+        Target::Word(word) => {
+            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
+            (Formula::of_row(row), vec![row])
+        }
+        Target::Vector(vector) => {
+            // To the nearest float32; what is out of its range becomes infinite and is refused.
+            let vector = vector.into_iter().map(|x| x as f32).collect();
+            (Formula::of_vector(vector), Vec::new())
+        }
+        Target::Text(text) => {
+            let found = words_of_text(model, &text, unknown)?;
+            skipped = found.skipped;
+            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let weighted: Vec<_> =
+                rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
+            notes.used = Some(each_row_once(&rows));
+            (Formula::of_sum(model, &weighted)?, rows)
+        }
+        Target::Words(asked) => {
+            check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
+            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
+            skipped = found.skipped;
+            let weighted: Vec<_> =
+                found.known.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+            let formula = Formula::of_analogy(model, &weighted, method)?;
+            (formula, weighted.into_iter().map(|word| word.row).collect())
+        }
+    };
+    notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
+    Ok(Resolved { formula, inputs, notes })
+}
+
 /// A query that can be asked, and what its answer will need.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) query: Query,
+    pub(super) ask: Ask,
     pub(super) with_vectors: bool,
     pub(super) notes: Notes,
+    pub(super) fold: Option<Fold>,
+    pub(super) explain: Option<Explain>,
+}
+
+/// What an explanation needs.
+#[derive(Debug)]
+pub(super) struct Explain {
+    pub(super) formula: Formula,
+    /// Asks where the words of the query stand themselves, if it has words.
+    pub(super) inputs: Option<FullPassQuery>,
 }
 
 /// Looks up the words of a query and makes it.
@@ -149,51 +226,42 @@ pub(super) fn prepare(
     target: Target,
     options: &Options,
 ) -> Result<Prepared, ApiError> {
-    let table = model.table();
-    let words = model.words();
-    // Of a search for a text nobody expects that it fails for one odd word.
-    let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
-    let unknown = options.unknown.unwrap_or(otherwise);
-    let mut notes = Notes::default();
-    let mut skipped = Vec::new();
-    let (vector, inputs) = match target {
-        Target::Word(word) => {
-            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
-            (QueryVector::Row(row), vec![row])
-        }
-        Target::Vector(vector) => {
-            // To the nearest float32; what is out of its range becomes infinite and is refused.
-            let vector = vector.into_iter().map(|x| x as f32).collect();
-            (QueryVector::Components(vector), Vec::new())
-        }
-        Target::Text(text) => {
-            let found = words_of_text(model, &text, unknown)?;
-            skipped = found.skipped;
-            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
-            let vector = sum(model, rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }))?;
-            notes.used = Some(each_row_once(&rows));
-            (QueryVector::Components(vector), rows)
-        }
-        Target::Words(asked) => {
-            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
-            skipped = found.skipped;
-            let weighted = found.known.iter().map(|&(row, weight)| WeightedWord { row, weight });
-            let vector = sum(model, weighted)?;
-            let rows = found.known.into_iter().map(|(row, _)| row).collect();
-            (QueryVector::Components(vector), rows)
-        }
+    let Resolved { formula, inputs, notes } =
+        resolve(model, target, options.method, options.unknown)?;
+    let fold = options.fold_case.then(|| {
+        let own: &[Row] = if options.include_query { &[] } else { &inputs };
+        let own = own.iter().map(|&row| model.words().word(row));
+        Fold::new(options.k, own.chain(options.exclude.iter().map(|word| &word[..])))
+    });
+    let k = fold.as_ref().map_or(options.k, Fold::first_k);
+    let explain = if options.explain {
+        let inputs = each_row_once(&inputs);
+        let ranks = |scoring| {
+            FullPassQuery::new(scoring, 0, filter(model, options, Vec::new()), inputs.clone())
+        };
+        let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
+        Some(Explain { formula: formula.clone(), inputs: asked })
+    } else {
+        None
     };
-    notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
-    let mut excluded: Vec<Row> =
-        options.exclude.iter().filter_map(|word| words.row(word)).collect();
-    if !options.include_query {
-        excluded.extend(inputs);
-    }
-    let mut filter = Filter::excluding(excluded);
+    let left_out = if options.include_query { Vec::new() } else { inputs };
+    let filter = filter(model, options, left_out);
+    let ask = match formula {
+        Formula::Cosine { vector, .. } => {
+            Ask::Search(Query::new(&model.table(), vector, k, filter)?)
+        }
+        _ => Ask::FullPass(FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new())),
+    };
+    Ok(Prepared { ask, with_vectors: options.with_vectors, notes, fold, explain })
+}
+
+/// The filter that the options ask for, which leaves out these rows besides.
+pub(super) fn filter(model: &ModelStore, options: &Options, mut left_out: Vec<Row>) -> Filter {
+    left_out.extend(options.exclude.iter().filter_map(|word| model.words().row(word)));
+    let mut filter = Filter::excluding(left_out);
     filter.first_rows = options.vocab_limit;
     filter.min_score = options.min_score;
-    let query = Query::new(&table, vector, options.k, filter)?;
-    Ok(Prepared { query, with_vectors: options.with_vectors, notes })
+    filter
 }
 
 fn words_of_text(
@@ -211,38 +279,10 @@ fn words_of_text(
     leave_out(known, missing, unknown)
 }
 
-/// The contract's query vector for a sum of words.
-pub(super) fn sum(
-    model: &ModelStore,
-    words: impl Iterator<Item = WeightedWord>,
-) -> Result<Vec<f32>, ApiError> {
-    let words: Vec<_> = words.collect();
-    analogy_vector(&model.table(), &words).map_err(|e| analogy_fault(model, e))
-}
-
 /// Rows without repetitions, by their first appearance.
 pub(super) fn each_row_once(rows: &[Row]) -> Vec<Row> {
     let mut seen = HashSet::new();
     rows.iter().copied().filter(|&row| seen.insert(row)).collect()
-}
-
-/// The error for a word that can't be compared with anything.
-pub(super) fn zero_row(model: &ModelStore, row: Row) -> ApiError {
-    let word = model.words().word(row);
-    let reason = format!(
-        "the vector of `{word}` is zero: it has no direction, so it has no cosine and can't be added"
-    );
-    ApiError::ZeroQuery { reason }
-}
-
-fn analogy_fault(model: &ModelStore, error: AnalogyError) -> ApiError {
-    match error {
-        AnalogyError::ZeroRow { row } => zero_row(model, row),
-        AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
-            ApiError::ZeroQuery { reason: error.to_string() }
-        }
-        AnalogyError::NotFinite => ApiError::NotFinite { reason: error.to_string() },
-    }
 }
 
 /// What one answer may hold at most, over all its queries.
@@ -262,6 +302,25 @@ pub(super) fn check_size<'a>(
         let reason = format!(
             "the sum of `k` × {dim} over all queries with vectors is {components}; \
              {MAX_VECTOR_COMPONENTS} is the most"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    Ok(())
+}
+
+/// What the explanations of one answer may hold at most, over all its queries.
+pub(super) fn check_explanations<'a>(
+    prepared: impl Iterator<Item = (&'a Prepared, &'a Options)>,
+) -> Result<(), ApiError> {
+    let terms: usize = prepared
+        .filter_map(|(prepared, options)| {
+            Some(prepared.explain.as_ref()?.formula.number_of_terms() * options.k)
+        })
+        .sum();
+    if terms > MAX_EXPLAINED_TERMS {
+        let reason = format!(
+            "the sum of `k` × words over all queries with `explain` is {terms}; \
+             {MAX_EXPLAINED_TERMS} is the most"
         );
         return Err(ApiError::TooManyResults { reason });
     }

@@ -7,13 +7,16 @@ use axum::middleware;
 use axum::routing::{get, post};
 
 use super::state::AppState;
-use super::{ApiError, ask, body, health, info, odd_one_out, server_timing, similarity, words};
+use super::{
+    ApiError, ask, body, health, info, odd_one_out, rank, server_timing, similarity, words,
+};
 
 /// All routes over this state.
 pub(super) fn router(state: Arc<AppState>) -> Router {
     let searching = Router::new()
         .route("/nearest", get(ask::get_nearest).post(ask::post_nearest))
         .route("/analogy", get(ask::get_analogy).post(ask::post_analogy))
+        .route("/rank", post(rank::post_rank))
         .route("/similarity", post(similarity::post_similarity))
         .route("/odd-one-out", post(odd_one_out::post_odd_one_out))
         .method_not_allowed_fallback(method_not_allowed)

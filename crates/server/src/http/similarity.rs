@@ -3,7 +3,7 @@
 
 use axum::http::{HeaderMap, Uri};
 use model_store::contract::score;
-use model_store::{ModelStore, Row, WeightedWord};
+use model_store::{ModelStore, Row};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,8 +12,8 @@ use super::aside::read_aside_if_large;
 use super::ask::{Answered, Body, Shared};
 use super::body::JsonBody;
 use super::fields::{Unknown, invalid, present};
+use super::formula::{sum, zero_row};
 use super::look_up::{each_once, unknown_words};
-use super::request::{sum, zero_row};
 use super::{ApiError, answer, body, negotiation, query_string, suggestions};
 
 /// Most pairs in one request.
@@ -140,8 +140,7 @@ fn compare(model: &ModelStore, pair: [Side; 2], unknown: Unknown) -> Result<Pair
         [row] if !is_set && model.table().norm(row) == 0.0 => Err(zero_row(model, row)),
         [row] if !is_set => Ok(Vector::Row(row)),
         _ => {
-            let words = rows.into_iter().map(|row| WeightedWord { row, weight: 1.0 });
-            let components = sum(model, words)?;
+            let components = sum(model, &rows)?;
             let norm = score::norm(&components);
             Ok(Vector::Sum(components, norm))
         }
