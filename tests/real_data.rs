@@ -8,6 +8,7 @@ mod support;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -25,8 +26,33 @@ const ANALOGIES: &str = "analogy/questions-words.txt";
 const ANALOGIES_RIGHT: usize = 9_033;
 const ANALOGIES_ASKED: usize = 19_544;
 
+/// Sets of similarities and Spearman's ρ on them, to three decimals, as computed elsewhere.
+const SIMILARITIES: [(&str, &str, &str); 4] = [
+    ("EN-MEN-TR-3k", "similarity/EN-MEN-TR-3k.txt", "0.652"),
+    ("EN-RG-65", "similarity/EN-RG-65.txt", "0.602"),
+    ("EN-SIMLEX-999", "similarity/EN-SIMLEX-999.txt", "0.265"),
+    ("EN-WS-353-ALL", "similarity/EN-WS-353-ALL.txt", "0.503"),
+];
+
+/// Sections of the Google analogy set: questions, and how many are right with 3CosAdd, 3CosMul and
+/// PairDirection, as computed elsewhere.
+const SECTIONS: [(&str, u64, [u64; 3]); 3] = [
+    ("capital-common-countries", 506, [401, 359, 249]),
+    ("currency", 866, [72, 27, 41]),
+    ("family", 506, [349, 320, 208]),
+];
+
 /// Queries in one request.
 const BATCH: usize = 1024;
+
+const EVALUATED: [&str; 6] = [
+    VECTORS,
+    ANALOGIES,
+    SIMILARITIES[0].1,
+    SIMILARITIES[1].1,
+    SIMILARITIES[2].1,
+    SIMILARITIES[3].1,
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -38,6 +64,7 @@ fn main() -> ExitCode {
         trial("glove_6b_opens_in_milliseconds", &[VECTORS], opens_in_milliseconds),
         trial("every_expected_line_of_glove_6b", &[VECTORS, EXPECTED], every_expected_line),
         trial("the_whole_google_analogy_set", &[VECTORS, ANALOGIES], the_whole_google_analogy_set),
+        trial("evaluation_of_sections_and_similarity_sets", &EVALUATED, evaluation),
     ];
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
@@ -77,10 +104,12 @@ static SERVICE: OnceLock<Service> = OnceLock::new();
 
 fn service() -> &'static Service {
     SERVICE.get_or_init(|| {
-        let device = std::env::var("TEST_DEVICE");
-        let device = device.as_deref().unwrap_or("cpu");
-        Service::start(&["--device", device, "--model", glove().to_str().expect("UTF-8")])
+        Service::start(&["--device", &device(), "--model", glove().to_str().expect("UTF-8")])
     })
+}
+
+fn device() -> String {
+    std::env::var("TEST_DEVICE").unwrap_or_else(|_| "cpu".into())
 }
 
 fn opens_in_milliseconds() -> Result<(), Failed> {
@@ -159,5 +188,46 @@ fn the_whole_google_analogy_set() -> Result<(), Failed> {
     println!("{right} of {} right; not answered: {errors:?}", questions.len());
     assert_eq!((right, questions.len()), (ANALOGIES_RIGHT, ANALOGIES_ASKED));
     assert!(errors.keys().all(|code| code == "unknown_word"), "{errors:?}");
+    Ok(())
+}
+
+/// `kindred eval`, on those sections that do not take long with methods that score every row.
+fn evaluation() -> Result<(), Failed> {
+    let text = fs::read_to_string(data(ANALOGIES))?;
+    let mut sections = tempfile::Builder::new().suffix(".txt").tempfile()?;
+    for section in text.split(": ").skip(1) {
+        if SECTIONS.iter().any(|(name, ..)| section.lines().next() == Some(name)) {
+            write!(sections, ": {section}")?;
+        }
+    }
+    let mut eval = kindred(&["eval", "--json", "--device", &device()]);
+    eval.arg(glove()).arg("--analogies").arg(sections.path()).arg("--similarities");
+    let output = eval.args(SIMILARITIES.map(|(_, file, _)| data(file))).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let found: Vec<_> =
+        report["analogies"][0]["sections"].as_array().ok_or("a list")?.iter().collect();
+    assert_eq!(found.len(), SECTIONS.len());
+    for (section, (name, questions, right)) in found.into_iter().zip(SECTIONS) {
+        println!("{section}");
+        let methods = ["3CosAdd", "3CosMul", "PairDirection"];
+        assert_eq!(section["name"], name);
+        assert_eq!(
+            (&section["questions"], &section["in_vocabulary"]),
+            (&json!(questions), &json!(questions))
+        );
+        assert_eq!(
+            methods.map(|method| &section["methods"][method]["right"]),
+            right.map(|n| json!(n)).each_ref()
+        );
+    }
+    for (result, (set, _, rho)) in
+        report["similarities"].as_array().ok_or("a list")?.iter().zip(SIMILARITIES)
+    {
+        println!("{result}");
+        assert_eq!(result["set"], set);
+        assert_eq!(result["found"], result["pairs"]);
+        assert_eq!(format!("{:.3}", result["spearman"].as_f64().ok_or("a number")?), rho);
+    }
     Ok(())
 }

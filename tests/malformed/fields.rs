@@ -301,14 +301,23 @@ pub(crate) fn wrong_analogy_fields() -> Vec<Case> {
         invalid("method is in capitals", r#"{"positive": ["east"], "method": "3CosMul"}"#, "method"),
         invalid("method is null", r#"{"positive": ["east"], "method": null}"#, "method"),
         post(
-            "too many words to explain",
+            "too many words to multiply",
             "/analogy",
-            json!({"positive": vec!["east"; 101], "negative": ["west"], "k": 1000, "explain": true,
-                "method": "3cosmul"}).to_string(),
+            json!({"positive": vec!["east"; 101], "negative": ["west"], "method": "3cosmul"}).to_string(),
             422,
             "method_mismatch",
         )
         .detail("32"),
+        post(
+            "too many words by a method",
+            "/analogy",
+            json!({"queries": vec![json!({"positive": vec!["east"; 32]}); 129], "method": "3cosmul"})
+                .to_string(),
+            422,
+            "too_many_results",
+        )
+        .detail("4128")
+        .detail("4096"),
         post(
             "too much to explain",
             "/analogy",

@@ -97,7 +97,7 @@ proptest! {
             prop_assert_eq!(&found, &expected, "full scan with {}", instructions);
         }
         let options = Options { threads, ..Options::default() };
-        let mut engine = CpuEngine::new(model.clone(), options).unwrap();
+        let mut engine = CpuEngine::new(model, options).unwrap();
         prop_assert_eq!(bits(&engine.full_pass(&batch).unwrap()), expected);
         prop_assert_eq!(engine.counted().full_pass_queries, batch.len() as u64);
     }
@@ -138,7 +138,7 @@ proptest! {
                 FullPassQuery::new(scoring, search.k(), search.filter().clone(), Vec::new())
             })
             .collect();
-        let mut engine = FullScanEngine::new(model.clone(), 2).unwrap();
+        let mut engine = FullScanEngine::new(model, 2).unwrap();
         let answers = engine.full_pass(&queries.iter().collect::<Vec<_>>()).unwrap();
         let hits: Vec<Vec<Hit>> = answers.into_iter().map(|answer| answer.hits).collect();
         prop_assert_eq!(support::bits(&hits), expected);

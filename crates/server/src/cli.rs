@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::config::LogFormat;
 use crate::device::Device;
+use crate::evaluation::results::{Case, Method};
 
 /// Kindred finds kindred words: exact nearest neighbours in a table of word vectors, over HTTP.
 ///
@@ -46,6 +47,9 @@ pub enum Command {
     /// Check every checksum of a model folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
+    /// Say how good a model is: sets of analogies and of similarities
+    #[command(after_help = EVAL_EXAMPLES)]
+    Eval(EvalArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -195,4 +199,48 @@ Example:
 pub struct VerifyArguments {
     /// Model folder to check
     pub model: PathBuf,
+}
+
+const EVAL_EXAMPLES: &str = "\
+Analogies (a is to b as c is to d) are counted right if d is the best word; the words a, b and c are left out.
+A question with a word that the model does not have is wrong. Forms: Google's questions-words; four words a
+line, with or without a tag as in the MSR set; BATS, where a line is a pair `a b1/b2`, every pair is asked
+against every other and a folder of files is one set.
+
+Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Forms:
+WordSim-353, SimLex-999, MEN, RG-65 and the like, with tabs, semicolons, commas or white space between the
+fields; a first line may name the columns.
+
+Examples:
+  kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-MEN-TR-3k.txt EN-RG-65.txt
+  kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
+  kindred eval models/glove.6B.50d --similarities SimLex-999.txt --json | jq .similarities[0].spearman";
+
+/// What `eval` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct EvalArguments {
+    /// Model folder, as `kindred prepare` writes it
+    #[arg(value_name = "DIR")]
+    pub model: PathBuf,
+    /// Sets of analogies: files, or folders of files
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "similarities")]
+    pub analogies: Vec<PathBuf>,
+    /// Sets of pairs that people found more or less similar
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "analogies")]
+    pub similarities: Vec<PathBuf>,
+    /// How analogies are answered, with commas between several
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
+    pub methods: Vec<Method>,
+    /// How words are looked up
+    #[arg(long, value_enum, default_value_t = Case::Lower)]
+    pub case: Case,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// What searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
+    #[arg(long, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// Threads of the CPU engine; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
 }

@@ -2,7 +2,8 @@
 //!
 //! The data's path, from the outside in: [`http`] reads requests and writes answers, [`queue`] holds
 //! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
-//! [`default_model`] and `model-store` the model it searches. [`config`] says how.
+//! [`default_model`] and `model-store` the model it searches. [`config`] says how. Beside that,
+//! [`evaluation`] says how good a model is.
 #![forbid(unsafe_code)]
 
 pub mod cli;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod default_model;
 pub mod device;
 pub mod engines;
+pub mod evaluation;
 pub mod expression;
 pub mod http;
 pub mod logging;

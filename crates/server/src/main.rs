@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Some(Command::Prepare(arguments)) => commands::prepare(&arguments),
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
+        Some(Command::Eval(arguments)) => commands::eval(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -139,6 +139,8 @@ struct Worker<'a> {
     dots: Vec<f64>,
     /// A block's cosines, `[vectors]`.
     cosines: Vec<PerRow>,
+    /// A block's scores for one query, and room for making them.
+    scores: Box<[PerRow; 2]>,
 }
 
 impl<'a> Worker<'a> {
@@ -150,6 +152,7 @@ impl<'a> Worker<'a> {
             rows: vec![Chunk::ZERO; ROWS_PER_BLOCK * chunks_per_row(pass.table.dim())],
             dots: vec![0.0; vectors * ROWS_PER_BLOCK],
             cosines: vec![[0.0; ROWS_PER_BLOCK]; vectors],
+            scores: Box::new([[0.0; ROWS_PER_BLOCK]; 2]),
         }
     }
 
@@ -162,12 +165,14 @@ impl<'a> Worker<'a> {
         let vectors = self.pass.named[active - 1];
         self.cosines(start, end, vectors);
         let cosines = &self.cosines[..vectors];
+        let [scores, space] = &mut *self.scores;
         for (asked, found) in queries[..active].iter().zip(&mut self.found) {
             let scoring = asked.query.scoring();
-            let scores = scoring.scores(|vector| &cosines[asked.vectors[vector]]);
-            // A comparison with NaN, the score of what is left out, is false.
-            if scores.iter().any(|&score| score >= found.floor) {
-                found.look_at(asked, start, &scores);
+            scoring.scores(|vector| &cosines[asked.vectors[vector]], scores, space);
+            // All are compared, not only as many as it takes: that is one instruction for several. A
+            // comparison with NaN, the score of what is left out, is false.
+            if scores.iter().fold(false, |any, &score| any | (score >= found.floor)) {
+                found.look_at(asked, start, scores);
             }
         }
     }

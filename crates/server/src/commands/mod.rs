@@ -9,6 +9,7 @@ macro_rules! say {
     }};
 }
 
+mod eval;
 mod prepare;
 mod serve;
 mod synth;
@@ -16,6 +17,7 @@ mod verify;
 
 use std::io;
 
+pub use eval::eval;
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
@@ -23,6 +25,7 @@ pub use verify::verify;
 
 use crate::config::ConfigError;
 use crate::engines::EngineStartError;
+use crate::evaluation::EvaluationError;
 use model_store::ModelError;
 
 /// Why a command failed, for the person who typed it.
@@ -37,6 +40,9 @@ pub enum CommandError {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
+    /// A set to evaluate with, or the engine meanwhile.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
     /// The address.
     #[error(
         "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"

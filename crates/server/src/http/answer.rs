@@ -59,7 +59,7 @@ impl Neighbors<'_> {
     /// About how long they will be.
     fn bytes(&self) -> usize {
         let components = if self.with_vectors { self.store.dim() } else { 0 };
-        let terms = self.explanation.map_or(0, |e| e.formula.number_of_terms());
+        let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
         self.hits.len() * bytes
     }
@@ -141,6 +141,7 @@ pub(super) fn json(answer: &impl Serialize) -> Response {
     response(body)
 }
 
+#[inline]
 fn write_hits(
     body: &mut Vec<u8>,
     store: &ModelStore,
@@ -179,6 +180,7 @@ fn begin(model: &str, bytes: usize) -> Vec<u8> {
     body
 }
 
+#[inline]
 fn write_word(body: &mut Vec<u8>, store: &ModelStore, row: Row) {
     let word = store.words().bytes(row);
     if word.iter().any(|&byte| byte < b' ' || byte == b'"' || byte == b'\\') {

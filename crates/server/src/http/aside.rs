@@ -37,6 +37,11 @@ pub(super) async fn read_aside_if_large(
     aside.await.unwrap_or(Err(ApiError::Internal))
 }
 
+/// Whether work on so many numbers or words keeps others waiting.
+pub(super) fn is_large(size: usize) -> bool {
+    size > LARGE_WORK
+}
+
 /// Does what takes time in proportion to so many numbers or words: many of them where that keeps nobody
 /// else waiting.
 pub(super) async fn work_aside_if_large<T: Send + 'static>(
@@ -44,11 +49,12 @@ pub(super) async fn work_aside_if_large<T: Send + 'static>(
     size: usize,
     work: impl FnOnce(&AppState) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    if size <= LARGE_WORK {
+    if !is_large(size) {
         return Ok(work(state));
     }
     let state = state.clone();
-    tokio::task::spawn_blocking(move || work(&state)).await.map_err(|_| ApiError::Internal)
+    let done = tokio::task::spawn_blocking(move || work(&state));
+    done.await.map_err(|_| ApiError::Internal)
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 
 use super::answer::ItemAnswer;
-use super::aside::{read_aside_if_large, work_aside_if_large};
+use super::aside::{is_large, read_aside_if_large, work_aside_if_large};
 use super::body::JsonBody;
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
-use super::request::{Options, Prepared, check_explanations, check_size, not_exactly_one, prepare};
+use super::request::{Options, Prepared, check_size, check_work, not_exactly_one, prepare};
 use super::search::{search, search_one};
 use super::server_timing::Timing;
 use super::state::AppState;
@@ -25,14 +25,14 @@ pub(super) type Answered = Result<Response, ApiError>;
 
 /// `GET /nearest`
 pub(super) async fn nearest(state: &Arc<AppState>, headers: &HeaderMap, uri: &Uri) -> Asked {
-    let parts = query_string::nearest(uri.query().unwrap_or_default())?;
-    ask_one(state, headers, parts).await
+    let parts = query_string::nearest(uri.query().unwrap_or_default());
+    answer_one(state, parts.and_then(|parts| prepare_one(state, headers, parts))).await
 }
 
 /// `GET /analogy`
 pub(super) async fn analogy(state: &Arc<AppState>, headers: &HeaderMap, uri: &Uri) -> Asked {
-    let parts = query_string::analogy(uri.query().unwrap_or_default())?;
-    ask_one(state, headers, parts).await
+    let parts = query_string::analogy(uri.query().unwrap_or_default());
+    answer_one(state, parts.and_then(|parts| prepare_one(state, headers, parts))).await
 }
 
 /// `GET /nearest`, by the router
@@ -92,29 +92,45 @@ where
     if parts.queries.is_some() {
         ask_many::<B>(state, headers, parts).await
     } else {
-        ask_one(state, headers, parts).await
+        answer_one(state, prepare_one(state, headers, parts)).await
     }
 }
 
-async fn ask_one(state: &Arc<AppState>, headers: &HeaderMap, parts: Parts<'_>) -> Asked {
+/// A query that is ready to be asked, and how large its answer will be.
+fn prepare_one(
+    state: &AppState,
+    headers: &HeaderMap,
+    parts: Parts<'_>,
+) -> Result<(Prepared, usize), ApiError> {
     let target = parts.target.resolve()?;
     let options = Options::new(parts.options, &RawOptions::default())?;
     check_size(std::iter::once(&options), state.model.dim())?;
-    let prepared = match prepare(&state.model, target, &options) {
+    let prepared = prepare(&state.model, target, &options)?;
+    check_work(std::iter::once((&prepared, &options)))?;
+    negotiation::check(headers, &negotiation::JSON)?;
+    let size = size(state, std::iter::once((&prepared, &options)));
+    Ok((prepared, size))
+}
+
+/// All of a request that waits. What is rare is boxed: it must not make every request's future larger,
+/// which is copied a few times.
+async fn answer_one(state: &Arc<AppState>, prepared: Result<(Prepared, usize), ApiError>) -> Asked {
+    let (prepared, size) = match prepared {
         Ok(prepared) => prepared,
         Err(mut error) => {
-            suggestions::fill_in(state, std::iter::once(&mut error)).await;
+            Box::pin(suggestions::fill_in(state, std::iter::once(&mut error))).await;
             return Err(error);
         }
     };
-    check_explanations(std::iter::once((&prepared, &options)))?;
-    negotiation::check(headers, &negotiation::JSON)?;
-    let size = size(state, std::iter::once((&prepared, &options)));
     let (found, timing) = search_one(state, prepared).await?;
-    let response = work_aside_if_large(state, size, move |state| {
-        answer::single(state.model.name(), &found.neighbors(&state.model))
-    });
-    Ok((response.await?, timing))
+    let write =
+        move |state: &AppState| answer::single(state.model.name(), &found.neighbors(&state.model));
+    let response = if is_large(size) {
+        Box::pin(work_aside_if_large(state, size, write)).await?
+    } else {
+        write(state)
+    };
+    Ok((response, timing))
 }
 
 async fn ask_many<'a, B>(state: &Arc<AppState>, headers: &HeaderMap, parts: Parts<'a>) -> Asked
@@ -146,7 +162,7 @@ where
         .collect();
     let asked = || results.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(asked().map(|(_, options)| options), state.model.dim())?;
-    check_explanations(asked())?;
+    check_work(asked())?;
     let size = size(state, asked());
     suggestions::fill_in(state, results.iter_mut().filter_map(|result| result.as_mut().err()))
         .await;
@@ -185,7 +201,7 @@ fn size<'a>(state: &AppState, asked: impl Iterator<Item = (&'a Prepared, &'a Opt
     let of_neighbor = |prepared: &Prepared| {
         let vector = if prepared.with_vectors { dim } else { 0 };
         // A term takes one dot product, of which a component is far less work than a number to write.
-        let terms = prepared.explain.as_ref().map_or(0, |e| e.formula.number_of_terms());
+        let terms = prepared.explain.as_ref().map_or(0, |e| e.formula.number_of_words());
         1 + vector + terms * (4 + dim / 32)
     };
     asked.map(|(prepared, options)| options.k * of_neighbor(prepared)).sum()

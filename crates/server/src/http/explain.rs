@@ -59,15 +59,6 @@ pub(super) fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Plac
 }
 
 impl Formula {
-    /// How many terms each neighbour's score has.
-    pub(super) fn number_of_terms(&self) -> usize {
-        match self {
-            Self::Cosine { words, .. } => words.len(),
-            Self::Product { positive, negative } => positive.len() + negative.len(),
-            Self::Direction { .. } => 3,
-        }
-    }
-
     /// The terms of a neighbour's score. The score of a sum was made from its vector, rounded to float32
     /// once; the terms' contributions are not rounded, so they sum to it but for that.
     pub(super) fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {

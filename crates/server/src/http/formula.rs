@@ -12,6 +12,10 @@ use super::fields::Method;
 /// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
 pub const MAX_FACTORS: usize = 32;
 
+/// Most words that the queries of one request may have together where their method multiplies or points: a
+/// pass over all rows compares each row with each of them.
+pub const MAX_FULL_PASS_WORDS: usize = 4096;
+
 /// How rows are scored, all words looked up.
 #[derive(Debug, Clone)]
 pub(super) enum Formula {
@@ -69,6 +73,15 @@ impl Formula {
         }
     }
 
+    /// How many words it has: the terms of a neighbour's score.
+    pub(super) fn number_of_words(&self) -> usize {
+        match self {
+            Self::Cosine { words, .. } => words.len(),
+            Self::Product { positive, negative } => positive.len() + negative.len(),
+            Self::Direction { .. } => 3,
+        }
+    }
+
     /// How an engine scores by it, row by row.
     pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, ApiError> {
         let table = model.table();
@@ -87,7 +100,7 @@ impl Formula {
 #[derive(Debug, Clone)]
 pub(super) enum Ask {
     Search(Query),
-    FullPass(FullPassQuery),
+    FullPass(Box<FullPassQuery>),
 }
 
 impl Ask {
@@ -103,7 +116,7 @@ impl Ask {
     pub(super) fn with_k(self, k: usize) -> Self {
         match self {
             Self::Search(query) => Self::Search(query.with_k(k)),
-            Self::FullPass(query) => Self::FullPass(query.with_k(k)),
+            Self::FullPass(query) => Self::FullPass(Box::new(query.with_k(k))),
         }
     }
 }

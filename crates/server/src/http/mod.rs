@@ -37,7 +37,7 @@ mod words;
 pub use error::{ApiError, UnknownWord};
 pub use explain::MAX_EXPLAINED_TERMS;
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
-pub use formula::MAX_FACTORS;
+pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};
 pub use front::Front;
 pub use odd_one_out::MAX_COMPARED_WORDS;
 pub use rank::MAX_RANKED;

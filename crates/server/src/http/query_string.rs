@@ -123,6 +123,9 @@ impl<'a> Parameters<'a> {
 
     /// All values of a parameter, taken out.
     fn take(&mut self, name: &str) -> Vec<String> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
         self.0
             .extract_if(.., |(found, _)| found == name)
             .map(|(_, value)| value.into_owned())
@@ -138,6 +141,10 @@ impl<'a> Parameters<'a> {
     }
 
     fn options(&mut self) -> Result<RawOptions, ApiError> {
+        if self.0.is_empty() {
+            // As it is most often.
+            return Ok(RawOptions::default());
+        }
         let excluded = self.take("exclude");
         Ok(RawOptions {
             k: self.take_parsed("k")?,

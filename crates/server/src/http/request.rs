@@ -12,7 +12,7 @@ use super::fields::{
     RawTarget, Unknown, WordWithWeight, invalid,
 };
 use super::fold_case::Fold;
-use super::formula::{Ask, Formula, check_form};
+use super::formula::{Ask, Formula, MAX_FULL_PASS_WORDS, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::text::{Token, tokens};
 use crate::expression::{self, MAX_TERMS};
@@ -208,8 +208,8 @@ pub(super) struct Prepared {
     pub(super) ask: Ask,
     pub(super) with_vectors: bool,
     pub(super) notes: Notes,
-    pub(super) fold: Option<Fold>,
-    pub(super) explain: Option<Explain>,
+    pub(super) fold: Option<Box<Fold>>,
+    pub(super) explain: Option<Box<Explain>>,
 }
 
 /// What an explanation needs.
@@ -231,16 +231,16 @@ pub(super) fn prepare(
     let fold = options.fold_case.then(|| {
         let own: &[Row] = if options.include_query { &[] } else { &inputs };
         let own = own.iter().map(|&row| model.words().word(row));
-        Fold::new(options.k, own.chain(options.exclude.iter().map(|word| &word[..])))
+        Box::new(Fold::new(options.k, own.chain(options.exclude.iter().map(|word| &word[..]))))
     });
-    let k = fold.as_ref().map_or(options.k, Fold::first_k);
+    let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
     let explain = if options.explain {
         let inputs = each_row_once(&inputs);
         let ranks = |scoring| {
             FullPassQuery::new(scoring, 0, filter(model, options, Vec::new()), inputs.clone())
         };
         let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
-        Some(Explain { formula: formula.clone(), inputs: asked })
+        Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
     } else {
         None
     };
@@ -250,7 +250,10 @@ pub(super) fn prepare(
         Formula::Cosine { vector, .. } => {
             Ask::Search(Query::new(&model.table(), vector, k, filter)?)
         }
-        _ => Ask::FullPass(FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new())),
+        _ => {
+            let query = FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new());
+            Ask::FullPass(Box::new(query))
+        }
     };
     Ok(Prepared { ask, with_vectors: options.with_vectors, notes, fold, explain })
 }
@@ -308,13 +311,27 @@ pub(super) fn check_size<'a>(
     Ok(())
 }
 
-/// What the explanations of one answer may hold at most, over all its queries.
-pub(super) fn check_explanations<'a>(
-    prepared: impl Iterator<Item = (&'a Prepared, &'a Options)>,
+/// What the words of all queries may add to the work of one request at most.
+pub(super) fn check_work<'a>(
+    prepared: impl Iterator<Item = (&'a Prepared, &'a Options)> + Clone,
 ) -> Result<(), ApiError> {
+    let compared: usize = prepared
+        .clone()
+        .map(|(prepared, _)| match &prepared.ask {
+            Ask::Search(_) => 0,
+            Ask::FullPass(query) => query.scoring().vectors().len(),
+        })
+        .sum();
+    if compared > MAX_FULL_PASS_WORDS {
+        let reason = format!(
+            "the queries by `3cosmul` and `pairdirection` have {compared} words together; \
+             {MAX_FULL_PASS_WORDS} are the most"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
     let terms: usize = prepared
         .filter_map(|(prepared, options)| {
-            Some(prepared.explain.as_ref()?.formula.number_of_terms() * options.k)
+            Some(prepared.explain.as_ref()?.formula.number_of_words() * options.k)
         })
         .sum();
     if terms > MAX_EXPLAINED_TERMS {

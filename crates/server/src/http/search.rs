@@ -25,7 +25,7 @@ pub(super) struct Found {
     hits: Vec<Hit>,
     with_vectors: bool,
     notes: Notes,
-    explanation: Option<Explanation>,
+    explanation: Option<Box<Explanation>>,
 }
 
 impl Found {
@@ -36,7 +36,7 @@ impl Found {
             hits: &self.hits,
             with_vectors: self.with_vectors,
             notes: &self.notes,
-            explanation: self.explanation.as_ref(),
+            explanation: self.explanation.as_deref(),
         }
     }
 
@@ -52,13 +52,16 @@ pub(super) async fn search_one(
     state: &Arc<AppState>,
     prepared: Prepared,
 ) -> Result<(Found, Timing), ApiError> {
-    let Prepared { ask: Ask::Search(query), with_vectors, notes, fold: None, explain: None } =
-        prepared
-    else {
-        let (mut found, timing) = search(state, vec![prepared]).await?;
-        return Ok((found.pop().expect("one for each query"), timing));
+    let (query, with_vectors, notes) = match prepared {
+        // The plain case, by the hundred thousand.
+        Prepared { ask: Ask::Search(query), with_vectors, notes, fold: None, explain: None } => {
+            (query, with_vectors, notes)
+        }
+        prepared => {
+            let (mut found, timing) = Box::pin(search(state, vec![prepared])).await?;
+            return Ok((found.pop().expect("one for each query"), timing));
+        }
     };
-    // The plain case, by the hundred thousand.
     let deadline = Instant::now() + state.request_timeout;
     let mut answer = submitted(state, state.queue.submit(vec![query], deadline).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
@@ -78,14 +81,15 @@ pub(super) async fn search(
     for (place, prepared) in prepared.into_iter().enumerate() {
         let Prepared { ask, with_vectors, notes, fold, explain } = prepared;
         if let Some(fold) = fold {
-            folding.push(Folding { place, ask: ask.clone(), fold });
+            folding.push(Folding { place, ask: ask.clone(), fold: *fold });
         }
         round.ask_for_hits(place, ask);
-        let explanation = explain.map(|Explain { formula, inputs }| {
+        let explanation = explain.map(|explain| {
+            let Explain { formula, inputs } = *explain;
             if let Some(inputs) = inputs {
                 round.full_passes.push((Goal::Inputs(place), inputs));
             }
-            Explanation { formula, inputs: Vec::new() }
+            Box::new(Explanation { formula, inputs: Vec::new() })
         });
         found.push(Found { hits: Vec::new(), with_vectors, notes, explanation });
     }
@@ -149,7 +153,7 @@ impl Round {
     fn ask_for_hits(&mut self, place: usize, ask: Ask) {
         match ask {
             Ask::Search(query) => self.searches.push((place, query)),
-            Ask::FullPass(query) => self.full_passes.push((Goal::Hits(place), query)),
+            Ask::FullPass(query) => self.full_passes.push((Goal::Hits(place), *query)),
         }
     }
 

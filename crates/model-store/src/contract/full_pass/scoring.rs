@@ -178,43 +178,72 @@ impl Scoring {
     /// # Panics
     /// If there are fewer cosines than vectors.
     pub fn score(&self, cosines: &[f64]) -> Option<f64> {
-        let [score] = self.scores(|vector| std::array::from_ref(&cosines[vector]));
+        let (mut score, mut space) = (0.0, 0.0);
+        let (scores, space) = (std::slice::from_mut(&mut score), std::slice::from_mut(&mut space));
+        self.scores(|vector| std::slice::from_ref(&cosines[vector]), scores, space);
         (!score.is_nan()).then_some(score)
     }
 
-    /// The same for `N` rows at once, which takes a fraction of the time: `cosines(i)` are the scores of the
-    /// rows against the vector `i`, NaN for zero rows. A row that is left out, as zero rows are, has NaN.
+    /// The same for some rows at once, which takes a fraction of the time, for compilers put neighbours into
+    /// one register: `cosines(i)` are the scores of the rows against the vector `i`, NaN for zero rows. The
+    /// score of a row that is left out, as zero rows are, is NaN. `space` is for what lies between.
+    ///
+    /// # Panics
+    /// If there are fewer cosines of a vector, or less space, than scores.
     #[inline]
-    pub fn scores<'a, const N: usize>(&self, cosines: impl Fn(usize) -> &'a [f64; N]) -> [f64; N] {
-        let mut scores = [1.0; N];
+    pub fn scores<'a>(
+        &self,
+        cosines: impl Fn(usize) -> &'a [f64],
+        scores: &mut [f64],
+        space: &mut [f64],
+    ) {
+        let rows = scores.len();
+        let of = |vector| &cosines(vector)[..rows];
         match self.formula {
-            Formula::Cosine => scores = *cosines(0),
+            Formula::Cosine => add_zero(scores, of(0)),
             Formula::ThreeCosMul { positive } => {
-                for vector in 0..positive {
-                    for (above, cosine) in scores.iter_mut().zip(cosines(vector)) {
-                        *above *= (cosine + 1.0) / 2.0;
-                    }
-                }
-                let mut product = [1.0; N];
-                for vector in positive..self.vectors.len() {
-                    for (below, cosine) in product.iter_mut().zip(cosines(vector)) {
-                        *below *= (cosine + 1.0) / 2.0 + EPSILON;
-                    }
-                }
-                for (score, below) in scores.iter_mut().zip(product) {
-                    *score /= below;
-                }
+                let below = &mut space[..rows];
+                scores.fill(1.0);
+                below.fill(1.0);
+                (0..positive).for_each(|vector| multiply(scores, of(vector), 0.0));
+                (positive..self.vectors.len())
+                    .for_each(|vector| multiply(below, of(vector), EPSILON));
+                divide(scores, below);
             }
             Formula::PairDirection { at_c, length } => {
-                let (b, c, a) = (cosines(0), cosines(1), cosines(2));
-                for (row, score) in scores.iter_mut().enumerate() {
-                    let square = 2.0 - 2.0 * c[row];
-                    let direction = ((b[row] - a[row]) - at_c) / (square.sqrt() * length);
-                    *score = if square < LEAST_SQUARE { f64::NAN } else { direction };
-                }
+                directions(scores, [of(0), of(1), of(2)], at_c, length);
             }
         }
-        scores.map(|score| score + 0.0)
+    }
+}
+
+// Loops of their own, over slices that the compiler knows to be apart. All add 0.0 in the end: that makes
+// +0.0 of −0.0 and nothing of all else.
+
+fn add_zero(scores: &mut [f64], cosines: &[f64]) {
+    for (score, cosine) in scores.iter_mut().zip(cosines) {
+        *score = cosine + 0.0;
+    }
+}
+
+/// Factors of 3CosMul. They are not negative, so adding an `epsilon` of 0.0 changes none.
+fn multiply(products: &mut [f64], cosines: &[f64], epsilon: f64) {
+    for (product, cosine) in products.iter_mut().zip(cosines) {
+        *product *= (cosine + 1.0) / 2.0 + epsilon;
+    }
+}
+
+fn divide(scores: &mut [f64], below: &[f64]) {
+    for (score, below) in scores.iter_mut().zip(below) {
+        *score = *score / below + 0.0;
+    }
+}
+
+fn directions(scores: &mut [f64], [b, c, a]: [&[f64]; 3], at_c: f64, length: f64) {
+    for (((score, b), c), a) in scores.iter_mut().zip(b).zip(c).zip(a) {
+        let square = 2.0 - 2.0 * c;
+        let direction = ((b - a) - at_c) / (square.sqrt() * length);
+        *score = if square < LEAST_SQUARE { f64::NAN } else { direction + 0.0 };
     }
 }
 

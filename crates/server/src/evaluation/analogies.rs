@@ -1,0 +1,235 @@
+//! Sets of analogies: a is to b as c is to what?
+//!
+//! The forms in which they come:
+//! - Google's questions-words: `: section` lines, and four words a line;
+//! - four words a line without sections, or five fields, one of them a tag such as `JJ_JJR` that names the
+//!   section, first or last, as the MSR set has them;
+//! - BATS: two fields a line, a word and what it becomes, `a b1/b2/…`, where every pair is asked against every
+//!   other: a file is a section.
+//!
+//! Words stand between tabs, commas or white space, the same in the whole file.
+
+use super::EvaluationError;
+use super::fields::{Line, Separator, lines, split, width};
+use super::source::Source;
+
+/// Questions that are counted together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// What it is called.
+    pub name: String,
+    questions: Questions,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Questions {
+    /// a, b, c and the answer.
+    Listed(Vec<[String; 4]>),
+    /// Every one against every other.
+    Pairs(Vec<Pair>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Pair {
+    word: String,
+    /// What it becomes, one or more.
+    becomes: Vec<String>,
+}
+
+/// a is to b as c is to what?
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question<'a> {
+    /// The word b is made of.
+    pub a: &'a str,
+    /// What a becomes; if several words, the first that a model has is to be taken.
+    pub b: &'a [String],
+    /// What the answer is made of.
+    pub c: &'a str,
+    /// The answers that are right.
+    pub answers: &'a [String],
+}
+
+impl Section {
+    /// Number of questions.
+    pub fn len(&self) -> usize {
+        match &self.questions {
+            Questions::Listed(listed) => listed.len(),
+            Questions::Pairs(pairs) => pairs.len() * pairs.len().saturating_sub(1),
+        }
+    }
+
+    /// Whether there is nothing to ask.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A question by its place. Those of pairs are not made before: they are as many as the square of the
+    /// pairs.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn question(&self, place: usize) -> Question<'_> {
+        match &self.questions {
+            Questions::Listed(listed) => {
+                let [a, b, c, answer] = &listed[place];
+                let one = std::slice::from_ref;
+                Question { a, b: one(b), c, answers: one(answer) }
+            }
+            Questions::Pairs(pairs) => {
+                let others = pairs.len() - 1;
+                let (first, second) = (place / others, place % others);
+                let (from, to) = (&pairs[first], &pairs[second + usize::from(second >= first)]);
+                Question { a: &from.word, b: &from.becomes, c: &to.word, answers: &to.becomes }
+            }
+        }
+    }
+}
+
+/// Reads the sections of a file.
+///
+/// # Errors
+/// Names the line that can't be read, or can be read in more than one way, and the cure.
+pub fn parse(source: &Source) -> Result<Vec<Section>, EvaluationError> {
+    if lines(&source.text).any(|(_, line)| line.trim_start().starts_with(':')) {
+        return with_sections(source);
+    }
+    let lines = even_lines(source)?;
+    match lines[0].fields.len() {
+        2 => Ok(vec![pairs(source, lines)?]),
+        4 => {
+            let questions = Questions::Listed(lines.into_iter().map(four).collect());
+            Ok(vec![Section { name: source.name.clone(), questions }])
+        }
+        _ => tagged(source, lines),
+    }
+}
+
+/// Google's form.
+fn with_sections(source: &Source) -> Result<Vec<Section>, EvaluationError> {
+    let mut sections: Vec<(String, Vec<[String; 4]>)> = Vec::new();
+    for line in split(&source.text, Separator::WhiteSpace) {
+        if let Some(name) = line.fields[0].strip_prefix(':') {
+            let mut name = name.to_owned();
+            for part in &line.fields[1..] {
+                name.push_str(if name.is_empty() { "" } else { " " });
+                name.push_str(part);
+            }
+            if name.is_empty() {
+                return Err(
+                    source.error(line.number, "the section has no name; put it after the `:`")
+                );
+            }
+            sections.push((name, Vec::new()));
+        } else if line.fields.len() != 4 {
+            let found = line.fields.len();
+            let what = format!("{found} words instead of four: a is to b as c is to d");
+            return Err(source.error(line.number, what));
+        } else if let Some((_, questions)) = sections.last_mut() {
+            questions.push(four(line));
+        } else {
+            let what = "a question before the first section; put a line `: name` above it";
+            return Err(source.error(line.number, what));
+        }
+    }
+    let section = |(name, listed)| Section { name, questions: Questions::Listed(listed) };
+    Ok(sections.into_iter().map(section).collect())
+}
+
+fn four(line: Line) -> [String; 4] {
+    line.fields.try_into().expect("lines of four fields")
+}
+
+/// The lines by the separator that gives all of them two, four or five fields; if several do, they must agree
+/// on the number.
+fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
+    let Some((first, _)) = lines(&source.text).next() else {
+        return Err(source.empty("no questions; give lines `a b c d`, or pairs `a b`"));
+    };
+    let is_form = |fields: usize| matches!(fields, 2 | 4 | 5);
+    let (mut even, mut uneven) = (Vec::new(), None);
+    for separator in [Separator::Tab, Separator::Comma, Separator::WhiteSpace] {
+        let lines = split(&source.text, separator);
+        if width(&lines).is_some_and(is_form) {
+            even.push((separator, lines));
+        } else if width(&lines).is_none() && is_form(lines[0].fields.len()) && uneven.is_none() {
+            uneven = Some((separator, lines));
+        }
+    }
+    let fields = |lines: &[Line]| lines[0].fields.len();
+    if let [(one, some), .., (other, others)] = &even[..]
+        && fields(some) != fields(others)
+    {
+        let what = format!(
+            "{} fields with {} between them, but {} with {}; use one of them only",
+            fields(some),
+            one.name(),
+            fields(others),
+            other.name()
+        );
+        return Err(source.error(first, what));
+    }
+    if let Some((_, lines)) = even.into_iter().next() {
+        return Ok(lines);
+    }
+    let Some((separator, lines)) = uneven else {
+        let what = "neither four words (a b c d), nor four and a tag, nor a pair (a b), with tabs, commas or \
+                    spaces between them; and there are no `: section` lines";
+        return Err(source.error(first, what));
+    };
+    let odd = lines.iter().find(|line| line.fields.len() != fields(&lines)).expect("uneven");
+    let what = format!(
+        "{} fields instead of {}, as on the first line, with {} between them; make all lines alike",
+        odd.fields.len(),
+        fields(&lines),
+        separator.name()
+    );
+    Err(source.error(odd.number, what))
+}
+
+/// Five fields, one of them a tag.
+fn tagged(source: &Source, lines: Vec<Line>) -> Result<Vec<Section>, EvaluationError> {
+    let is_tag = |field: &String| field.contains('_') && !field.chars().any(char::is_lowercase);
+    let are_tags = |place: usize| lines.iter().all(|line| is_tag(&line.fields[place]));
+    let place = match (are_tags(0), are_tags(4)) {
+        (true, false) => 0,
+        (false, true) => 4,
+        _ => {
+            let what = "five fields, but neither the first nor the last is a tag such as JJ_JJR on every line; \
+                        leave out what is not one of the four words";
+            return Err(source.error(lines[0].number, what));
+        }
+    };
+    let mut sections: Vec<(String, Vec<[String; 4]>)> = Vec::new();
+    for mut line in lines {
+        let tag = line.fields.remove(place);
+        let known = sections.iter().position(|(name, _)| *name == tag);
+        let known = known.unwrap_or_else(|| {
+            sections.push((tag, Vec::new()));
+            sections.len() - 1
+        });
+        sections[known].1.push(four(line));
+    }
+    let section = |(name, listed)| Section { name, questions: Questions::Listed(listed) };
+    Ok(sections.into_iter().map(section).collect())
+}
+
+/// BATS.
+fn pairs(source: &Source, lines: Vec<Line>) -> Result<Section, EvaluationError> {
+    let mut pairs = Vec::with_capacity(lines.len());
+    for mut line in lines {
+        let (becomes, word) = (line.fields.remove(1), line.fields.remove(0));
+        let becomes: Vec<String> =
+            becomes.split('/').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        if word.is_empty() || becomes.is_empty() {
+            return Err(source.error(line.number, "a word of the pair is missing; give both"));
+        }
+        pairs.push(Pair { word, becomes });
+    }
+    if pairs.len() < 2 {
+        return Err(source.empty("one pair only; pairs are asked against each other, so give two"));
+    }
+    Ok(Section { name: source.name.clone(), questions: Questions::Pairs(pairs) })
+}
+
+#[cfg(test)]
+mod tests;

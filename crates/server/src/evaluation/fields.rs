@@ -1,0 +1,100 @@
+//! Lines to fields, by whatever separates them.
+
+/// What stands between the fields of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separator {
+    Tab,
+    Semicolon,
+    /// With fields in double quotes, if they have commas in them.
+    Comma,
+    /// Spaces and tabs, any number of them.
+    WhiteSpace,
+}
+
+impl Separator {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tab => "tabs",
+            Self::Semicolon => "semicolons",
+            Self::Comma => "commas",
+            Self::WhiteSpace => "white space",
+        }
+    }
+}
+
+/// A line that is not blank.
+#[derive(Debug, PartialEq)]
+pub(super) struct Line {
+    /// Its number, from 1.
+    pub(super) number: u64,
+    /// Its fields, without white space around them.
+    pub(super) fields: Vec<String>,
+}
+
+/// The lines of a text that are not blank. A byte order mark at its beginning is no part of it.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// All lines of a text, taken apart.
+pub(super) fn split(text: &str, separator: Separator) -> Vec<Line> {
+    lines(text).map(|(number, line)| Line { number, fields: fields(line, separator) }).collect()
+}
+
+fn fields(line: &str, separator: Separator) -> Vec<String> {
+    let by = |by: char| line.split(by).map(|field| field.trim().to_owned()).collect();
+    match separator {
+        Separator::Tab => by('\t'),
+        Separator::Semicolon => by(';'),
+        Separator::Comma if line.contains('"') => quoted(line),
+        Separator::Comma => by(','),
+        Separator::WhiteSpace => line.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+fn quoted(line: &str) -> Vec<String> {
+    let mut reader = csv::ReaderBuilder::new();
+    let mut reader = reader.has_headers(false).trim(csv::Trim::All).from_reader(line.as_bytes());
+    let first = reader.records().next();
+    let first = first.and_then(Result::ok).unwrap_or_default();
+    first.iter().map(str::to_owned).collect()
+}
+
+/// The number of fields, if all lines have the same.
+pub(super) fn width(lines: &[Line]) -> Option<usize> {
+    let first = lines.first()?.fields.len();
+    lines.iter().all(|line| line.fields.len() == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split_one(line: &str, separator: Separator) -> Vec<String> {
+        split(line, separator).remove(0).fields
+    }
+
+    #[test]
+    fn fields_are_what_stands_between_separators() {
+        assert_eq!(split_one("new york\tcity \r\n", Separator::Tab), ["new york", "city"]);
+        assert_eq!(split_one("a;b; 3.5", Separator::Semicolon), ["a", "b", "3.5"]);
+        assert_eq!(split_one("a, b,3.5", Separator::Comma), ["a", "b", "3.5"]);
+        assert_eq!(
+            split_one(r#""a, b","say ""c""", 1"#, Separator::Comma),
+            ["a, b", "say \"c\"", "1"]
+        );
+        assert_eq!(split_one(" a \t b  c", Separator::WhiteSpace), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn blank_lines_and_a_byte_order_mark_are_no_lines_but_count() {
+        let lines = split("\u{feff}a b\r\n\r\n  \nc d\n", Separator::WhiteSpace);
+        let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [1, 4]);
+        assert_eq!(lines[0].fields, ["a", "b"]);
+        assert_eq!(width(&lines), Some(2));
+        assert_eq!(width(&split("a b\nc", Separator::WhiteSpace)), None);
+        assert_eq!(width(&[]), None);
+    }
+}

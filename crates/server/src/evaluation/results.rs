@@ -1,0 +1,95 @@
+//! What an evaluation comes to: the numbers, in the form in which they are written as JSON.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// How an analogy is answered; see the contract (`model_store::contract`) for the formulas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+pub enum Method {
+    /// The nearest word to b − a + c
+    #[value(name = "3cosadd")]
+    #[serde(rename = "3CosAdd")]
+    ThreeCosAdd,
+    /// The similarities to b and c, multiplied, divided by that to a
+    #[value(name = "3cosmul")]
+    #[serde(rename = "3CosMul")]
+    ThreeCosMul,
+    /// From c in the direction from a to b
+    #[value(name = "pairdirection")]
+    #[serde(rename = "PairDirection")]
+    PairDirection,
+}
+
+impl Method {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 3] = [Self::ThreeCosAdd, Self::ThreeCosMul, Self::PairDirection];
+
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ThreeCosAdd => "3CosAdd",
+            Self::ThreeCosMul => "3CosMul",
+            Self::PairDirection => "PairDirection",
+        }
+    }
+}
+
+/// How words of a set are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Case {
+    /// As written, else in lower case
+    Lower,
+    /// As written only
+    Exact,
+}
+
+/// What an analogy set came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnalogyResult {
+    /// The set's name.
+    pub set: String,
+    /// Its sections, in order.
+    pub sections: Vec<SectionResult>,
+    /// All of them together.
+    pub total: SectionResult,
+}
+
+/// What a section came to.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SectionResult {
+    /// Its name; `total` for all of a set.
+    pub name: String,
+    /// Questions, all of them.
+    pub questions: usize,
+    /// Questions whose three words and answer the model has. The others count as wrong.
+    pub in_vocabulary: usize,
+    /// What each method came to.
+    pub methods: BTreeMap<Method, MethodResult>,
+}
+
+/// What a method came to.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct MethodResult {
+    /// Questions whose best row is a right answer.
+    pub right: usize,
+    /// The part of all questions that this is, 0 if there are none.
+    pub accuracy: f64,
+    /// Time that it took.
+    pub seconds: f64,
+}
+
+/// What a similarity set came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct SimilarityResult {
+    /// The set's name.
+    pub set: String,
+    /// Pairs, all of them.
+    pub pairs: usize,
+    /// Pairs whose two words the model has, each with a direction. The others are left out.
+    pub found: usize,
+    /// Spearman's ρ between cosine similarities and people's scores; none where nothing varies.
+    pub spearman: Option<f64>,
+}

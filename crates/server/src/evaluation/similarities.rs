@@ -1,0 +1,249 @@
+//! Sets of word pairs with the similarity that people saw in them: WordSim-353, SimLex-999, MEN, RG-65 and
+//! what looks like them.
+//!
+//! A line has two words and a score, with tabs, semicolons, commas or white space between them. A first line
+//! that names the columns may say which is which; without one, the words are the two columns of text and the
+//! score is the only column of numbers. What could be read in two ways is refused.
+
+use super::EvaluationError;
+use super::fields::{Line, Separator, lines, split, width};
+use super::source::Source;
+
+/// Two words and how similar people find them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// The words, as written.
+    pub words: [String; 2],
+    /// Higher is more similar; the scale does not matter.
+    pub score: f64,
+}
+
+/// What columns of words are called, in small letters and without anything but letters and digits.
+const WORDS: [[&str; 2]; 3] = [["word1", "word2"], ["w1", "w2"], ["worda", "wordb"]];
+
+/// What columns of scores are called.
+const SCORES: [&str; 8] =
+    ["simlex999", "score", "humanmean", "human", "similarity", "mean", "rating", "average"];
+
+/// Where a line has what.
+struct Columns {
+    words: [usize; 2],
+    score: usize,
+}
+
+/// Reads a set.
+///
+/// # Errors
+/// Names the line that can't be read, or can be read in more than one way, and the cure.
+pub fn parse(source: &Source) -> Result<Vec<Pair>, EvaluationError> {
+    let lines = even_lines(source)?;
+    // The first line may be a header; the second shows which columns are numbers.
+    let example = lines.get(1).unwrap_or(&lines[0]);
+    let numbers: Vec<usize> =
+        (0..example.fields.len()).filter(|&column| is_number(&example.fields[column])).collect();
+    if numbers.is_empty() {
+        let what = "no number on this line; give each pair its score: word, word, score";
+        return Err(source.error(example.number, what));
+    }
+    let first = &lines[0];
+    let has_header = numbers.iter().any(|&column| !is_number(&first.fields[column]));
+    let header: Vec<String> = if has_header {
+        first.fields.iter().map(|name| simple(name)).collect()
+    } else {
+        Vec::new()
+    };
+    if has_header && !header.iter().any(|name| names_a_column(name)) {
+        let what = "no score on this line, and it does not name the columns either; give it a score, or make \
+                    it `word1`, `word2`, `score`";
+        return Err(source.error(first.number, what));
+    }
+    let columns = Columns {
+        words: word_columns(source, example, &header, &numbers)?,
+        score: score_column(source, example, &header, &numbers)?,
+    };
+    let pairs = &lines[usize::from(has_header)..];
+    pairs.iter().map(|line| columns.pair(source, line)).collect()
+}
+
+impl Columns {
+    fn pair(&self, source: &Source, line: &Line) -> Result<Pair, EvaluationError> {
+        let score = &line.fields[self.score];
+        let number = score.parse().ok().filter(|number: &f64| number.is_finite());
+        let Some(score) = number else {
+            let what = format!("`{score}` should be this pair's score, a number");
+            return Err(source.error(line.number, what));
+        };
+        let words = self.words.map(|column| line.fields[column].clone());
+        if words.iter().any(String::is_empty) {
+            return Err(source.error(line.number, "a word is missing; give each pair two"));
+        }
+        Ok(Pair { words, score })
+    }
+}
+
+/// The lines by the separator that gives all of them the same number of fields, at least three.
+fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
+    if lines(&source.text).next().is_none() {
+        return Err(source.empty("no pairs; give a line `word word score` for each"));
+    }
+    let separators =
+        [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
+    let mut uneven = None;
+    for separator in separators {
+        let lines = split(&source.text, separator);
+        if width(&lines).is_some_and(|width| width >= 3) {
+            return Ok(lines);
+        }
+        if lines[0].fields.len() >= 3 && uneven.is_none() {
+            uneven = Some((separator, lines));
+        }
+    }
+    let Some((separator, lines)) = uneven else {
+        let (line, _) = lines(&source.text).next().expect("there is one");
+        let what = "fewer than three fields; give two words and a score, with tabs, commas or spaces between \
+                    them";
+        return Err(source.error(line, what));
+    };
+    let expected = lines[0].fields.len();
+    let odd = lines.iter().find(|line| line.fields.len() != expected).expect("they are uneven");
+    let what = format!(
+        "{} fields instead of {expected}, as on the first line, with {} between them; make all lines alike",
+        odd.fields.len(),
+        separator.name()
+    );
+    Err(source.error(odd.number, what))
+}
+
+fn word_columns(
+    source: &Source,
+    example: &Line,
+    header: &[String],
+    numbers: &[usize],
+) -> Result<[usize; 2], EvaluationError> {
+    let column = |name: &str| header.iter().position(|column| column == name);
+    for [one, other] in WORDS {
+        if let (Some(one), Some(other)) = (column(one), column(other)) {
+            return Ok([one, other]);
+        }
+    }
+    let texts: Vec<usize> =
+        (0..example.fields.len()).filter(|column| !numbers.contains(column)).collect();
+    if let [one, other] = texts[..] {
+        return Ok([one, other]);
+    }
+    let what = format!(
+        "{} columns of text: which two are the words? Name the columns on a first line, with `word1`, \
+         `word2` and `score` among them, or leave out the others",
+        texts.len()
+    );
+    Err(source.error(example.number, what))
+}
+
+fn score_column(
+    source: &Source,
+    example: &Line,
+    header: &[String],
+    numbers: &[usize],
+) -> Result<usize, EvaluationError> {
+    if let [score] = numbers[..] {
+        return Ok(score);
+    }
+    let is_score =
+        |&&column: &&usize| header.get(column).is_some_and(|name| SCORES.contains(&name.as_str()));
+    let named: Vec<&usize> = numbers.iter().filter(is_score).collect();
+    if let [score] = named[..] {
+        return Ok(*score);
+    }
+    let what = format!(
+        "{} columns of numbers{}: which is the score? Name the columns on a first line, the score's \
+         `score`, or leave out the others",
+        numbers.len(),
+        if named.is_empty() { "" } else { ", several of them called scores" }
+    );
+    Err(source.error(example.number, what))
+}
+
+fn is_number(field: &str) -> bool {
+    field.parse().is_ok_and(f64::is_finite)
+}
+
+fn simple(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn names_a_column(name: &str) -> bool {
+    SCORES.contains(&name) || WORDS.iter().flatten().any(|known| name == *known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source { file: "set.txt".into(), name: "set".into(), text: text.into() }
+    }
+
+    fn read(text: &str) -> Vec<(String, String, f64)> {
+        let pairs = parse(&source(text)).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        let flat = |Pair { words: [one, other], score }| (one, other, score);
+        pairs.into_iter().map(flat).collect()
+    }
+
+    fn error(text: &str) -> String {
+        parse(&source(text)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_forms_of_the_standard_sets_are_read() {
+        let expected = vec![
+            ("old".to_owned(), "new".to_owned(), 1.58),
+            ("gem".to_owned(), "jewel".to_owned(), 9.0),
+        ];
+        for text in [
+            "old\tnew\t1.58\r\ngem\tjewel\t9\r\n",
+            "old new 1.58\ngem   jewel 9.00\n",
+            "old;new;1.58\ngem;jewel;9\n",
+            "Word 1,Word 2,Human (mean)\nold,new,1.58\ngem,jewel,9\n",
+            "word1,word2,score\n\"old\",\"new\",1.58\n\n\"gem\",\"jewel\",9\n",
+            "# Word 1\tWord 2\tHuman (Mean)\nold\tnew\t1.58\ngem\tjewel\t9\n",
+            // SimLex-999 as it is published, and WordSim-353 with its relation first.
+            "word1\tword2\tPOS\tSimLex999\tconc(w1)\tSD(SimLex)\nold\tnew\tA\t1.58\t2.72\t0.41\n\
+             gem\tjewel\tN\t9\t2.75\t0.67\n",
+            "relation\tword1\tword2\tscore\nt\told\tnew\t1.58\nS\tgem\tjewel\t9\n",
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        assert_eq!(read("new york\tcity\t3")[0].0, "new york");
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused_with_the_cure() {
+        for (text, parts) in [
+            ("old new A 1.58\ngem jewel N 9", &["line 2", "3 columns of text", "`word1`"][..]),
+            ("old new 1.58 2.7\ngem jewel 9 2.7", &["line 2", "2 columns of numbers", "`score`"]),
+            (
+                "word1 word2 score mean\nold new 1.58 2.7\n",
+                &["line 2", "several of them called scores"],
+            ),
+            ("old new oops\ngem jewel 9", &["line 1", "no score on this line", "`word2`"]),
+        ] {
+            let error = error(text);
+            assert!(error.starts_with("set.txt, "), "{error}");
+            assert!(parts.iter().all(|part| error.contains(part)), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_named_by_its_line() {
+        for (text, part) in [
+            ("", "set.txt: no pairs"),
+            ("old new\ngem jewel", "line 1: fewer than three fields"),
+            ("old new 1\n\ngem jewel\n", "line 3: 2 fields instead of 3"),
+            ("old new low\ngem jewel high\n", "line 2: no number"),
+            ("old new 1\ngem jewel 2\ncar auto inf\n", "line 3: `inf` should be this pair's score"),
+            ("old,new,1\ngem,,2\n", "line 2: a word is missing"),
+        ] {
+            assert!(error(text).contains(part), "{text:?}: {}", error(text));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Test sets as text with a name, from files or from anywhere else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::EvaluationError;
+
+/// A text and what it is called in results and errors.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// For errors: the path, as given.
+    pub file: String,
+    /// For results: the file's name, without what comes before and after it.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Ends of the files that are read of a folder.
+const ENDS: [&str; 3] = ["txt", "csv", "tsv"];
+
+impl Source {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it can't be read or is not UTF-8, with the line.
+    pub fn read(path: &Path) -> Result<Self, EvaluationError> {
+        let file = path.display().to_string();
+        let bytes = fs::read(path)
+            .map_err(|source| EvaluationError::Read { path: path.to_owned(), source })?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+            let what = "not UTF-8; convert the file, as with iconv -f latin1 -t utf8".to_owned();
+            EvaluationError::Line { file: file.clone(), line, what }
+        })?;
+        Ok(Self { file, name: name(path), text })
+    }
+
+    /// Reads a file, or all .txt, .csv and .tsv files of a folder and the folders in it, in the order of
+    /// their paths.
+    ///
+    /// # Errors
+    /// As [`Source::read`]; and if a folder has no such file.
+    pub fn read_all(path: &Path) -> Result<Vec<Self>, EvaluationError> {
+        if !path.is_dir() {
+            return Ok(vec![Self::read(path)?]);
+        }
+        let mut files = Vec::new();
+        find(path, &mut files)?;
+        if files.is_empty() {
+            let what = "no .txt, .csv or .tsv file in this folder; name a folder or file of a set";
+            let (file, what) = (path.display().to_string(), what.to_owned());
+            return Err(EvaluationError::Empty { file, what });
+        }
+        files.sort();
+        files.iter().map(|file| Self::read(file)).collect()
+    }
+
+    pub(super) fn error(&self, line: u64, what: impl Into<String>) -> EvaluationError {
+        EvaluationError::Line { file: self.file.clone(), line, what: what.into() }
+    }
+
+    pub(super) fn empty(&self, what: impl Into<String>) -> EvaluationError {
+        EvaluationError::Empty { file: self.file.clone(), what: what.into() }
+    }
+}
+
+/// What a file or folder is called in results.
+pub fn name(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), EvaluationError> {
+    let failed = |source| EvaluationError::Read { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            find(&path, files)?;
+        } else if path.extension().is_some_and(|end| ENDS.iter().any(|known| end == *known)) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_text_files_in_the_order_of_their_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
+        fs::create_dir(folder.path().join("b")).unwrap();
+        put("c.tsv", b"c");
+        put("b/2.txt", b"b2");
+        put("a.csv", b"a");
+        put("metadata.json", b"{}");
+        let sources = Source::read_all(folder.path()).unwrap();
+        let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
+        assert_eq!(texts, ["a", "b2", "c"]);
+        assert_eq!(sources[1].name, "2");
+        let only = Source::read_all(&folder.path().join("metadata.json")).unwrap();
+        assert_eq!(only[0].text, "{}", "a file that is named is read whatever its end");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Source::read_all(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("no .txt, .csv or .tsv file"), "{error}");
+        let file = folder.path().join("latin1.txt");
+        fs::write(&file, b"one\ntwo\ncaf\xe9\n").unwrap();
+        let error = Source::read(&file).unwrap_err().to_string();
+        assert!(error.contains("latin1.txt, line 3: not UTF-8"), "{error}");
+        let error = Source::read(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("can't read") && error.contains("none"), "{error}");
+    }
+}

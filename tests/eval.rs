@@ -1,0 +1,210 @@
+//! `kindred eval`: sets in, numbers out, and what it says when it can't.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+use support::{kindred, prepared};
+
+/// The first component is alike in all, the second is sex, the third is rank, the fourth is age.
+const ROYAL: &str = "\
+man 1 0 0 0
+woman 1 1 0 0
+king 1 0 1 0
+queen 1 1 1 0
+boy 1 0 0 1
+girl 1 1 0 1
+prince 1 0 1 1
+princess 1 1 1 1
+stone -1 0 0 0
+nothing 0 0 0 0
+";
+
+struct Place {
+    folder: tempfile::TempDir,
+    _prepared: tempfile::TempDir,
+    model: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (prepared, model) = prepared(ROYAL);
+        Self { folder: tempfile::tempdir().unwrap(), _prepared: prepared, model }
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = kindred(&["eval"]);
+        command.arg(&self.model).args(["--device", "cpu"]).args(arguments).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", errors(&output));
+        assert_eq!(errors(&output), "", "nothing but JSON, and no bar where there is no terminal");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        errors(&output)
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn right(result: &Value) -> [u64; 3] {
+    ["3CosAdd", "3CosMul", "PairDirection"]
+        .map(|method| result["methods"][method]["right"].as_u64().unwrap())
+}
+
+const GOOGLE: &str = "\
+: sex
+Man Woman King Queen
+man woman boy girl
+man king woman stone
+: unknown
+man woman emperor empress
+man man king king
+nothing woman king queen
+";
+
+#[test]
+fn analogies_are_counted_by_section_and_method() {
+    let place = Place::new();
+    let set = place.file("royal.txt", GOOGLE);
+    let report = place.json(&["--analogies", &set]);
+    assert_eq!(report["model"]["rows"], 10);
+    assert_eq!(report["engine"]["name"], "cpu");
+    let result = &report["analogies"][0];
+    assert_eq!(result["set"], "royal");
+    let [sex, unknown] = [&result["sections"][0], &result["sections"][1]];
+    assert_eq!(
+        (&sex["name"], &sex["questions"], &sex["in_vocabulary"]),
+        (&"sex".into(), &3.into(), &3.into())
+    );
+    // 3CosMul divides by the similarity to `man`, so his opposite always wins.
+    assert_eq!(right(sex), [2, 1, 2]);
+    assert_eq!(sex["methods"]["3CosAdd"]["accuracy"], 2.0 / 3.0);
+    // Unknown words; an answer that is a word of the question; a zero vector.
+    assert_eq!((&unknown["questions"], &unknown["in_vocabulary"]), (&3.into(), &2.into()));
+    assert_eq!(right(unknown), [0, 0, 0]);
+    assert_eq!(right(&result["total"]), [2, 1, 2]);
+    assert_eq!(result["total"]["methods"]["PairDirection"]["accuracy"], 2.0 / 6.0);
+
+    let exact = place.json(&["--analogies", &set, "--case", "exact", "--methods", "3cosadd"]);
+    let sex = &exact["analogies"][0]["sections"][0];
+    assert_eq!(
+        (&sex["in_vocabulary"], &sex["methods"]["3CosAdd"]["right"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(sex["methods"].as_object().unwrap().len(), 1, "only what was asked for");
+}
+
+#[test]
+fn a_folder_of_pairs_is_one_set_and_each_file_a_section() {
+    let place = Place::new();
+    place.file("bats/1_sex/E01.txt", "man\twoman\nking\tduchess/queen\nboy\tgirl/lass\n");
+    place.file("bats/2_rank/R01.txt", "man\tking\nwoman\tqueen\n");
+    place.file("bats/metadata.json", "{}");
+    let folder = place.folder.path().join("bats");
+    let report = place.json(&["--analogies", folder.to_str().unwrap()]);
+    let result = &report["analogies"][0];
+    assert_eq!(result["set"], "bats");
+    let names: Vec<_> = result["sections"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert_eq!(names, ["E01", "R01"]);
+    // Every pair against every other; `duchess` is unknown, so `queen` stands for it.
+    assert_eq!(result["sections"][0]["questions"], 6);
+    assert_eq!(result["sections"][0]["in_vocabulary"], 6);
+    assert_eq!(right(&result["total"])[0], 8);
+}
+
+#[test]
+fn similarities_are_compared_by_rank() {
+    let place = Place::new();
+    let same =
+        place.file("same.csv", "word1,word2,score\nman,woman,9\nman,princess,5\nman,stone,0\n");
+    let other = place
+        .file("other.txt", "Man Stone 9\nman woman 5\nman nobody 3\nman nothing 3\nman king 5\n");
+    let report = place.json(&["--similarities", &same, &other]);
+    let [first, second] = [&report["similarities"][0], &report["similarities"][1]];
+    assert_eq!(
+        (&first["set"], &first["pairs"], &first["found"]),
+        (&"same".into(), &3.into(), &3.into())
+    );
+    assert_eq!(first["spearman"], 1.0);
+    assert_eq!((&second["pairs"], &second["found"]), (&5.into(), &3.into()));
+    assert_eq!(second["spearman"], -1.0, "woman and king tie on both sides");
+
+    let flat = place.file("flat.txt", "man woman 1\nman king 2\n");
+    assert!(place.json(&["--similarities", &flat])["similarities"][0]["spearman"].is_null());
+}
+
+#[test]
+fn tables_are_for_people() {
+    let place = Place::new();
+    let analogies = place.file("royal.txt", GOOGLE);
+    let pairs = place.file("same.csv", "man,woman,9\nman,princess,5\nman,stone,0\nman,nobody,1\n");
+    let output = place.run(&["--similarities", &pairs, "--analogies", &analogies]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(text.starts_with("tiny: 10 rows × 4 dimensions; words looked up as written, else in"));
+    for line in [
+        vec!["royal", "questions", "in", "vocabulary", "3CosAdd", "3CosMul", "PairDirection"],
+        vec!["sex", "3", "3", "2", "66.67", "%", "1", "33.33", "%", "2", "66.67", "%"],
+        vec!["total", "6", "5", "2", "33.33", "%", "1", "16.67", "%", "2", "33.33", "%"],
+        vec!["same", "4", "3", "1.000"],
+    ] {
+        assert!(lines.contains(&line), "{line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn what_can_not_be_evaluated_is_said_with_the_cure() {
+    let place = Place::new();
+    let good = place.file("good.txt", GOOGLE);
+    let bad = place.file("bad.txt", ": sex\nman woman king\n");
+    let pairs = place.file("pairs.txt", "man woman 3 4\nman king 5 6\n");
+    let none = place.file("none/readme.md", "");
+    let none = Path::new(&none).parent().unwrap().to_str().unwrap();
+    for (arguments, parts) in [
+        (&[][..], &["--analogies", "--similarities"][..]),
+        (&["--analogies", &good, &bad], &["bad.txt, line 2", "3 words instead of four"]),
+        (&["--analogies", "/no/such.txt"], &["can't read /no/such.txt"]),
+        (&["--analogies", none], &["none", "no .txt, .csv or .tsv file"]),
+        (&["--similarities", &pairs], &["pairs.txt, line 2", "2 columns of numbers", "`score`"]),
+        (&["--analogies", &good, "--methods", "3cosdiv"], &["3cosdiv", "3cosmul"]),
+        (&["--analogies", &good, "--case", "upper"], &["upper", "lower", "exact"]),
+    ] {
+        let error = place.refused(arguments);
+        assert!(parts.iter().all(|part| error.contains(part)), "{arguments:?}: {error}");
+    }
+    let no_model =
+        kindred(&["eval"]).arg(place.folder.path()).args(["--analogies", &good]).output();
+    let error = errors(&no_model.unwrap());
+    assert!(error.contains("kindred prepare INPUT --out DIR"), "{error}");
+}
+
+#[test]
+fn help_has_examples_and_names_the_forms() {
+    let output = kindred(&["eval", "--help"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["Examples:", "kindred eval models/", "--json", "SimLex-999", "BATS", "lower case"]
+    {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+}
