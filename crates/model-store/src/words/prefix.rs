@@ -9,12 +9,12 @@ use super::Words;
 use crate::contract::Row;
 
 /// Words of the map that are looked at before the search goes on in the order of the rows instead. As many
-/// take about as long as reading the text of a few hundred thousand words.
+/// take about as long as the text of a hundred thousand words.
 const MAX_FROM_MAP: usize = 10_000;
 
 impl Words {
-    /// The first rows, at most `limit` and so the most frequent words, that begin with `prefix`, by its exact bytes. All
-    /// words begin with nothing.
+    /// The first rows, at most `limit`, whose words begin with `prefix`, by its exact bytes: the most
+    /// frequent such words. All words begin with the empty text.
     ///
     /// A rare beginning takes microseconds, a frequent one too; only where many words begin with it, all of
     /// them rare, is the text of all words read: milliseconds for millions. So keep it off threads that
