@@ -169,9 +169,8 @@ impl<'a> Worker<'a> {
         for (asked, found) in queries[..active].iter().zip(&mut self.found) {
             let scoring = asked.query.scoring();
             scoring.scores(|vector| &cosines[asked.vectors[vector]], scores, space);
-            // All are compared, not only as many as it takes: that is one instruction for several. A
-            // comparison with NaN, the score of what is left out, is false.
-            if scores.iter().fold(false, |any, &score| any | (score >= found.floor)) {
+            // A comparison with NaN, the score of what is left out, is false.
+            if scores.iter().any(|&score| score >= found.floor) {
                 found.look_at(asked, start, scores);
             }
         }

@@ -17,8 +17,8 @@ use super::similarities::Pair;
 use super::spearman::spearman;
 
 /// Questions that go to the engine together. In sets of analogies each word is in many questions, and a full
-/// pass compares a word that several share with the rows once: with fewer questions that takes longer than
-/// all formulas, with more it is hardly less, and progress would jump.
+/// pass compares a word that several share with the rows once: 2,048 at a time took a fifth less time than
+/// 512 (docs/performance.md). With more, progress would jump.
 const BATCH: usize = 2048;
 
 /// A model, and the engine that answers for it.

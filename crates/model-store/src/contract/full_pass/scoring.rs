@@ -184,9 +184,9 @@ impl Scoring {
         (!score.is_nan()).then_some(score)
     }
 
-    /// The same for some rows at once, which takes a fraction of the time, for compilers put neighbours into
-    /// one register: `cosines(i)` are the scores of the rows against the vector `i`, NaN for zero rows. The
-    /// score of a row that is left out, as zero rows are, is NaN. `space` is for what lies between.
+    /// The same for some rows at once: `cosines(i)` are the scores of the rows against the vector `i`, NaN for
+    /// zero rows. The score of a row that is left out, as zero rows are, is NaN. `space` is for what lies
+    /// between.
     ///
     /// # Panics
     /// If there are fewer cosines of a vector, or less space, than scores.
@@ -217,7 +217,7 @@ impl Scoring {
     }
 }
 
-// Loops of their own, over slices that the compiler knows to be apart. All add 0.0 in the end: that makes
+// Loops over slices, not arrays, which the compiler would take apart into scalars. All add 0.0 in the end: that makes
 // +0.0 of −0.0 and nothing of all else.
 
 fn add_zero(scores: &mut [f64], cosines: &[f64]) {
