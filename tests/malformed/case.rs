@@ -134,6 +134,12 @@ impl Case {
         self
     }
 
+    /// The same as a `POST` of a body.
+    pub(crate) fn posting(mut self, body: &str) -> Self {
+        (self.method, self.body) = ("POST", body.as_bytes().to_vec());
+        self.header("Content-Type", "application/json")
+    }
+
     /// Declares the body as something else, or as nothing.
     pub(crate) fn declared_as(mut self, media_type: &'static str) -> Self {
         self.headers.retain(|(name, _)| *name != "Content-Type");
@@ -215,7 +221,9 @@ impl Case {
             serde_json::from_str(&body).map_err(|e| format!("no JSON ({e}): {body}"))?;
         self.expected.check(&problem)?;
         let path = self.target.split(|byte| *byte == b'?').next().unwrap_or_default();
-        if [&b"/nearest"[..], b"/analogy"].contains(&path) {
+        if [&b"/nearest"[..], b"/analogy", b"/rank", b"/similarity", b"/odd-one-out"]
+            .contains(&path)
+        {
             has_server_timing(&reply)?;
         }
         if let Some(methods) = self.allow {

@@ -12,7 +12,7 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
         post(name, target, body, 422, "unknown_field").extra("field", field)
     };
     let many_queries = json!({"queries": vec![json!({"word": "east", "k": 1}); 1025]}).to_string();
-    let exactly_one = "exactly one of `word`, `vector` or `queries`";
+    let exactly_one = "exactly one of `word`, `vector`, `text` or `queries`";
     vec![
         not_an_object("null", "null"),
         not_an_object("true", "true"),
@@ -31,6 +31,7 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
         request("word and vector", r#"{"word": "east", "vector": [1, 0]}"#).detail(exactly_one),
         request("word and queries", r#"{"word": "east", "queries": [{"word": "east"}]}"#)
             .detail(exactly_one),
+        request("word and text", r#"{"word": "east", "text": "east"}"#).detail(exactly_one),
         request("vector and queries", r#"{"vector": [1, 0], "queries": [{"word": "east"}]}"#)
             .detail(exactly_one),
         request("a field twice", r#"{"word": "east", "word": "west"}"#).detail("`word`"),
@@ -57,6 +58,12 @@ pub(crate) fn wrong_shapes() -> Vec<Case> {
             "/nearest",
             r#"{"expression": "east"}"#,
             "expression",
+        ),
+        unknown(
+            "a method of neighbours",
+            "/nearest",
+            r#"{"word": "east", "method": "3cosadd"}"#,
+            "method",
         ),
         unknown("a word as an analogy", "/analogy", r#"{"word": "east"}"#, "word")
             .detail("positive"),
@@ -150,6 +157,23 @@ pub(crate) fn wrong_values() -> Vec<Case> {
         option("include_query is null", "include_query", "null"),
         option("with_vectors is a number", "with_vectors", "0"),
         option("with_vectors is null", "with_vectors", "null"),
+        option("fold_case is a string", "fold_case", "\"true\"").detail("true or false"),
+        option("fold_case is null", "fold_case", "null"),
+        option("explain is a number", "explain", "1"),
+        option("unknown is a word", "unknown", "\"ignore\"").detail("`skip`"),
+        option("unknown is in capitals", "unknown", "\"SKIP\""),
+        option("unknown is true", "unknown", "true"),
+        option("unknown is null", "unknown", "null"),
+        invalid("text is null", r#"{"text": null}"#, "text"),
+        invalid("text is a list", r#"{"text": ["east"]}"#, "text"),
+        invalid("text is empty", r#"{"text": ""}"#, "text").detail("1 to 256 words"),
+        invalid("text is white space", r#"{"text": " \n\u3000"}"#, "text"),
+        invalid("text has 257 words", &json!({"text": "east ".repeat(257)}).to_string(), "text"),
+        invalid(
+            "text is one long piece",
+            &json!({"text": "a-".repeat(200_000)}).to_string(),
+            "text",
+        ),
         option("exclude is a word", "exclude", "\"west\""),
         option("exclude is null", "exclude", "null"),
         option("exclude has 1001 words", "exclude", &excluded).detail("1000"),
@@ -273,6 +297,37 @@ pub(crate) fn wrong_analogy_fields() -> Vec<Case> {
             r#"{"positive": [{"word": "east", "weight": 1e400}]}"#,
             "positive[0].weight",
         ),
+        invalid("a method that does not exist", r#"{"positive": ["east"], "method": "mul"}"#, "method"),
+        invalid("method is in capitals", r#"{"positive": ["east"], "method": "3CosMul"}"#, "method"),
+        invalid("method is null", r#"{"positive": ["east"], "method": null}"#, "method"),
+        post(
+            "too many words to multiply",
+            "/analogy",
+            json!({"positive": vec!["east"; 101], "negative": ["west"], "method": "3cosmul"}).to_string(),
+            422,
+            "method_mismatch",
+        )
+        .detail("32"),
+        post(
+            "too many words by a method",
+            "/analogy",
+            json!({"queries": vec![json!({"positive": vec!["east"; 32]}); 129], "method": "3cosmul"})
+                .to_string(),
+            422,
+            "too_many_results",
+        )
+        .detail("4128")
+        .detail("4096"),
+        post(
+            "too much to explain",
+            "/analogy",
+            json!({"queries": vec![json!({"expression": "east - north"}); 60], "k": 1000, "explain": true})
+                .to_string(),
+            422,
+            "too_many_results",
+        )
+        .detail("120000")
+        .detail("100000"),
         invalid("k of an analogy", r#"{"positive": ["east"], "k": 0}"#, "k"),
         post(
             "a field of a word that does not exist",

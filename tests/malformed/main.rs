@@ -3,6 +3,7 @@
 
 mod bytes;
 mod case;
+mod comparisons;
 mod expressions;
 mod fields;
 mod items;
@@ -16,6 +17,7 @@ use std::io::Write;
 
 use bytes::*;
 use case::Case;
+use comparisons::comparisons;
 use expressions::bad_expressions;
 use fields::*;
 use items::items;
@@ -29,7 +31,7 @@ use words_and_routes::*;
 fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
     let (_folder, model) = prepared(TINY);
     let mut service = Service::start(&["--model", model.to_str().unwrap(), "--device", "cpu"]);
-    let groups: [(&str, Vec<Case>); 13] = [
+    let groups: [(&str, Vec<Case>); 14] = [
         ("JSON syntax", json_syntax()),
         ("not UTF-8", not_utf8()),
         ("bad expressions", bad_expressions()),
@@ -39,6 +41,7 @@ fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
         ("wrong values", wrong_values()),
         ("impossible queries", impossible_queries()),
         ("wrong fields of analogies", wrong_analogy_fields()),
+        ("comparisons", comparisons()),
         ("query strings", query_strings()),
         ("unknown words", unknown_words()),
         ("routes and methods", routes_and_methods()),

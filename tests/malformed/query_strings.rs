@@ -11,12 +11,17 @@ pub(crate) fn query_strings() -> Vec<Case> {
     let unknown = |name, target: &str, field: &str| {
         get(name, target, 422, "unknown_field").extra("field", field)
     };
+    let words = |name, target: &str, field: &str| {
+        get(name, target, 422, "invalid_value").extra("field", field)
+    };
     let excluded = "exclude=x&".repeat(1001);
     vec![
         request("no parameter", "/nearest").detail("`word`"),
         request("no parameter behind the question mark", "/nearest?"),
         request("options alone", "/nearest?k=3").detail("`word`"),
         request("a word twice", "/nearest?word=east&word=west").detail("`word`"),
+        request("a word and a text", "/nearest?word=east&text=east").detail("exactly one"),
+        request("a text twice", "/nearest?text=east&text=east").detail("`text`"),
         request("k twice", "/nearest?word=east&k=1&k=1").detail("`k`"),
         request("a flag twice", "/nearest?word=east&include_query=true&include_query=true")
             .detail("`include_query`"),
@@ -59,6 +64,21 @@ pub(crate) fn query_strings() -> Vec<Case> {
         invalid("include_query is 1", "include_query=1", "include_query"),
         invalid("include_query is in capitals", "include_query=TRUE", "include_query"),
         invalid("with_vectors is empty", "with_vectors=", "with_vectors"),
+        invalid("fold_case is yes", "fold_case=yes", "fold_case"),
+        invalid("explain has no value", "explain", "explain"),
+        get(
+            "a method that does not exist, by GET",
+            "/analogy?expression=east&method=add",
+            422,
+            "invalid_value",
+        )
+        .extra("field", "method")
+        .detail("`3cosadd`"),
+        request("a method twice", "/analogy?expression=east&method=3cosadd&method=3cosmul")
+            .detail("`method`"),
+        unknown("a method of neighbours, by GET", "/nearest?word=east&method=3cosadd", "method"),
+        invalid("unknown is empty", "unknown=", "unknown").detail("`error`"),
+        invalid("unknown is yes", "unknown=yes", "unknown"),
         invalid("min_score is nan", "min_score=nan", "min_score"),
         invalid("min_score is inf", "min_score=inf", "min_score"),
         invalid("min_score is minus infinity", "min_score=-infinity", "min_score"),
@@ -66,6 +86,22 @@ pub(crate) fn query_strings() -> Vec<Case> {
         invalid("min_score is empty", "min_score=", "min_score"),
         invalid("min_score has a comma", "min_score=0,5", "min_score"),
         invalid("1001 excluded words", &excluded, "exclude").detail("1000"),
+        request("no parameter of the words", "/words").detail("`prefix`").detail("`word`"),
+        request("a prefix and a word", "/words?prefix=e&word=east").detail("exactly one"),
+        request("a prefix twice", "/words?prefix=e&prefix=w").detail("`prefix`"),
+        request("a limit for one word", "/words?word=east&limit=1").detail("`limit`"),
+        request("a vector for many words", "/words?prefix=e&with_vector=true")
+            .detail("`with_vector`"),
+        words("limit is 0", "/words?prefix=e&limit=0", "limit").detail("1 to 1000"),
+        words("limit is 1001", "/words?prefix=e&limit=1001", "limit"),
+        words("limit is a word", "/words?prefix=e&limit=all", "limit"),
+        words("with_vector is 1", "/words?word=east&with_vector=1", "with_vector"),
+        words("with_vector is yes", "/words/east?with_vector=yes", "with_vector"),
+        unknown("a parameter of the words that does not exist", "/words?prefix=e&k=1", "k"),
+        unknown("a parameter of a word that does not exist", "/words/east?limit=1", "limit"),
+        request("a parameter beside pairs", "/similarity?k=3")
+            .detail("`k`")
+            .posting(r#"{"pairs": [["east", "west"]]}"#),
         request("a parameter of the model", "/model?verbose=1").detail("`verbose`"),
         request("a parameter of the start page", "/?word=east").detail("`word`"),
         request("a parameter of the contract", "/openapi.yaml?format=json").detail("`format`"),

@@ -241,6 +241,22 @@ pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
     (place, out)
 }
 
+/// Words with pseudo-random vectors of three components, as a vectors file: the same each time.
+pub fn random_vectors(words: impl IntoIterator<Item = String>) -> String {
+    let mut state = 1u64;
+    let mut component = move || {
+        // Knuth's linear congruential generator (MMIX); only whole numbers, so that some rows tie.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 13
+    };
+    let lines = words.into_iter().map(|word| {
+        let [a, b, c] = std::array::from_fn(|_| component() as f64 - 6.0);
+        format!("{word} {a} {b} {c}\n")
+    });
+    lines.collect()
+}
+
 /// A model small enough to know by heart; one row is zero.
 pub const TINY: &str = "\
 east 1 0

@@ -73,3 +73,25 @@ fn characters_that_share_their_first_bytes_are_told_apart() {
     }
     assert_eq!(model.words().suggestions("日木語"), ["日本語"]);
 }
+
+#[test]
+fn a_word_that_the_model_has_resembles_others_but_not_itself() {
+    let model = model(&["frogs", "frog", "Frog"]);
+    assert_eq!(model.words().suggestions("frog"), ["Frog", "frogs"]);
+    assert_eq!(model.words().suggestions("Frog"), ["frog"]);
+}
+
+#[test]
+fn more_words_than_the_map_is_asked_for_begin_alike() {
+    let words: Vec<String> = (0..30_000).map(|i| format!("{}{i}", ["b", "a"][i % 2])).collect();
+    let model =
+        ModelStore::from_rows("words", 1, words.iter().map(|w| (&w[..], &[1.0f32][..]))).unwrap();
+    let found = |prefix, limit| {
+        let rows = model.words().with_prefix(prefix, limit).into_iter();
+        rows.map(|row| model.words().word(row)).collect::<Vec<_>>()
+    };
+    assert_eq!(found("a", 3), ["a1", "a3", "a5"]);
+    assert_eq!(found("", 3), ["b0", "a1", "b2"]);
+    assert_eq!(found("a2999", 9), ["a2999", "a29991", "a29993", "a29995", "a29997", "a29999"]);
+    assert_eq!(found("c", 9), [""; 0]);
+}

@@ -40,7 +40,30 @@ pub enum AnalogyError {
     NotFinite,
 }
 
-/// The query vector of an analogy, `[dim]`: equal words merged (weights added in order of first
+/// What the words of an analogy come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnalogySum {
+    /// The query vector, `[dim]`.
+    pub vector: Vec<f32>,
+    /// The norm of `Σ weight · (x / norm(x))`, above zero, before that was brought to length 1.
+    pub norm: f64,
+    /// The different words, in order of first appearance, with the weights that they had in the sum: none
+    /// of them 0.
+    pub words: Vec<WeightedWord>,
+}
+
+/// The query vector of an analogy, `[dim]`: that of [`analogy_sum`].
+///
+/// # Errors
+/// When there is no direction to ask for; see [`AnalogyError`].
+///
+/// # Panics
+/// If a row does not exist in the table.
+pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f32>, AnalogyError> {
+    analogy_sum(table, words).map(|sum| sum.vector)
+}
+
+/// The sum that an analogy looks for: equal words merged (weights added in order of first
 /// appearance), weights of 0 dropped, `Σ weight · (x / norm(x))` in float64 in that order, divided
 /// by the norm of the sum, rounded to float32 once.
 ///
@@ -52,7 +75,7 @@ pub enum AnalogyError {
 ///
 /// # Panics
 /// If a row does not exist in the table.
-pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f32>, AnalogyError> {
+pub fn analogy_sum(table: &Table<'_>, words: &[WeightedWord]) -> Result<AnalogySum, AnalogyError> {
     let mut merged: IndexMap<Row, f64> = IndexMap::with_capacity(words.len());
     for word in words {
         *merged.entry(word.row).or_insert(0.0) += word.weight;
@@ -78,8 +101,9 @@ pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f
     if norm == 0.0 {
         return Err(AnalogyError::ZeroSum);
     }
-    let vector: Vec<f32> = sum.iter().map(|s| (s / norm) as f32).collect();
-    Ok(vector)
+    let vector = sum.iter().map(|s| (s / norm) as f32).collect();
+    let words = merged.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+    Ok(AnalogySum { vector, norm, words })
 }
 
 fn norm_of_sum(sum: &[f64]) -> f64 {
@@ -118,6 +142,17 @@ mod tests {
         assert_eq!(vector(&[(0, 1.0), (1, 4.0), (0, 2.0)]).unwrap(), [0.6, 0.8]);
         // The zero row would be an error if its weight did not cancel first.
         assert_eq!(vector(&[(2, 1.0), (1, 1.0), (2, -1.0)]).unwrap(), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn the_sum_is_told_with_its_words_and_its_length() {
+        let norms: Vec<f64> = COMPONENTS.chunks(2).map(score::norm).collect();
+        let words = [(1, 4.0), (0, 1.0), (2, 1.0), (0, 2.0), (2, -1.0)]
+            .map(|(row, weight)| WeightedWord { row: Row(row), weight });
+        let sum = analogy_sum(&Table::new(&COMPONENTS, &norms, 2), &words).unwrap();
+        assert_eq!((sum.vector, sum.norm), (vec![0.6, 0.8], 5.0));
+        let told: Vec<_> = sum.words.iter().map(|word| (word.row.0, word.weight)).collect();
+        assert_eq!(told, [(1, 4.0), (0, 3.0)]);
     }
 
     #[test]

@@ -145,6 +145,11 @@ impl Query {
         Ok(Self { vector, norm, k, filter })
     }
 
+    /// The same query for another number of rows.
+    pub fn with_k(self, k: usize) -> Self {
+        Self { k, ..self }
+    }
+
     /// Where the components are.
     pub fn vector(&self) -> &QueryVector {
         &self.vector

@@ -1,5 +1,6 @@
 //! Row → word and word → row.
 
+mod prefix;
 mod suggest;
 
 use std::ops::Range;

@@ -24,7 +24,7 @@ const TWO_EDITS_FROM_CHARS: usize = 5;
 impl Words {
     /// Words of the model that resemble `word`, at most [`MAX_SUGGESTIONS`]: variants in upper and
     /// lower case first, then words one edit away, then (from five letters on) two; the more
-    /// frequent first among equals.
+    /// frequent first among equals. Never `word` itself.
     ///
     /// Takes up to some milliseconds; keep it off threads that must not wait.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
@@ -35,24 +35,25 @@ impl Words {
         let mut rows: Vec<Row> = Vec::new();
         // Each step costs more than the one before and is taken only while places are left.
         if let Some(variants) = CaseVariants::of(word) {
-            self.add_matches(variants, &mut rows);
+            self.add_matches(word, variants, &mut rows);
         }
         let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
         for edits in 1..=most_edits {
             if rows.len() < MAX_SUGGESTIONS {
-                self.add_matches(close_words(word, edits), &mut rows);
+                self.add_matches(word, close_words(word, edits), &mut rows);
             }
         }
         rows.into_iter().map(|row| self.word(row)).collect()
     }
 
-    /// Appends the most frequent matches that are not there yet, as long as there are places.
-    fn add_matches(&self, automaton: impl Automaton, rows: &mut Vec<Row>) {
+    /// Appends the most frequent matches but `word` that are not there yet, as long as there are places.
+    fn add_matches(&self, word: &str, automaton: impl Automaton, rows: &mut Vec<Row>) {
         let mut best = BTreeSet::new();
+        let own = self.row(word);
         let mut matches = self.index.search(automaton).into_stream();
         while let Some((_, row)) = matches.next() {
             let Some(row) = u32::try_from(row).ok().map(Row) else { continue };
-            if row.index() < self.len() && !rows.contains(&row) {
+            if row.index() < self.len() && Some(row) != own && !rows.contains(&row) {
                 best.insert(row);
                 if best.len() > MAX_SUGGESTIONS {
                     best.pop_last();

@@ -8,45 +8,80 @@ use model_store::{Hit, ModelStore, Row};
 use serde::Serialize;
 
 use super::ApiError;
+use super::explain::{Explanation, placed};
+use super::formula::Formula;
 
 /// A neighbour without its vector, with a word of usual length.
 const BYTES_PER_NEIGHBOR: usize = 72;
 /// A component of a vector.
 const BYTES_PER_COMPONENT: usize = 12;
+/// A word's part in a score.
+const BYTES_PER_TERM: usize = 104;
+
+/// What an answer says of the words that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// The words of a text that the model has.
+    pub(super) used: Option<Vec<Row>>,
+    /// The words that were left out, if words may be.
+    pub(super) skipped: Option<Vec<String>>,
+}
+
+impl Notes {
+    fn write(&self, body: &mut Vec<u8>, store: &ModelStore) {
+        if let Some(used) = &self.used {
+            body.extend_from_slice(b",\"used\":[");
+            for (place, &row) in used.iter().enumerate() {
+                if place > 0 {
+                    body.push(b',');
+                }
+                write_word(body, store, row);
+            }
+            body.push(b']');
+        }
+        if let Some(skipped) = &self.skipped {
+            body.extend_from_slice(b",\"skipped\":");
+            write(body, skipped);
+        }
+    }
+}
 
 /// Neighbours that are to be written.
 pub(super) struct Neighbors<'a> {
     pub(super) store: &'a ModelStore,
     pub(super) hits: &'a [Hit],
     pub(super) with_vectors: bool,
+    pub(super) notes: &'a Notes,
+    pub(super) explanation: Option<&'a Explanation>,
 }
 
 impl Neighbors<'_> {
     /// About how long they will be.
     fn bytes(&self) -> usize {
         let components = if self.with_vectors { self.store.dim() } else { 0 };
-        self.hits.len() * (BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT)
+        let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
+        let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+        self.hits.len() * bytes
     }
 
     fn write(&self, body: &mut Vec<u8>) {
-        let table = self.store.table();
-        body.extend_from_slice(b"\"neighbors\":[");
-        for (place, hit) in self.hits.iter().enumerate() {
-            body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
-            write_word(body, self.store, hit.row);
-            body.extend_from_slice(b",\"score\":");
-            // The float64 itself, in its shortest form that reads back the same.
-            body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
-            body.extend_from_slice(b",\"row\":");
-            body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
-            if self.with_vectors {
-                body.extend_from_slice(b",\"vector\":");
-                write(body, table.row(hit.row));
-            }
-            body.push(b'}');
+        let formula = self.explanation.map(|explanation| &explanation.formula);
+        body.extend_from_slice(b"\"neighbors\":");
+        write_hits(body, self.store, self.hits, self.with_vectors, formula);
+        self.notes.write(body, self.store);
+        if let Some(explanation) = self.explanation {
+            body.extend_from_slice(b",\"inputs\":");
+            write(body, &placed(self.store, &explanation.inputs));
         }
-        body.push(b']');
     }
+}
+
+/// Words of which one is odd.
+pub(super) struct OddOneOut<'a> {
+    pub(super) store: &'a ModelStore,
+    /// Not empty; the odd one is the last.
+    pub(super) ranked: &'a [Hit],
+    pub(super) notes: &'a Notes,
 }
 
 /// One item's answer in a batch, or its problem.
@@ -85,11 +120,56 @@ pub(super) fn many<'a>(model: &str, items: impl Iterator<Item = ItemAnswer<'a>>)
     response(body)
 }
 
+/// The answer to which word is odd.
+pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
+    let mut body = begin(found.store.name(), found.ranked.len() * BYTES_PER_NEIGHBOR);
+    if let Some(odd) = found.ranked.last() {
+        body.extend_from_slice(b"\"odd_one_out\":");
+        write_word(&mut body, found.store, odd.row);
+    }
+    body.extend_from_slice(b",\"ranked\":");
+    write_hits(&mut body, found.store, found.ranked, false, None);
+    found.notes.write(&mut body, found.store);
+    body.push(b'}');
+    response(body)
+}
+
 /// Any other body of JSON.
 pub(super) fn json(answer: &impl Serialize) -> Response {
     let mut body = Vec::new();
     write(&mut body, answer);
     response(body)
+}
+
+#[inline]
+fn write_hits(
+    body: &mut Vec<u8>,
+    store: &ModelStore,
+    hits: &[Hit],
+    with_vectors: bool,
+    explained_by: Option<&Formula>,
+) {
+    let table = store.table();
+    body.push(b'[');
+    for (place, hit) in hits.iter().enumerate() {
+        body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
+        write_word(body, store, hit.row);
+        body.extend_from_slice(b",\"score\":");
+        // The float64 itself, in its shortest form that reads back the same.
+        body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
+        body.extend_from_slice(b",\"row\":");
+        body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
+        if with_vectors {
+            body.extend_from_slice(b",\"vector\":");
+            write(body, table.row(hit.row));
+        }
+        if let Some(formula) = explained_by {
+            body.extend_from_slice(b",\"terms\":");
+            write(body, &formula.terms(store, hit.row));
+        }
+        body.push(b'}');
+    }
+    body.push(b']');
 }
 
 fn begin(model: &str, bytes: usize) -> Vec<u8> {
@@ -100,6 +180,7 @@ fn begin(model: &str, bytes: usize) -> Vec<u8> {
     body
 }
 
+#[inline]
 fn write_word(body: &mut Vec<u8>, store: &ModelStore, row: Row) {
     let word = store.words().bytes(row);
     if word.iter().any(|&byte| byte < b' ' || byte == b'"' || byte == b'\\') {
@@ -135,8 +216,15 @@ mod tests {
         let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
         let hits: Vec<Hit> =
             scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
+        let notes = Notes::default();
         for with_vectors in [false, true] {
-            let neighbors = |hits| Neighbors { store: &store, hits, with_vectors };
+            let neighbors = |hits| Neighbors {
+                store: &store,
+                hits,
+                with_vectors,
+                notes: &notes,
+                explanation: None,
+            };
             let expected: Vec<Value> = hits
                 .iter()
                 .zip(words)

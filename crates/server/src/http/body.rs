@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::ApiError;
-use super::fields::{Parts, RawTarget, invalid};
+use super::fields::invalid;
 use crate::expression;
 
 /// The bytes of a body, or why they are not there.
@@ -42,39 +42,43 @@ pub(super) async fn refuse_large(
     Ok(next.run(request).await)
 }
 
+/// What a route takes as JSON.
+pub(super) trait JsonBody<'a>: Deserialize<'a> {
+    /// The expression at its top level, which must follow the grammar.
+    fn expression(&self) -> Option<&str> {
+        None
+    }
+}
+
 /// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
 /// expression (400), then the media type (415), then the form (422).
-pub(super) fn parse<'a, B>(headers: &HeaderMap, body: &'a [u8]) -> Result<Parts<'a>, ApiError>
-where
-    B: Deserialize<'a> + Into<Parts<'a>>,
-{
+pub(super) fn parse<'a, B: JsonBody<'a>>(
+    headers: &HeaderMap,
+    body: &'a [u8],
+) -> Result<B, ApiError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
-    let parts = read_object::<B>(text);
+    let read = read_object::<B>(text);
     // The rest looks for faults; a request without any passes through quickly.
-    if let Err(e) = &parts {
+    if let Err(e) = &read {
         check_syntax(text, e)?;
     }
-    let expression = match &parts {
-        Ok(Parts { target: RawTarget::Analogy { expression, .. }, .. }) => expression.clone(),
-        Ok(_) => None,
+    let expression = match &read {
+        Ok(body) => body.expression().map(str::to_owned),
         Err(_) => expression_of(text),
     };
     if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
         return Err(ApiError::BadExpression(e));
     }
     check_media_type(headers)?;
-    parts.map_err(|_| shape_fault::<B>(text))
+    read.map_err(|_| shape_fault::<B>(text))
 }
 
 /// Takes one item of `queries` apart. The body that it was part of is JSON, so it is too.
-pub(super) fn parse_item<'a, B>(item: &'a RawValue) -> Result<Parts<'a>, ApiError>
-where
-    B: Deserialize<'a> + Into<Parts<'a>>,
-{
+pub(super) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
     let text = item.get();
     match read_object::<B>(text) {
-        Ok(parts) => Ok(parts),
+        Ok(body) => Ok(body),
         Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
             Some(Err(e)) => Err(ApiError::BadExpression(e)),
             _ => Err(shape_fault::<B>(text)),
@@ -83,14 +87,11 @@ where
 }
 
 /// Reads a JSON object. Nothing else: serde would take a list as well, field by field.
-fn read_object<'a, B>(text: &'a str) -> Result<Parts<'a>, serde_json::Error>
-where
-    B: Deserialize<'a> + Into<Parts<'a>>,
-{
+fn read_object<'a, B: JsonBody<'a>>(text: &'a str) -> Result<B, serde_json::Error> {
     if !is_object(text) {
         return Err(serde::de::Error::custom("not an object"));
     }
-    serde_json::from_str::<B>(text).map(Into::into)
+    serde_json::from_str::<B>(text)
 }
 
 fn is_object(text: &str) -> bool {

@@ -86,6 +86,11 @@ pub enum ApiError {
         /// Why it has none.
         reason: String,
     },
+    /// Words that do not have the form that an analogy's method takes.
+    MethodMismatch {
+        /// What does not fit, and what would.
+        reason: String,
+    },
     /// Words that the model does not have; all of the request.
     UnknownWord {
         /// In the order in which they were written.
@@ -200,6 +205,9 @@ impl ApiError {
             }
             Self::ZeroQuery { reason } => {
                 (S::UNPROCESSABLE_ENTITY, "zero_query", "Zero query", reason.clone())
+            }
+            Self::MethodMismatch { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "method_mismatch", "Method mismatch", reason.clone())
             }
             Self::UnknownWord { unknown } => {
                 (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_detail(unknown))

@@ -1,10 +1,13 @@
 //! The fields that requests may have, what each must be, and the bounds of one request.
 
+use std::str::FromStr;
+
 use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::ApiError;
+use super::body::JsonBody;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
@@ -19,34 +22,125 @@ pub const MAX_RESULTS: usize = 65_536;
 /// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
 
-/// The options, as far as a request gives them.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct RawOptions {
-    pub(super) k: Option<u64>,
-    pub(super) exclude: Option<Vec<String>>,
-    pub(super) include_query: Option<bool>,
-    pub(super) vocab_limit: Option<u64>,
-    pub(super) min_score: Option<f64>,
-    pub(super) with_vectors: Option<bool>,
+/// Defines a field whose value is one of some names.
+macro_rules! named {
+    ($(#[$meta:meta])* $type:ident as $field:literal {
+        $($(#[$value_meta:meta])* $value:ident = $name:literal),+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "String")]
+        pub(super) enum $type {
+            $($(#[$value_meta])* $value),+
+        }
+
+        impl FromStr for $type {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, &'static str> {
+                match text {
+                    $($name => Ok(Self::$value),)+
+                    _ => Err(expected($field)),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = &'static str;
+
+            fn try_from(text: String) -> Result<Self, &'static str> {
+                text.parse()
+            }
+        }
+    };
 }
+
+named! {
+    /// What becomes of words that the model does not have, where several are given.
+    Unknown as "unknown" {
+        /// They fail the query.
+        Error = "error",
+        /// They are left out, and the answer says which.
+        Skip = "skip"
+    }
+}
+
+named! {
+    /// How an analogy scores a row.
+    Method as "method" {
+        /// By the cosine similarity to the sum of the words.
+        ThreeCosAdd = "3cosadd",
+        /// By the product of the similarities to the words.
+        ThreeCosMul = "3cosmul",
+        /// By the direction in which it lies from a word.
+        PairDirection = "pairdirection"
+    }
+}
+
+/// Hands the options that all searches share to another macro, behind what that one gets besides.
+macro_rules! with_options {
+    ($then:ident! { $($rest:tt)* }) => {
+        $then! {
+            $($rest)*
+            options {
+                k: u64,
+                exclude: Vec<String>,
+                include_query: bool,
+                vocab_limit: u64,
+                min_score: f64,
+                with_vectors: bool,
+                unknown: Unknown,
+                fold_case: bool,
+                explain: bool
+            }
+        }
+    };
+}
+
+macro_rules! raw_options {
+    (options { $($option:ident: $type:ty),+ }) => {
+        /// The options, as far as a request gives them.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub(super) struct RawOptions {
+            $(pub(super) $option: Option<$type>,)+
+            /// Of analogies alone.
+            pub(super) method: Option<Method>,
+        }
+
+        /// The names of those that all searches have.
+        pub(super) const OPTIONS: &[&str] = &[$(stringify!($option)),+];
+    };
+}
+
+with_options! { raw_options! {} }
 
 /// What each field must be, in words. The last part of a path is its field.
 pub(super) fn expected(field: &str) -> &'static str {
     let name = field.rsplit('.').next().unwrap_or(field);
     let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
     match (name, is_element) {
-        ("k", _) => "a whole number from 1 to 1000",
         ("vocab_limit", _) => "a whole number from 1 up (the first so many rows are searched)",
         ("min_score", _) => "a finite number (cosines are from -1 to 1)",
-        ("include_query" | "with_vectors", _) => "true or false",
+        ("k" | "limit", _) => "a whole number from 1 to 1000",
+        ("include_query" | "with_vectors" | "with_vector" | "fold_case" | "explain", _) => {
+            "true or false"
+        }
         ("exclude", false) => "a list of at most 1000 words",
-        ("exclude", true) | ("word", _) => "a word: a string",
+        ("exclude" | "words", true) | ("word" | "prefix", _) => "a word: a string",
         ("vector", false) => "a list of numbers, one for each dimension of the model",
         ("vector", true) => "a finite number",
+        ("pairs", false) => "a list of 1 to 1024 pairs, such as [\"king\", \"queen\"]",
+        ("pairs", true) => {
+            "a pair: two words or lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
+        }
+        ("words", false) => "a list of words: 3 to 256 to compare, or 1 to 1000 to rank",
+        ("text", _) => "a text of 1 to 256 words, such as \"a quick brown fox\"",
         ("expression", _) => "a string such as \"king - man + woman\"",
         ("positive" | "negative", false) => "a list of words or of {\"word\", \"weight\"}",
         ("positive" | "negative", true) => "a word or {\"word\", \"weight\"}",
         ("weight", _) => "a finite number",
+        ("method", _) => "`3cosadd`, `3cosmul` or `pairdirection`",
+        ("unknown", _) => "`error` or `skip`",
         ("queries", _) => "a list of 1 to 1024 queries",
         _ => "something else",
     }
@@ -62,6 +156,7 @@ pub(super) enum RawTarget {
     Nearest {
         word: Option<String>,
         vector: Option<Vec<f64>>,
+        text: Option<String>,
     },
     Analogy {
         expression: Option<String>,
@@ -79,13 +174,19 @@ pub(super) struct Parts<'a> {
 }
 
 /// A field that may be absent but, if it is there, is not null.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(d).map(Some)
 }
 
-/// Defines a JSON body: its own fields, `queries`, and the options that all bodies share.
+/// Defines the JSON body of a search: its own fields, `queries`, and the options.
 macro_rules! body {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),+ } => $target:ident) => {
+    (
+        $(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),+ } => $target:ident
+        $(of_its_own { $own:ident: $own_type:ty })?
+        options { $($option:ident: $option_type:ty),+ }
+    ) => {
         $(#[$meta])*
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -93,45 +194,42 @@ macro_rules! body {
             $(#[serde(default, deserialize_with = "present")] $field: Option<$type>,)+
             #[serde(default, deserialize_with = "present", borrow)]
             queries: Option<Vec<&'a RawValue>>,
-            #[serde(default, deserialize_with = "present")]
-            k: Option<u64>,
-            #[serde(default, deserialize_with = "present")]
-            exclude: Option<Vec<String>>,
-            #[serde(default, deserialize_with = "present")]
-            include_query: Option<bool>,
-            #[serde(default, deserialize_with = "present")]
-            vocab_limit: Option<u64>,
-            #[serde(default, deserialize_with = "present")]
-            min_score: Option<f64>,
-            #[serde(default, deserialize_with = "present")]
-            with_vectors: Option<bool>,
+            $(#[serde(default, deserialize_with = "present")] $own: Option<$own_type>,)?
+            $(#[serde(default, deserialize_with = "present")] $option: Option<$option_type>,)+
         }
 
         impl<'a> From<$name<'a>> for Parts<'a> {
             fn from(body: $name<'a>) -> Self {
-                let $name {
-                    $($field,)+ queries, k, exclude, include_query, vocab_limit, min_score, with_vectors,
-                } = body;
+                let $name { $($field,)+ queries, $($own,)? $($option,)+ } = body;
                 Self {
                     target: RawTarget::$target { $($field),+ },
                     queries,
-                    options: RawOptions { k, exclude, include_query, vocab_limit, min_score, with_vectors },
+                    options: RawOptions { $($option,)+ method: None$(.or($own))? },
                 }
             }
         }
     };
 }
 
-body! {
+with_options! { body! {
     /// What `POST /nearest` takes.
-    NearestBody { word: String, vector: Vec<f64> } => Nearest
-}
+    NearestBody { word: String, vector: Vec<f64>, text: String } => Nearest
+} }
 
-body! {
+with_options! { body! {
     /// What `POST /analogy` takes.
     AnalogyBody {
         expression: String, positive: Vec<WordWithWeight>, negative: Vec<WordWithWeight>
     } => Analogy
+    of_its_own { method: Method }
+} }
+
+impl<'a> JsonBody<'a> for NearestBody<'a> {}
+
+impl<'a> JsonBody<'a> for AnalogyBody<'a> {
+    fn expression(&self) -> Option<&str> {
+        self.expression.as_deref()
+    }
 }
 
 /// An element of `positive` or `negative`: a word, or a word and its weight.

@@ -5,25 +5,43 @@
 //! the repository says what clients may rely on; tests hold the two against each other.
 
 mod answer;
+mod aside;
 mod ask;
 mod body;
 pub mod connections;
 mod error;
+mod explain;
 mod fields;
+mod fold_case;
+mod formula;
 mod front;
 mod health;
 mod info;
 pub mod listen;
+mod look_up;
 mod negotiation;
+mod odd_one_out;
 mod query_string;
+mod rank;
 mod request;
 mod routes;
+mod search;
 mod server_timing;
+mod similarity;
 mod state;
 mod suggestions;
+mod text;
 pub mod threads;
+mod words;
 
 pub use error::{ApiError, UnknownWord};
+pub use explain::MAX_EXPLAINED_TERMS;
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
+pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};
 pub use front::Front;
+pub use odd_one_out::MAX_COMPARED_WORDS;
+pub use rank::MAX_RANKED;
+pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
 pub use state::AppState;
+pub use text::MAX_TEXT_WORDS;
+pub use words::MAX_LISTED;

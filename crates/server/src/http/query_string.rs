@@ -5,23 +5,22 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode;
 
 use super::ApiError;
-use super::fields::{Parts, RawOptions, RawTarget, WordWithWeight, invalid};
+use super::fields::{OPTIONS, Parts, RawOptions, RawTarget, WordWithWeight, invalid};
 use crate::expression;
 
-const OPTIONS: [&str; 6] =
-    ["k", "exclude", "include_query", "vocab_limit", "min_score", "with_vectors"];
-
-/// The parameters of `GET /nearest`: a word and the options. Vectors are for POST.
+/// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
 pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let word = parameters.take_one("word")?;
+    let text = parameters.take_one("text")?;
     let options = parameters.options()?;
-    parameters.none_left(&["word"])?;
-    if word.is_none() {
-        let reason = "the parameter `word` is missing, as in /nearest?word=frog".to_owned();
-        return Err(ApiError::InvalidRequest { reason });
+    parameters.none_left(&["word", "text"])?;
+    let target = RawTarget::Nearest { word, vector: None, text };
+    if !target.is_given() {
+        let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
+        return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
     }
-    Ok(Parts { target: RawTarget::Nearest { word, vector: None }, queries: None, options })
+    Ok(Parts { target, queries: None, options })
 }
 
 /// The parameters of `GET /analogy`: an expression, or words that repeat, and the options.
@@ -38,8 +37,9 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
         let words: Vec<_> = words.map(|word| WordWithWeight { word, weight: 1.0 }).collect();
         (!words.is_empty()).then_some(words)
     });
-    let options = parameters.options()?;
-    parameters.none_left(&["expression", "positive", "negative"])?;
+    let method = parameters.take_parsed("method")?;
+    let options = RawOptions { method, ..parameters.options()? };
+    parameters.none_left(&["expression", "positive", "negative", "method"])?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
         let reason =
@@ -47,6 +47,45 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
         return Err(ApiError::InvalidRequest { reason });
     }
     Ok(Parts { target, queries: None, options })
+}
+
+/// What `GET /words` is asked for.
+pub(super) enum WordsAsked {
+    /// Words that begin with this.
+    Prefix { prefix: String, limit: Option<usize> },
+    /// All about one word.
+    Word { word: String, with_vector: bool },
+}
+
+/// The parameters of `GET /words`: how words begin and how many of them, or one word and whether with its
+/// vector.
+pub(super) fn words(query: &str) -> Result<WordsAsked, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let prefix = parameters.take_one("prefix")?;
+    let word = parameters.take_one("word")?;
+    let limit = parameters.take_parsed("limit")?;
+    let with_vector = parameters.take_parsed("with_vector")?;
+    parameters.only(&["prefix", "limit", "word", "with_vector"])?;
+    let reason = match (prefix, word) {
+        (Some(prefix), None) if with_vector.is_none() => {
+            return Ok(WordsAsked::Prefix { prefix, limit });
+        }
+        (None, Some(word)) if limit.is_none() => {
+            return Ok(WordsAsked::Word { word, with_vector: with_vector.unwrap_or(false) });
+        }
+        (Some(_), None) => "`with_vector` goes with `word`, not with `prefix`",
+        (None, Some(_)) => "`limit` goes with `prefix`, not with `word`",
+        _ => "give exactly one of `prefix` or `word`, as in /words?prefix=fro",
+    };
+    Err(ApiError::InvalidRequest { reason: reason.to_owned() })
+}
+
+/// The parameters of `GET /words/{word}`: whether with its vector.
+pub(super) fn word_options(query: &str) -> Result<bool, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let with_vector = parameters.take_parsed("with_vector")?;
+    parameters.only(&["with_vector"])?;
+    Ok(with_vector.unwrap_or(false))
 }
 
 /// Whether the query string can be decoded at all.
@@ -84,6 +123,9 @@ impl<'a> Parameters<'a> {
 
     /// All values of a parameter, taken out.
     fn take(&mut self, name: &str) -> Vec<String> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
         self.0
             .extract_if(.., |(found, _)| found == name)
             .map(|(_, value)| value.into_owned())
@@ -99,6 +141,10 @@ impl<'a> Parameters<'a> {
     }
 
     fn options(&mut self) -> Result<RawOptions, ApiError> {
+        if self.0.is_empty() {
+            // As it is most often.
+            return Ok(RawOptions::default());
+        }
         let excluded = self.take("exclude");
         Ok(RawOptions {
             k: self.take_parsed("k")?,
@@ -107,19 +153,34 @@ impl<'a> Parameters<'a> {
             vocab_limit: self.take_parsed("vocab_limit")?,
             min_score: self.take_parsed("min_score")?,
             with_vectors: self.take_parsed("with_vectors")?,
+            unknown: self.take_parsed("unknown")?,
+            fold_case: self.take_parsed("fold_case")?,
+            explain: self.take_parsed("explain")?,
+            method: None,
         })
     }
 
+    /// That nothing is left, where a search takes these parameters and the options.
     fn none_left(self, own: &[&str]) -> Result<(), ApiError> {
-        let Some((field, _)) = self.0.into_iter().next() else {
+        let Some((field, _)) = self.0.first() else {
             return Ok(());
         };
-        if ["vector", "queries"].contains(&&*field) {
+        if ["vector", "queries"].contains(&&**field) {
             let reason = format!("`{field}` is possible with POST and a JSON body only");
             return Err(ApiError::InvalidRequest { reason });
         }
-        let known = own.iter().chain(&OPTIONS).map(|&name| name.to_owned()).collect();
-        Err(ApiError::UnknownField { field: field.into_owned(), known })
+        self.only(&[own, OPTIONS].concat())
+    }
+
+    /// That nothing is left, where there are these parameters alone.
+    fn only(self, known: &[&str]) -> Result<(), ApiError> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((field, _)) => Err(ApiError::UnknownField {
+                field: field.into_owned(),
+                known: known.iter().map(|&name| name.to_owned()).collect(),
+            }),
+        }
     }
 }
 

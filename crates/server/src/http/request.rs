@@ -2,14 +2,19 @@
 
 use std::collections::HashSet;
 
-use model_store::contract::analogy::analogy_vector;
-use model_store::{AnalogyError, Filter, ModelStore, Query, QueryVector, Row, WeightedWord};
+use model_store::{Filter, FullPassQuery, ModelStore, Query, Row, WeightedWord};
 
+use super::ApiError;
+use super::answer::Notes;
+use super::explain::MAX_EXPLAINED_TERMS;
 use super::fields::{
-    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
-    WordWithWeight, invalid,
+    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, Method, RawOptions,
+    RawTarget, Unknown, WordWithWeight, invalid,
 };
-use super::{ApiError, UnknownWord};
+use super::fold_case::Fold;
+use super::formula::{Ask, Formula, MAX_FULL_PASS_WORDS, check_form};
+use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
+use super::text::{Token, tokens};
 use crate::expression::{self, MAX_TERMS};
 
 /// What a query is for, its form checked, its words not yet looked up.
@@ -17,6 +22,7 @@ use crate::expression::{self, MAX_TERMS};
 pub(super) enum Target {
     Word(String),
     Vector(Vec<f64>),
+    Text(String),
     Words(Vec<WordWithWeight>),
 }
 
@@ -29,6 +35,11 @@ pub(super) struct Options {
     pub(super) vocab_limit: Option<u32>,
     pub(super) min_score: Option<f64>,
     pub(super) with_vectors: bool,
+    /// What was said of unknown words; what a target does without a word of it, it knows itself.
+    pub(super) unknown: Option<Unknown>,
+    pub(super) fold_case: bool,
+    pub(super) explain: bool,
+    pub(super) method: Method,
 }
 
 impl Options {
@@ -58,6 +69,10 @@ impl Options {
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
             min_score,
             with_vectors: own.with_vectors.or(common.with_vectors).unwrap_or(false),
+            unknown: own.unknown.or(common.unknown),
+            fold_case: own.fold_case.or(common.fold_case).unwrap_or(false),
+            explain: own.explain.or(common.explain).unwrap_or(false),
+            method: own.method.or(common.method).unwrap_or(Method::ThreeCosAdd),
         })
     }
 }
@@ -66,7 +81,9 @@ impl RawTarget {
     /// Whether the request says anything of what it is for.
     pub(super) fn is_given(&self) -> bool {
         match self {
-            Self::Nearest { word, vector } => word.is_some() || vector.is_some(),
+            Self::Nearest { word, vector, text } => {
+                word.is_some() || vector.is_some() || text.is_some()
+            }
             Self::Analogy { expression, positive, negative } => {
                 expression.is_some() || positive.is_some() || negative.is_some()
             }
@@ -76,7 +93,7 @@ impl RawTarget {
     /// The alternatives, for messages.
     pub(super) fn alternatives(&self) -> &'static str {
         match self {
-            Self::Nearest { .. } => "`word`, `vector` or `queries`",
+            Self::Nearest { .. } => "`word`, `vector`, `text` or `queries`",
             Self::Analogy { .. } => "`expression`, `positive` and/or `negative`, or `queries`",
         }
     }
@@ -84,9 +101,17 @@ impl RawTarget {
     /// The one thing that is asked for.
     pub(super) fn resolve(self) -> Result<Target, ApiError> {
         let alternatives = self.alternatives();
+        self.resolve_among(alternatives)
+    }
+
+    /// The same, where there are these alternatives.
+    pub(super) fn resolve_among(self, alternatives: &str) -> Result<Target, ApiError> {
         match self {
-            Self::Nearest { word: Some(word), vector: None } => Ok(Target::Word(word)),
-            Self::Nearest { word: None, vector: Some(vector) } => Ok(Target::Vector(vector)),
+            Self::Nearest { word: Some(word), vector: None, text: None } => Ok(Target::Word(word)),
+            Self::Nearest { word: None, vector: Some(vector), text: None } => {
+                Ok(Target::Vector(vector))
+            }
+            Self::Nearest { word: None, vector: None, text: Some(text) } => Ok(Target::Text(text)),
             Self::Analogy { expression: Some(text), positive, negative } => {
                 let terms = expression::parse(&text).map_err(ApiError::BadExpression)?;
                 if positive.is_some() || negative.is_some() {
@@ -123,75 +148,144 @@ pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
     ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
 }
 
-/// Looks up the words of a query and makes it.
-pub(super) fn query(
+/// What a query is for, its words looked up.
+pub(super) struct Resolved {
+    pub(super) formula: Formula,
+    /// The words that were written, as often as they were.
+    pub(super) inputs: Vec<Row>,
+    pub(super) notes: Notes,
+}
+
+/// Looks up the words of a query. `unknown` is what was said of unknown ones, if anything was.
+pub(super) fn resolve(
     model: &ModelStore,
     target: Target,
-    options: &Options,
-) -> Result<Query, ApiError> {
-    let table = model.table();
+    method: Method,
+    unknown: Option<Unknown>,
+) -> Result<Resolved, ApiError> {
     let words = model.words();
-    let (vector, inputs) = match target {
+    // Of a search for a text nobody expects that it fails for one odd word.
+    let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
+    let unknown = unknown.unwrap_or(otherwise);
+    let mut notes = Notes::default();
+    let mut skipped = Vec::new();
+    let (formula, inputs) = match target {
         Target::Word(word) => {
-            let row = words.row(&word).ok_or_else(|| unknown([word]))?;
-            (QueryVector::Row(row), vec![row])
+            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
+            (Formula::of_row(row), vec![row])
         }
         Target::Vector(vector) => {
             // To the nearest float32; what is out of its range becomes infinite and is refused.
             let vector = vector.into_iter().map(|x| x as f32).collect();
-            (QueryVector::Components(vector), Vec::new())
+            (Formula::of_vector(vector), Vec::new())
+        }
+        Target::Text(text) => {
+            let found = words_of_text(model, &text, unknown)?;
+            skipped = found.skipped;
+            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let weighted: Vec<_> =
+                rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
+            notes.used = Some(each_row_once(&rows));
+            (Formula::of_sum(model, &weighted)?, rows)
         }
         Target::Words(asked) => {
-            let rows: Vec<Option<Row>> = asked.iter().map(|w| words.row(&w.word)).collect();
-            if rows.contains(&None) {
-                let missing = asked.into_iter().zip(&rows).filter(|(_, row)| row.is_none());
-                return Err(unknown(missing.map(|(w, _)| w.word)));
-            }
-            let rows: Vec<Row> = rows.into_iter().flatten().collect();
-            let weighted: Vec<_> = rows
-                .iter()
-                .zip(&asked)
-                .map(|(&row, asked)| WeightedWord { row, weight: asked.weight })
-                .collect();
-            let vector = analogy_vector(&table, &weighted).map_err(|e| analogy_fault(model, e))?;
-            (QueryVector::Components(vector), rows)
+            check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
+            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
+            skipped = found.skipped;
+            let weighted: Vec<_> =
+                found.known.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+            let formula = Formula::of_analogy(model, &weighted, method)?;
+            (formula, weighted.into_iter().map(|word| word.row).collect())
         }
     };
-    let mut excluded: Vec<Row> =
-        options.exclude.iter().filter_map(|word| words.row(word)).collect();
-    if !options.include_query {
-        excluded.extend(inputs);
-    }
-    let mut filter = Filter::excluding(excluded);
+    notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
+    Ok(Resolved { formula, inputs, notes })
+}
+
+/// A query that can be asked, and what its answer will need.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) ask: Ask,
+    pub(super) with_vectors: bool,
+    pub(super) notes: Notes,
+    pub(super) fold: Option<Box<Fold>>,
+    pub(super) explain: Option<Box<Explain>>,
+}
+
+/// What an explanation needs.
+#[derive(Debug)]
+pub(super) struct Explain {
+    pub(super) formula: Formula,
+    /// Asks where the words of the query stand themselves, if it has words.
+    pub(super) inputs: Option<FullPassQuery>,
+}
+
+/// Looks up the words of a query and makes it.
+pub(super) fn prepare(
+    model: &ModelStore,
+    target: Target,
+    options: &Options,
+) -> Result<Prepared, ApiError> {
+    let Resolved { formula, inputs, notes } =
+        resolve(model, target, options.method, options.unknown)?;
+    let fold = options.fold_case.then(|| {
+        let own: &[Row] = if options.include_query { &[] } else { &inputs };
+        let own = own.iter().map(|&row| model.words().word(row));
+        Box::new(Fold::new(options.k, own.chain(options.exclude.iter().map(|word| &word[..]))))
+    });
+    let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
+    let explain = if options.explain {
+        let inputs = each_row_once(&inputs);
+        let ranks = |scoring| {
+            FullPassQuery::new(scoring, 0, filter(model, options, Vec::new()), inputs.clone())
+        };
+        let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
+        Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
+    } else {
+        None
+    };
+    let left_out = if options.include_query { Vec::new() } else { inputs };
+    let filter = filter(model, options, left_out);
+    let ask = match formula {
+        Formula::Cosine { vector, .. } => {
+            Ask::Search(Query::new(&model.table(), vector, k, filter)?)
+        }
+        _ => {
+            let query = FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new());
+            Ask::FullPass(Box::new(query))
+        }
+    };
+    Ok(Prepared { ask, with_vectors: options.with_vectors, notes, fold, explain })
+}
+
+/// The filter that the options ask for, which leaves out these rows besides.
+pub(super) fn filter(model: &ModelStore, options: &Options, mut left_out: Vec<Row>) -> Filter {
+    left_out.extend(options.exclude.iter().filter_map(|word| model.words().row(word)));
+    let mut filter = Filter::excluding(left_out);
     filter.first_rows = options.vocab_limit;
     filter.min_score = options.min_score;
-    Ok(Query::new(&table, vector, options.k, filter)?)
+    filter
 }
 
-/// Each word once, in the order in which they were written. Suggestions come later.
-fn unknown(words: impl IntoIterator<Item = String>) -> ApiError {
-    let mut seen = HashSet::new();
-    let unknown = words
-        .into_iter()
-        .filter(|word| seen.insert(word.clone()))
-        .map(|word| UnknownWord { word, suggestions: Vec::new() })
-        .collect();
-    ApiError::UnknownWord { unknown }
-}
-
-fn analogy_fault(model: &ModelStore, error: AnalogyError) -> ApiError {
-    match error {
-        AnalogyError::ZeroRow { row } => ApiError::ZeroQuery {
-            reason: format!(
-                "the vector of `{}` is zero: it has no direction and can't be part of an analogy",
-                model.words().word(row)
-            ),
-        },
-        AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
-            ApiError::ZeroQuery { reason: error.to_string() }
+fn words_of_text(
+    model: &ModelStore,
+    text: &str,
+    unknown: Unknown,
+) -> Result<LookedUp<()>, ApiError> {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for token in tokens(model.words(), text)? {
+        match token {
+            Token::Known(row) => known.push((row, ())),
+            Token::Unknown(word) => missing.push(word),
         }
-        AnalogyError::NotFinite => ApiError::NotFinite { reason: error.to_string() },
     }
+    leave_out(known, missing, unknown)
+}
+
+/// Rows without repetitions, by their first appearance.
+pub(super) fn each_row_once(rows: &[Row]) -> Vec<Row> {
+    let mut seen = HashSet::new();
+    rows.iter().copied().filter(|&row| seen.insert(row)).collect()
 }
 
 /// What one answer may hold at most, over all its queries.
@@ -211,6 +305,39 @@ pub(super) fn check_size<'a>(
         let reason = format!(
             "the sum of `k` × {dim} over all queries with vectors is {components}; \
              {MAX_VECTOR_COMPONENTS} is the most"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    Ok(())
+}
+
+/// What the words of all queries may add to the work of one request at most.
+pub(super) fn check_work<'a>(
+    prepared: impl Iterator<Item = (&'a Prepared, &'a Options)> + Clone,
+) -> Result<(), ApiError> {
+    let compared: usize = prepared
+        .clone()
+        .map(|(prepared, _)| match &prepared.ask {
+            Ask::Search(_) => 0,
+            Ask::FullPass(query) => query.scoring().vectors().len(),
+        })
+        .sum();
+    if compared > MAX_FULL_PASS_WORDS {
+        let reason = format!(
+            "the queries by `3cosmul` and `pairdirection` have {compared} words together; \
+             {MAX_FULL_PASS_WORDS} are the most"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    let terms: usize = prepared
+        .filter_map(|(prepared, options)| {
+            Some(prepared.explain.as_ref()?.formula.number_of_words() * options.k)
+        })
+        .sum();
+    if terms > MAX_EXPLAINED_TERMS {
+        let reason = format!(
+            "the sum of `k` × words over all queries with `explain` is {terms}; \
+             {MAX_EXPLAINED_TERMS} is the most"
         );
         return Err(ApiError::TooManyResults { reason });
     }

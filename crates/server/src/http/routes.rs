@@ -4,16 +4,21 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use super::state::AppState;
-use super::{ApiError, ask, body, health, info, server_timing};
+use super::{
+    ApiError, ask, body, health, info, odd_one_out, rank, server_timing, similarity, words,
+};
 
 /// All routes over this state.
 pub(super) fn router(state: Arc<AppState>) -> Router {
     let searching = Router::new()
         .route("/nearest", get(ask::get_nearest).post(ask::post_nearest))
         .route("/analogy", get(ask::get_analogy).post(ask::post_analogy))
+        .route("/rank", post(rank::post_rank))
+        .route("/similarity", post(similarity::post_similarity))
+        .route("/odd-one-out", post(odd_one_out::post_odd_one_out))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(state.body_limit))
         .layer(middleware::from_fn_with_state(state.body_limit, body::refuse_large))
@@ -21,6 +26,8 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
     Router::new()
         .merge(searching)
         .route("/", get(info::start_page))
+        .route("/words", get(words::get_words))
+        .route("/words/{word}", get(words::get_word))
         .route("/model", get(info::model))
         .route("/openapi.yaml", get(info::openapi))
         .route("/health/live", get(health::live))

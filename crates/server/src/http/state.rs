@@ -2,9 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model_store::{EngineDescription, ModelStore};
+use model_store::{EngineDescription, ModelStore, Words};
 use tokio::sync::Semaphore;
 
+use super::ApiError;
 use super::fields::MAX_QUERIES;
 use super::health::Readiness;
 use crate::queue::QueueHandle;
@@ -22,8 +23,8 @@ pub struct AppState {
     /// The largest body there can be any use for.
     pub(super) body_limit: usize,
     pub(super) readiness: Readiness,
-    /// Searches for suggestions that may run at once.
-    pub(super) suggestion_searches: Arc<Semaphore>,
+    /// Searches among the words, for suggestions and lists, that may run at once.
+    word_searches: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
@@ -51,7 +52,7 @@ impl AppState {
             request_timeout,
             body_limit,
             readiness,
-            suggestion_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
+            word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
             draining: AtomicBool::new(false),
         })
     }
@@ -59,6 +60,21 @@ impl AppState {
     /// The model that is served.
     pub fn model(&self) -> &ModelStore {
         &self.model
+    }
+
+    /// Searches among the words of the model, off the async threads, a bounded number at a time.
+    pub(super) async fn search_words<T: Send + 'static>(
+        self: &Arc<Self>,
+        search: impl FnOnce(&Words) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        // Closed never; so this waits for its turn.
+        let turn = self.word_searches.clone().acquire_owned().await;
+        let state = self.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            search(state.model.words())
+        });
+        found.await.map_err(|_| ApiError::Internal)
     }
 
     /// From now on the service is not ready: it was told to stop.

@@ -1,4 +1,4 @@
-//! Spelling suggestions for the unknown words of a request.
+//! Spelling suggestions for the words of a request.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use super::state::AppState;
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;
 
-/// Fills in the suggestions of all unknown words in these errors, as far as a request gets them. The
-/// search runs off the async threads, a bounded number at a time.
+/// Fills in the suggestions of all unknown words in these errors, as far as a request gets them.
 pub(super) async fn fill_in<'a>(
     state: &Arc<AppState>,
     errors: impl Iterator<Item = &'a mut ApiError>,
@@ -26,18 +25,21 @@ pub(super) async fn fill_in<'a>(
         return;
     }
     let words: Vec<String> = unknown.iter().map(|unknown| unknown.word.clone()).collect();
-    // Closed never; so this waits for its turn.
-    let Ok(turn) = state.suggestion_searches.clone().acquire_owned().await else { return };
-    let searched = state.clone();
-    let found = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        let model_words = searched.model.words();
-        let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
-        words.iter().map(|word| to_owned(model_words.suggestions(word))).collect::<Vec<Vec<_>>>()
-    });
-    if let Ok(found) = found.await {
+    if let Ok(found) = of(state, words).await {
         for (unknown, suggestions) in unknown.iter_mut().zip(found) {
             unknown.suggestions = suggestions;
         }
     }
+}
+
+/// For each of these words, words of the model that resemble it.
+pub(super) async fn of(
+    state: &Arc<AppState>,
+    words: Vec<String>,
+) -> Result<Vec<Vec<String>>, ApiError> {
+    let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
+    let search = state.search_words(move |model_words| {
+        words.iter().map(|word| to_owned(model_words.suggestions(word))).collect()
+    });
+    search.await
 }

@@ -7,7 +7,7 @@
 
 mod scoring;
 
-pub use scoring::{MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVector};
+pub use scoring::{EPSILON, MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVector};
 
 use super::{Filter, Hit, QueryVector, Row, Table};
 
@@ -27,6 +27,11 @@ impl FullPassQuery {
     /// was made for, in any order; an engine refuses others, see [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
         Self { scoring, k, filter, ranked }
+    }
+
+    /// The same query for another number of hits.
+    pub fn with_k(self, k: usize) -> Self {
+        Self { k, ..self }
     }
 
     /// How a row's score is made.

@@ -11,7 +11,7 @@ use crate::contract::{QueryError, QueryVector, Row, Table};
 pub const MAX_SCORING_WORDS: usize = 100;
 
 /// Levy and Goldberg's ε, which keeps 3CosMul from dividing by zero.
-const EPSILON: f64 = 0.001;
+pub const EPSILON: f64 = 0.001;
 
 /// The smallest square of a distance between two unit vectors that has a direction. Below it rounding is
 /// most of what is left of the difference.

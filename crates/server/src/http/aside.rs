@@ -1,0 +1,82 @@
+//! What would keep the other connections of a thread waiting, on threads that may take their time.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::response::Response;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::ApiError;
+use super::state::AppState;
+
+/// Bodies of more bytes than this are read aside.
+const LARGE_BODY: usize = 32 << 10;
+
+/// Work on more numbers or words than this is done aside.
+const LARGE_WORK: usize = 20_000;
+
+/// Reading a large body and looking its words up takes milliseconds, in which no other connection of this
+/// thread would be served: so it happens on another one, until there is an answer or the caller has gone.
+pub(super) async fn read_aside_if_large(
+    bytes: usize,
+    answered: impl Future<Output = Result<Response, ApiError>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    if bytes <= LARGE_BODY {
+        return answered.await;
+    }
+    let runtime = Handle::current();
+    let (_until_gone, gone) = oneshot::channel::<Infallible>();
+    let answered_or_gone = async {
+        tokio::select! {
+            answered = answered => answered,
+            _ = gone => Err(ApiError::Internal),
+        }
+    };
+    let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered_or_gone));
+    aside.await.unwrap_or(Err(ApiError::Internal))
+}
+
+/// Whether work on so many numbers or words keeps others waiting.
+pub(super) fn is_large(size: usize) -> bool {
+    size > LARGE_WORK
+}
+
+/// Does what takes time in proportion to so many numbers or words: many of them where that keeps nobody
+/// else waiting.
+pub(super) async fn work_aside_if_large<T: Send + 'static>(
+    state: &Arc<AppState>,
+    size: usize,
+    work: impl FnOnce(&AppState) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if !is_large(size) {
+        return Ok(work(state));
+    }
+    let state = state.clone();
+    let done = tokio::task::spawn_blocking(move || work(&state));
+    done.await.map_err(|_| ApiError::Internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_request_ends_when_its_caller_goes() {
+        for bytes in [LARGE_BODY, LARGE_BODY + 1] {
+            let (alive, mut ended) = oneshot::channel::<Infallible>();
+            let never = async move {
+                let _alive = alive;
+                std::future::pending().await
+            };
+            let caller = tokio::spawn(read_aside_if_large(bytes, never));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(ended.try_recv() == Err(oneshot::error::TryRecvError::Empty), "it waits");
+            caller.abort();
+            let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+            assert!(ended.expect("it ends").is_err());
+        }
+    }
+}

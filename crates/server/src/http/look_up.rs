@@ -1,0 +1,93 @@
+//! Several words to their rows: those that the model does not have are an error, or left out.
+
+use std::collections::HashSet;
+
+use model_store::{Row, Words};
+
+use super::fields::Unknown;
+use super::{ApiError, UnknownWord};
+
+/// What became of some words.
+#[derive(Debug)]
+pub(super) struct LookedUp<T> {
+    /// Those that the model has, in their order, with what came with them.
+    pub(super) known: Vec<(Row, T)>,
+    /// Those that were left out, each once, in the order in which they were written.
+    pub(super) skipped: Vec<String>,
+}
+
+/// Looks words up. If all of them are left out, that is an error as well.
+pub(super) fn look_up<T>(
+    words: &Words,
+    asked: impl IntoIterator<Item = (String, T)>,
+    unknown: Unknown,
+) -> Result<LookedUp<T>, ApiError> {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for (word, with) in asked {
+        match words.row(&word) {
+            Some(row) => known.push((row, with)),
+            None => missing.push(word),
+        }
+    }
+    leave_out(known, missing, unknown)
+}
+
+/// What to make of words that are there and words that are not.
+pub(super) fn leave_out<T>(
+    known: Vec<(Row, T)>,
+    missing: Vec<String>,
+    unknown: Unknown,
+) -> Result<LookedUp<T>, ApiError> {
+    if !missing.is_empty() && (unknown == Unknown::Error || known.is_empty()) {
+        return Err(unknown_words(missing));
+    }
+    Ok(LookedUp { known, skipped: each_once(missing) })
+}
+
+/// The error for words that the model does not have. Suggestions come later.
+pub(super) fn unknown_words(words: impl IntoIterator<Item = String>) -> ApiError {
+    let unknown = each_once(words)
+        .into_iter()
+        .map(|word| UnknownWord { word, suggestions: Vec::new() })
+        .collect();
+    ApiError::UnknownWord { unknown }
+}
+
+/// Words without repetitions, by their first appearance.
+pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    words.into_iter().filter(|word| seen.insert(word.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model_store::ModelStore;
+
+    use super::*;
+
+    fn known_of(asked: &[&str], unknown: Unknown) -> Result<(Vec<u32>, Vec<String>), Vec<String>> {
+        let model =
+            ModelStore::from_rows("m", 1, ["a", "b"].map(|word| (word, &[1.0][..]))).unwrap();
+        let asked = asked.iter().map(|&word| (word.to_owned(), ()));
+        match look_up(model.words(), asked, unknown) {
+            Ok(found) => Ok((found.known.iter().map(|(row, ())| row.0).collect(), found.skipped)),
+            Err(ApiError::UnknownWord { unknown }) => {
+                Err(unknown.into_iter().map(|unknown| unknown.word).collect())
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn unknown_words_fail_all_or_are_left_out_and_named_once() {
+        let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let mixed = ["b", "y", "a", "x", "y", "b"];
+        assert_eq!(known_of(&mixed, Unknown::Error), Err(texts(&["y", "x"])));
+        assert_eq!(known_of(&mixed, Unknown::Skip), Ok((vec![1, 0, 1], texts(&["y", "x"]))));
+        assert_eq!(known_of(&["x", "x"], Unknown::Skip), Err(texts(&["x"])));
+        for unknown in [Unknown::Error, Unknown::Skip] {
+            assert_eq!(known_of(&["a"], unknown), Ok((vec![0], texts(&[]))));
+            assert_eq!(known_of(&[], unknown), Ok((vec![], texts(&[]))), "not a word is unknown");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `POST /odd-one-out`: which of some words is least like all of them together.
+
+use axum::http::{HeaderMap, Uri};
+use model_store::contract::score;
+use model_store::{Hit, ModelStore, Row};
+use serde::Deserialize;
+
+use super::answer::{Notes, OddOneOut};
+use super::aside::read_aside_if_large;
+use super::ask::{Answered, Body, Shared};
+use super::body::JsonBody;
+use super::fields::{Unknown, invalid, present};
+use super::formula::sum;
+use super::look_up::{LookedUp, look_up, unknown_words};
+use super::request::each_row_once;
+use super::{ApiError, answer, body, negotiation, query_string, suggestions};
+
+/// Fewest words of which one can be odd: of two, both are as far from their middle.
+const MIN_WORDS: usize = 3;
+
+/// Most words that one request may compare.
+pub const MAX_COMPARED_WORDS: usize = 256;
+
+/// What `POST /odd-one-out` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OddOneOutBody {
+    #[serde(default, deserialize_with = "present")]
+    words: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "present")]
+    unknown: Option<Unknown>,
+}
+
+impl<'a> JsonBody<'a> for OddOneOutBody {}
+
+/// `POST /odd-one-out`
+pub(super) async fn post_odd_one_out(
+    state: Shared,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Body,
+) -> Answered {
+    query_string::check_encoding(uri.query().unwrap_or_default())?;
+    let body = body::received(body, state.body_limit)?;
+    read_aside_if_large(body.len(), async move {
+        let asked = body::parse::<OddOneOutBody>(&headers, &body)?;
+        query_string::nothing(uri.query().unwrap_or_default())?;
+        let words = asked.words.ok_or_else(|| invalid("words"))?;
+        if !(MIN_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
+            return Err(invalid("words"));
+        }
+        let unknown = asked.unknown.unwrap_or(Unknown::Error);
+        let (ranked, notes) = match rank(&state.model, words, unknown) {
+            Ok(ranked) => ranked,
+            Err(mut error) => {
+                suggestions::fill_in(&state, std::iter::once(&mut error)).await;
+                return Err(error);
+            }
+        };
+        negotiation::check(&headers, &negotiation::JSON)?;
+        Ok(answer::odd_one_out(&OddOneOut { store: &state.model, ranked: &ranked, notes: &notes }))
+    })
+    .await
+}
+
+/// The words by their cosine to the mean of all unit vectors, in the contract's order, so that the odd
+/// one is the last of them.
+fn rank(
+    model: &ModelStore,
+    words: Vec<String>,
+    unknown: Unknown,
+) -> Result<(Vec<Hit>, Notes), ApiError> {
+    let asked = words.iter().map(|word| (word.clone(), ()));
+    let LookedUp { known, skipped } = look_up(model.words(), asked, unknown)?;
+    if known.len() < MIN_WORDS {
+        return Err(unknown_words(skipped));
+    }
+    let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
+    // As a direction, the mean is the sum.
+    let mean = sum(model, &rows)?;
+    let (table, norm) = (model.table(), score::norm(&mean));
+    let scored = each_row_once(&rows).into_iter().filter_map(|row| {
+        let score = table.score(&mean, norm, row)?;
+        Some(Hit { row, score })
+    });
+    let mut ranked: Vec<Hit> = scored.collect();
+    ranked.sort_unstable();
+    let skipped = (unknown == Unknown::Skip).then_some(skipped);
+    Ok((ranked, Notes { used: None, skipped }))
+}

@@ -1,0 +1,179 @@
+//! `POST /rank`: where given words stand among the neighbours of a query, by one pass over all rows.
+
+use std::time::Instant;
+
+use axum::http::{HeaderMap, Uri};
+use model_store::{FullPassQuery, RankedRow, Row};
+use serde::{Deserialize, Serialize};
+
+use super::answer::Notes;
+use super::aside::read_aside_if_large;
+use super::ask::{Answered, Body, Shared, with_timing};
+use super::body::JsonBody;
+use super::explain::{Placed, placed};
+use super::fields::{Method, RawOptions, RawTarget, Unknown, WordWithWeight, invalid, present};
+use super::look_up::{each_once, look_up, unknown_words};
+use super::request::{Options, Resolved, Target, filter, not_exactly_one, resolve};
+use super::search::submitted;
+use super::server_timing::Timing;
+use super::state::AppState;
+use super::{ApiError, answer, body, negotiation, query_string, suggestions};
+
+/// Most words that one request may rank.
+pub const MAX_RANKED: usize = 1000;
+
+/// What `POST /rank` takes: words to rank, and a query as in `/nearest` or `/analogy`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RankBody {
+    #[serde(default, deserialize_with = "present")]
+    words: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "present")]
+    word: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    vector: Option<Vec<f64>>,
+    #[serde(default, deserialize_with = "present")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    expression: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    positive: Option<Vec<WordWithWeight>>,
+    #[serde(default, deserialize_with = "present")]
+    negative: Option<Vec<WordWithWeight>>,
+    #[serde(default, deserialize_with = "present")]
+    method: Option<Method>,
+    #[serde(default, deserialize_with = "present")]
+    exclude: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "present")]
+    include_query: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    vocab_limit: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
+    min_score: Option<f64>,
+    #[serde(default, deserialize_with = "present")]
+    unknown: Option<Unknown>,
+}
+
+impl<'a> JsonBody<'a> for RankBody {
+    fn expression(&self) -> Option<&str> {
+        self.expression.as_deref()
+    }
+}
+
+/// A request, its form checked.
+struct Asked {
+    words: Vec<String>,
+    target: Target,
+    options: Options,
+}
+
+#[derive(Serialize)]
+struct RankAnswer<'a> {
+    model: &'a str,
+    ranked: Vec<Placed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<&'a [String]>,
+}
+
+/// `POST /rank`
+pub(super) async fn post_rank(state: Shared, headers: HeaderMap, uri: Uri, body: Body) -> Answered {
+    query_string::check_encoding(uri.query().unwrap_or_default())?;
+    let body = body::received(body, state.body_limit)?;
+    read_aside_if_large(body.len(), async move {
+        let asked = body::parse::<RankBody>(&headers, &body)?;
+        query_string::nothing(uri.query().unwrap_or_default())?;
+        let asked = check(asked)?;
+        let (query, notes) = match prepare(&state, asked) {
+            Ok(prepared) => prepared,
+            Err(mut error) => {
+                suggestions::fill_in(&state, std::iter::once(&mut error)).await;
+                return Err(error);
+            }
+        };
+        negotiation::check(&headers, &negotiation::JSON)?;
+        let deadline = Instant::now() + state.request_timeout;
+        let answer = submitted(&state, state.queue.full_pass(vec![query], deadline).await)?;
+        let timing = Timing { queue: answer.queued, engine: answer.engine };
+        let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
+        Ok(with_timing((write(&state, ranks, &notes), timing)))
+    })
+    .await
+}
+
+fn check(body: RankBody) -> Result<Asked, ApiError> {
+    let words = body.words.ok_or_else(|| invalid("words"))?;
+    if words.is_empty() || words.len() > MAX_RANKED {
+        return Err(invalid("words"));
+    }
+    let RankBody { word, vector, text, expression, positive, negative, .. } = body;
+    let nearest = RawTarget::Nearest { word, vector, text };
+    let analogy = RawTarget::Analogy { expression, positive, negative };
+    let target = match (nearest.is_given(), analogy.is_given()) {
+        (true, false) if body.method.is_some() => {
+            let reason = "`method` goes with `expression`, `positive` and `negative` only";
+            return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+        }
+        (true, false) => nearest,
+        (false, true) => analogy,
+        _ => return Err(not_exactly_one(ALTERNATIVES)),
+    };
+    let target = target.resolve_among(ALTERNATIVES)?;
+    let options = RawOptions {
+        exclude: body.exclude,
+        include_query: body.include_query,
+        vocab_limit: body.vocab_limit,
+        min_score: body.min_score,
+        unknown: body.unknown,
+        method: body.method,
+        ..RawOptions::default()
+    };
+    Ok(Asked { words, target, options: Options::new(options, &RawOptions::default())? })
+}
+
+const ALTERNATIVES: &str =
+    "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
+
+/// Looks all words up. Those of the query come first, in errors as well.
+fn prepare(state: &AppState, asked: Asked) -> Result<(FullPassQuery, Notes), ApiError> {
+    let model = &state.model;
+    let Asked { words, target, options } = asked;
+    let query = resolve(model, target, options.method, options.unknown)
+        .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
+    let to_rank = words.into_iter().map(|word| (word, ()));
+    let to_rank = look_up(model.words(), to_rank, options.unknown.unwrap_or(Unknown::Error));
+    let ((scoring, resolved), to_rank) = match (query, to_rank) {
+        (Ok(query), Ok(to_rank)) => (query, to_rank),
+        (
+            Err(ApiError::UnknownWord { unknown: mut first }),
+            Err(ApiError::UnknownWord { unknown: second }),
+        ) => {
+            first.extend(second);
+            return Err(unknown_words(first.into_iter().map(|unknown| unknown.word)));
+        }
+        // Unknown words come before known ones that can't be asked for.
+        (Err(ApiError::ZeroQuery { .. } | ApiError::NotFinite { .. }), Err(error))
+        | (Err(error), _)
+        | (_, Err(error)) => return Err(error),
+    };
+    let Resolved { inputs, mut notes, .. } = resolved;
+    if let Some(skipped) = &mut notes.skipped {
+        *skipped = each_once(skipped.drain(..).chain(to_rank.skipped));
+    }
+    let rows: Vec<Row> = to_rank.known.into_iter().map(|(row, ())| row).collect();
+    let left_out = if options.include_query { Vec::new() } else { inputs };
+    let filter = filter(model, &options, left_out);
+    Ok((FullPassQuery::new(scoring, 0, filter, rows), notes))
+}
+
+fn write(state: &AppState, ranks: &[RankedRow], notes: &Notes) -> axum::response::Response {
+    let model = &state.model;
+    let word = |row: &Row| model.words().word(*row);
+    answer::json(&RankAnswer {
+        model: model.name(),
+        ranked: placed(model, ranks),
+        used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
+        skipped: notes.skipped.as_deref(),
+    })
+}

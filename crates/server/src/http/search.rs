@@ -1,0 +1,203 @@
+//! Checked queries through the queue and what comes back.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use model_store::{FullPassQuery, Hit, ModelStore, Query, RankedRow};
+
+use super::ApiError;
+use super::answer::{Neighbors, Notes};
+use super::aside::work_aside_if_large;
+use super::explain::Explanation;
+use super::fold_case::Fold;
+use super::formula::Ask;
+use super::request::{Explain, Prepared};
+use super::server_timing::Timing;
+use super::state::AppState;
+use crate::queue::SubmitError;
+
+/// How many times as many hits are asked for when those that came, folded, were too few.
+const GROWTH: usize = 4;
+
+/// What was found for one query.
+#[derive(Debug)]
+pub(super) struct Found {
+    hits: Vec<Hit>,
+    with_vectors: bool,
+    notes: Notes,
+    explanation: Option<Box<Explanation>>,
+}
+
+impl Found {
+    /// As it is to be written.
+    pub(super) fn neighbors<'a>(&'a self, store: &'a ModelStore) -> Neighbors<'a> {
+        Neighbors {
+            store,
+            hits: &self.hits,
+            with_vectors: self.with_vectors,
+            notes: &self.notes,
+            explanation: self.explanation.as_deref(),
+        }
+    }
+
+    fn set_inputs(&mut self, inputs: Vec<RankedRow>) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.inputs = inputs;
+        }
+    }
+}
+
+/// Asks one query. What it was found and how long that took.
+pub(super) async fn search_one(
+    state: &Arc<AppState>,
+    prepared: Prepared,
+) -> Result<(Found, Timing), ApiError> {
+    let (query, with_vectors, notes) = match prepared {
+        // The plain case, by the hundred thousand.
+        Prepared { ask: Ask::Search(query), with_vectors, notes, fold: None, explain: None } => {
+            (query, with_vectors, notes)
+        }
+        prepared => {
+            let (mut found, timing) = Box::pin(search(state, vec![prepared])).await?;
+            return Ok((found.pop().expect("one for each query"), timing));
+        }
+    };
+    let deadline = Instant::now() + state.request_timeout;
+    let mut answer = submitted(state, state.queue.submit(vec![query], deadline).await)?;
+    let hits = answer.hits.pop().expect("the engine answers every query");
+    let found = Found { hits, with_vectors, notes, explanation: None };
+    Ok((found, Timing { queue: answer.queued, engine: answer.engine }))
+}
+
+/// Asks all of them together. What was found for each, in their order, and how long that took.
+pub(super) async fn search(
+    state: &Arc<AppState>,
+    prepared: Vec<Prepared>,
+) -> Result<(Vec<Found>, Timing), ApiError> {
+    let deadline = Instant::now() + state.request_timeout;
+    let mut round = Round::default();
+    let mut folding = Vec::new();
+    let mut found = Vec::with_capacity(prepared.len());
+    for (place, prepared) in prepared.into_iter().enumerate() {
+        let Prepared { ask, with_vectors, notes, fold, explain } = prepared;
+        if let Some(fold) = fold {
+            folding.push(Folding { place, ask: ask.clone(), fold: *fold });
+        }
+        round.ask_for_hits(place, ask);
+        let explanation = explain.map(|explain| {
+            let Explain { formula, inputs } = *explain;
+            if let Some(inputs) = inputs {
+                round.full_passes.push((Goal::Inputs(place), inputs));
+            }
+            Box::new(Explanation { formula, inputs: Vec::new() })
+        });
+        found.push(Found { hits: Vec::new(), with_vectors, notes, explanation });
+    }
+    let mut timing = round.answer(state, deadline, &mut found).await?;
+    while !folding.is_empty() {
+        let asked = folding.into_iter().map(|one| {
+            let hits = std::mem::take(&mut found[one.place].hits);
+            (one, hits)
+        });
+        let asked: Vec<(Folding, Vec<Hit>)> = asked.collect();
+        let hits = asked.iter().map(|(_, hits)| hits.len()).sum();
+        let folded = work_aside_if_large(state, hits, |state| fold_all(state, asked)).await?;
+        let mut round = Round::default();
+        folding = Vec::new();
+        for (one, kept, is_done) in folded {
+            if is_done {
+                found[one.place].hits = kept;
+            } else {
+                let ask = one.ask.clone().with_k(one.ask.k().saturating_mul(GROWTH));
+                round.ask_for_hits(one.place, ask.clone());
+                folding.push(Folding { ask, ..one });
+            }
+        }
+        let more = round.answer(state, deadline, &mut found).await?;
+        timing.engine += more.engine;
+    }
+    Ok((found, timing))
+}
+
+/// A query whose hits are to be folded, and which is asked for more of them until enough are left.
+struct Folding {
+    place: usize,
+    ask: Ask,
+    fold: Fold,
+}
+
+/// What is left of each query's hits, and whether that is its answer: enough, or all that there is.
+fn fold_all(state: &AppState, asked: Vec<(Folding, Vec<Hit>)>) -> Vec<(Folding, Vec<Hit>, bool)> {
+    let folded = asked.into_iter().map(|(one, hits)| {
+        let kept = one.fold.keep(state.model.words(), &hits);
+        let is_done = kept.len() == one.fold.k || hits.len() < one.ask.k();
+        (one, kept, is_done)
+    });
+    folded.collect()
+}
+
+/// Queries of both kinds that go to the queue together.
+#[derive(Default)]
+struct Round {
+    searches: Vec<(usize, Query)>,
+    full_passes: Vec<(Goal, FullPassQuery)>,
+}
+
+/// What a full pass is for: the hits of the query in this place, or how its words rank.
+enum Goal {
+    Hits(usize),
+    Inputs(usize),
+}
+
+impl Round {
+    fn ask_for_hits(&mut self, place: usize, ask: Ask) {
+        match ask {
+            Ask::Search(query) => self.searches.push((place, query)),
+            Ask::FullPass(query) => self.full_passes.push((Goal::Hits(place), *query)),
+        }
+    }
+
+    /// Puts the answers where they belong.
+    async fn answer(
+        self,
+        state: &AppState,
+        deadline: Instant,
+        found: &mut [Found],
+    ) -> Result<Timing, ApiError> {
+        let (places, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
+        let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
+        let searched = async { submitted(state, state.queue.submit(queries, deadline).await) };
+        let passed = async { submitted(state, state.queue.full_pass(full_passes, deadline).await) };
+        let (searched, passed) = tokio::try_join!(searched, passed)?;
+        for (place, hits) in places.into_iter().zip(searched.hits) {
+            found[place].hits = hits;
+        }
+        for (goal, answer) in goals.into_iter().zip(passed.answers) {
+            match goal {
+                Goal::Hits(place) => found[place].hits = answer.hits,
+                Goal::Inputs(place) => found[place].set_inputs(answer.ranks),
+            }
+        }
+        Ok(Timing {
+            queue: searched.queued.max(passed.queued),
+            engine: searched.engine + passed.engine,
+        })
+    }
+}
+
+/// What the queue said, or the error for it.
+pub(super) fn submitted<T>(
+    state: &AppState,
+    answer: Result<T, SubmitError>,
+) -> Result<T, ApiError> {
+    answer.map_err(|e| match e {
+        SubmitError::Full { retry_after } => ApiError::QueueFull {
+            // Whole seconds, rounded up, and not so many that a client gives up.
+            retry_after_seconds: (retry_after.as_secs() + 1).min(60),
+        },
+        SubmitError::DeadlinePassed => ApiError::DeadlinePassed,
+        SubmitError::EngineFailed => ApiError::EngineFailed,
+        SubmitError::EngineGone if state.is_draining() => ApiError::Draining,
+        SubmitError::EngineGone => ApiError::EngineGone,
+    })
+}

@@ -1,0 +1,114 @@
+//! `GET /words`: which words the model has, by how they begin, and what it knows of one of them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use model_store::{ModelStore, Row};
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+
+use super::fields::invalid;
+use super::look_up::unknown_words;
+use super::query_string::WordsAsked;
+use super::state::AppState;
+use super::{ApiError, answer, negotiation, query_string, suggestions};
+
+/// Most words that one answer lists.
+pub const MAX_LISTED: usize = 1000;
+/// Words that are listed for who does not say how many.
+const DEFAULT_LISTED: usize = 10;
+
+/// Words that begin alike.
+#[derive(Serialize)]
+struct Listed<'a> {
+    model: &'a str,
+    words: Vec<ListedWord<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedWord<'a> {
+    word: &'a str,
+    row: u32,
+}
+
+/// What is known of a word.
+#[derive(Serialize)]
+struct Described<'a> {
+    model: &'a str,
+    word: &'a str,
+    row: u32,
+    norm: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vector: Option<&'a [f32]>,
+    suggestions: Vec<String>,
+}
+
+/// `GET /words`: a list, or one word
+pub(super) async fn get_words(
+    State(state): State<Arc<AppState>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    match query_string::words(uri.query().unwrap_or_default())? {
+        WordsAsked::Prefix { prefix, limit } => {
+            let limit = limit.unwrap_or(DEFAULT_LISTED);
+            if !(1..=MAX_LISTED).contains(&limit) {
+                return Err(invalid("limit"));
+            }
+            negotiation::check(&headers, &negotiation::JSON)?;
+            let searched =
+                state.search_words(move |words| words.with_prefix(&prefix, limit)).await?;
+            Ok(list(&state.model, &searched))
+        }
+        WordsAsked::Word { word, with_vector } => {
+            describe(&state, &headers, word, with_vector).await
+        }
+    }
+}
+
+/// `GET /words/{word}`
+pub(super) async fn get_word(
+    State(state): State<Arc<AppState>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    let with_vector = query_string::word_options(uri.query().unwrap_or_default())?;
+    let escaped = uri.path().strip_prefix("/words/").unwrap_or_default();
+    // Not form-encoded as parameters are: here a plus is a plus.
+    let word = percent_decode_str(escaped)
+        .decode_utf8()
+        .map_err(|_| ApiError::NotUtf8 { place: "the path".to_owned() })?;
+    describe(&state, &headers, word.into_owned(), with_vector).await
+}
+
+fn list(model: &ModelStore, rows: &[Row]) -> Response {
+    let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
+    answer::json(&Listed { model: model.name(), words: words.collect() })
+}
+
+async fn describe(
+    state: &Arc<AppState>,
+    headers: &HeaderMap,
+    word: String,
+    with_vector: bool,
+) -> Result<Response, ApiError> {
+    let model = &state.model;
+    let Some(row) = model.words().row(&word) else {
+        let mut error = unknown_words([word]);
+        suggestions::fill_in(state, std::iter::once(&mut error)).await;
+        return Err(error);
+    };
+    negotiation::check(headers, &negotiation::JSON)?;
+    let suggestions = suggestions::of(state, vec![word]).await?.pop().unwrap_or_default();
+    let table = model.table();
+    Ok(answer::json(&Described {
+        model: model.name(),
+        word: model.words().word(row),
+        row: row.0,
+        norm: table.norm(row),
+        vector: with_vector.then(|| table.row(row)),
+        suggestions,
+    }))
+}
