@@ -1,9 +1,9 @@
 //! What stands before the rows in some formats.
 
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 
+use super::npy::NpyHeader;
 use super::numbers::Number;
 
 /// word2vec's first line.
@@ -42,43 +42,34 @@ pub(super) struct NumbersHeader {
 }
 
 impl NumbersHeader {
-    /// Of a NumPy file. Format: NEP 1, "A Simple File Format for NumPy Arrays".
+    /// Of a NumPy file.
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
-        let mut rest = head;
-        let header = NpyHeader::from_reader(&mut rest)
-            .map_err(|e| format!("its npy header can't be read ({e})"))?;
-        let start = (head.len() - rest.len()) as u64;
-        let &[rows, dim] = header.shape() else {
+        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::read(head)
+            .map_err(|reason| format!("its npy header can't be read ({reason})"))?;
+        let &[rows, dim] = shape.as_slice() else {
             return Err(format!(
                 "its array has {} dimensions; word vectors are rows × components, 2",
-                header.shape().len()
+                shape.len()
             ));
         };
-        if header.order() == Order::Fortran {
+        if fortran_order {
             return Err("its array is in Fortran order (column after column); save it with \
                  numpy.save(path, numpy.ascontiguousarray(array))"
                 .into());
         }
-        let number = match header.dtype() {
-            DType::Plain(one) if one.endianness() == Endianness::Little => {
-                match (one.type_char(), one.size_field()) {
-                    (TypeChar::Float, 2) => Some(Number::F16),
-                    (TypeChar::Float, 4) => Some(Number::F32),
-                    (TypeChar::Float, 8) => Some(Number::F64),
-                    _ => None,
-                }
+        let number = match descr.as_str() {
+            "<f2" => Number::F16,
+            "<f4" => Number::F32,
+            "<f8" => Number::F64,
+            _ => {
+                return Err(format!(
+                    "its numbers are of type {descr}; save it as float32, float64 or float16, \
+                     little-endian: numpy.save(path, array.astype('<f4'))"
+                ));
             }
-            _ => None,
         };
-        let number = number.ok_or_else(|| {
-            format!(
-                "its numbers are of type {}; save it as float32, float64 or float16, little-endian: \
-                 numpy.save(path, array.astype('<f4'))",
-                header.dtype().descr()
-            )
-        })?;
         let dim = usize::try_from(dim).unwrap_or(usize::MAX);
-        Ok(Self { rows, dim, number, start, may_go_on: false })
+        Ok(Self { rows, dim, number, start: bytes, may_go_on: false })
     }
 
     /// Of a safetensors file: the tensor of this name, or the only one of two dimensions.

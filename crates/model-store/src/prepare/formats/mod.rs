@@ -4,6 +4,7 @@
 mod detect;
 mod fixed;
 mod header;
+mod npy;
 mod numbers;
 mod plan;
 mod text;

@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::numbers::check_norm;
-use super::{BadBytes, MAX_RECORD_BYTES, Framing, Parsed, Parser, utf8};
+use super::{BadBytes, Framing, MAX_RECORD_BYTES, Parsed, Parser, utf8};
 
 /// Cuts between lines.
 pub(super) struct LineFraming;
