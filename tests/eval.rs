@@ -7,21 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
-use support::{kindred, prepared};
-
-/// The first component is alike in all, the second is sex, the third is rank, the fourth is age.
-const ROYAL: &str = "\
-man 1 0 0 0
-woman 1 1 0 0
-king 1 0 1 0
-queen 1 1 1 0
-boy 1 0 0 1
-girl 1 1 0 1
-prince 1 0 1 1
-princess 1 1 1 1
-stone -1 0 0 0
-nothing 0 0 0 0
-";
+use support::{ROYAL, kindred, prepared};
 
 struct Place {
     folder: tempfile::TempDir,

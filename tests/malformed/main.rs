@@ -4,6 +4,7 @@
 mod bytes;
 mod case;
 mod comparisons;
+mod evaluations;
 mod expressions;
 mod fields;
 mod items;
@@ -18,6 +19,7 @@ use std::io::Write;
 use bytes::*;
 use case::Case;
 use comparisons::comparisons;
+use evaluations::evaluations;
 use expressions::bad_expressions;
 use fields::*;
 use items::items;
@@ -31,7 +33,7 @@ use words_and_routes::*;
 fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
     let (_folder, model) = prepared(TINY);
     let mut service = Service::start(&["--model", model.to_str().unwrap(), "--device", "cpu"]);
-    let groups: [(&str, Vec<Case>); 14] = [
+    let groups: [(&str, Vec<Case>); 15] = [
         ("JSON syntax", json_syntax()),
         ("not UTF-8", not_utf8()),
         ("bad expressions", bad_expressions()),
@@ -42,6 +44,7 @@ fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
         ("impossible queries", impossible_queries()),
         ("wrong fields of analogies", wrong_analogy_fields()),
         ("comparisons", comparisons()),
+        ("evaluations", evaluations()),
         ("query strings", query_strings()),
         ("unknown words", unknown_words()),
         ("routes and methods", routes_and_methods()),

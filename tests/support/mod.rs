@@ -241,6 +241,20 @@ pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
     (place, out)
 }
 
+/// Words for analogies. The first component is alike in all, the second is sex, the third is rank, the fourth is age.
+pub const ROYAL: &str = "\
+man 1 0 0 0
+woman 1 1 0 0
+king 1 0 1 0
+queen 1 1 1 0
+boy 1 0 0 1
+girl 1 1 0 1
+prince 1 0 1 1
+princess 1 1 1 1
+stone -1 0 0 0
+nothing 0 0 0 0
+";
+
 /// Words with pseudo-random vectors of three components, as a vectors file: the same each time.
 pub fn random_vectors(words: impl IntoIterator<Item = String>) -> String {
     let mut state = 1u64;

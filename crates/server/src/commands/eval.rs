@@ -3,14 +3,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model_store::ModelStore;
-use serde::Serialize;
+use model_store::{Engine, EngineError, FullPassQuery, ModelStore, Query, Row};
 
 use super::CommandError;
 use crate::cli::EvalArguments;
 use crate::engines;
-use crate::evaluation::results::{AnalogyResult, Case, Method, SectionResult, SimilarityResult};
-use crate::evaluation::run::Evaluation;
+use crate::evaluation::results::{
+    AnalogyResult, Case, Method, Model, Report, SectionResult, SimilarityResult,
+};
+use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::source::{Source, name};
 use crate::evaluation::{EvaluationError, analogies, similarities};
 
@@ -41,17 +42,17 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         analogies.iter().flat_map(|(_, sections)| sections).map(analogies::Section::len);
     let bar = progress_bar(questions.sum::<usize>() * methods.len());
     let case = arguments.case;
-    let mut evaluation = Evaluation { model: model.clone(), engine: &mut *engine, case, methods };
-    let mut report = Report {
-        model: Model { name: model.name(), rows: model.rows(), dim: model.dim() },
-        engine: Engine { name: description.name, detail: description.detail },
-        case,
-        analogies: Vec::new(),
-        similarities: Vec::new(),
-    };
+    let evaluation = Evaluation { model: &model, case, methods: &methods };
+    let mut report = Report::new(&model, &description, case);
+    // Whoever evaluates may have to wait for answers, as the service does. An engine of one's own has them at once.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime
+        .map_err(|source| CommandError::System { doing: "can't start the evaluation", source })?;
+    let mut answers = EngineAnswers(&mut *engine);
     for (set, sections) in &analogies {
-        let result = evaluation.analogies(set, sections, |asked| bar.inc(asked as u64))?;
-        report.analogies.push(result);
+        let result =
+            evaluation.analogies(&mut answers, set, sections, |asked| bar.inc(asked as u64));
+        report.analogies.push(runtime.block_on(result).map_err(EvaluationError::from)?);
     }
     for (set, pairs) in &pairs {
         report.similarities.push(evaluation.similarities(set, pairs));
@@ -61,9 +62,34 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         let json = serde_json::to_string_pretty(&report).expect("numbers and names are JSON");
         say!("{json}");
     } else {
-        print(&report, &evaluation.methods);
+        print(&report, &methods);
     }
     Ok(())
+}
+
+/// An engine of the command's own.
+struct EngineAnswers<'a>(&'a mut dyn Engine);
+
+impl Answers for EngineAnswers<'_> {
+    type Error = EngineError;
+
+    /// In sets of analogies each word is in many questions, and a full pass compares a word that several share
+    /// with the rows once: 2,048 at a time took a fifth less time than 512 (docs/performance.md). With more,
+    /// progress would jump.
+    const TOGETHER: usize = 2048;
+
+    async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, EngineError> {
+        let answers = self.0.search(&queries.iter().collect())?;
+        Ok(answers.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
+    }
+
+    async fn full_pass(
+        &mut self,
+        queries: Vec<FullPassQuery>,
+    ) -> Result<Vec<Option<Row>>, EngineError> {
+        let answers = self.0.full_pass(&queries.iter().collect::<Vec<_>>())?;
+        Ok(answers.iter().map(|answer| answer.hits.first().map(|hit| hit.row)).collect())
+    }
 }
 
 /// A file or folder of analogies: its name and sections.
@@ -90,29 +116,6 @@ fn progress_bar(questions: usize) -> ProgressBar {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar
-}
-
-/// What is printed as JSON.
-#[derive(Serialize)]
-struct Report<'a> {
-    model: Model<'a>,
-    engine: Engine,
-    case: Case,
-    analogies: Vec<AnalogyResult>,
-    similarities: Vec<SimilarityResult>,
-}
-
-#[derive(Serialize)]
-struct Model<'a> {
-    name: &'a str,
-    rows: usize,
-    dim: usize,
-}
-
-#[derive(Serialize)]
-struct Engine {
-    name: &'static str,
-    detail: String,
 }
 
 fn print(report: &Report<'_>, methods: &[Method]) {

@@ -50,6 +50,11 @@ pub struct Question<'a> {
 }
 
 impl Section {
+    /// Questions one by one: a, b, c and the answer.
+    pub fn listed(name: String, questions: Vec<[String; 4]>) -> Self {
+        Self { name, questions: Questions::Listed(questions) }
+    }
+
     /// Number of questions.
     pub fn len(&self) -> usize {
         match &self.questions {
@@ -97,8 +102,8 @@ pub fn parse(source: &Source) -> Result<Vec<Section>, EvaluationError> {
     match lines[0].fields.len() {
         2 => Ok(vec![pairs(source, lines)?]),
         4 => {
-            let questions = Questions::Listed(lines.into_iter().map(four).collect());
-            Ok(vec![Section { name: source.name.clone(), questions }])
+            let questions = lines.into_iter().map(four).collect();
+            Ok(vec![Section::listed(source.name.clone(), questions)])
         }
         _ => tagged(source, lines),
     }
@@ -131,8 +136,7 @@ fn with_sections(source: &Source) -> Result<Vec<Section>, EvaluationError> {
             return Err(source.error(line.number, what));
         }
     }
-    let section = |(name, listed)| Section { name, questions: Questions::Listed(listed) };
-    Ok(sections.into_iter().map(section).collect())
+    Ok(sections.into_iter().map(|(name, questions)| Section::listed(name, questions)).collect())
 }
 
 fn four(line: Line) -> [String; 4] {
@@ -209,8 +213,7 @@ fn tagged(source: &Source, lines: Vec<Line>) -> Result<Vec<Section>, EvaluationE
         });
         sections[known].1.push(four(line));
     }
-    let section = |(name, listed)| Section { name, questions: Questions::Listed(listed) };
-    Ok(sections.into_iter().map(section).collect())
+    Ok(sections.into_iter().map(|(name, questions)| Section::listed(name, questions)).collect())
 }
 
 /// BATS.

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use model_store::{EngineDescription, ModelStore};
+use serde::{Deserialize, Serialize};
 
 /// How an analogy is answered; see the contract (`model_store::contract`) for the formulas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+///
+/// It is read by the name that the command line has for it, and written by its usual name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Method {
     /// The nearest word to b − a + c
     #[value(name = "3cosadd")]
@@ -37,13 +41,77 @@ impl Method {
 }
 
 /// How words of a set are looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Case {
     /// As written, else in lower case
     Lower,
     /// As written only
     Exact,
+}
+
+impl TryFrom<String> for Method {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::from_str(&name, false)
+    }
+}
+
+impl TryFrom<String> for Case {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::from_str(&name, false)
+    }
+}
+
+/// All that an evaluation finds.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// What was evaluated.
+    pub model: Model<'a>,
+    /// What answered.
+    pub engine: Engine<'a>,
+    /// How words were looked up.
+    pub case: Case,
+    /// The sets of analogies, in order.
+    pub analogies: Vec<AnalogyResult>,
+    /// The sets of pairs, in order.
+    pub similarities: Vec<SimilarityResult>,
+}
+
+/// A model's name and shape.
+#[derive(Debug, Serialize)]
+pub struct Model<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Number of words.
+    pub rows: usize,
+    /// Components of each.
+    pub dim: usize,
+}
+
+/// An engine's name, and what it runs on.
+#[derive(Debug, Serialize)]
+pub struct Engine<'a> {
+    /// As in `--device`.
+    pub name: &'static str,
+    /// For people.
+    pub detail: &'a str,
+}
+
+impl<'a> Report<'a> {
+    /// One without any set yet.
+    pub fn new(model: &'a ModelStore, engine: &'a EngineDescription, case: Case) -> Self {
+        Self {
+            model: Model { name: model.name(), rows: model.rows(), dim: model.dim() },
+            engine: Engine { name: engine.name, detail: &engine.detail },
+            case,
+            analogies: Vec::new(),
+            similarities: Vec::new(),
+        }
+    }
 }
 
 /// What an analogy set came to.

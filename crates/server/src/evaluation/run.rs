@@ -1,36 +1,47 @@
 //! Asks the questions of a set and counts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use model_store::contract::analogy::analogy_vector;
 use model_store::{
-    Engine, Filter, FullPassQuery, ModelStore, Query, QueryVector, Row, Scoring, Table,
-    WeightedWord,
+    Filter, FullPassQuery, ModelStore, Query, QueryVector, Row, Scoring, Table, WeightedWord,
 };
 
-use super::EvaluationError;
 use super::analogies::{Question, Section};
 use super::results::{AnalogyResult, Case, Method, MethodResult, SectionResult, SimilarityResult};
 use super::similarities::Pair;
 use super::spearman::spearman;
 
-/// Questions that go to the engine together. In sets of analogies each word is in many questions, and a full
-/// pass compares a word that several share with the rows once: 2,048 at a time took a fifth less time than
-/// 512 (docs/performance.md). With more, progress would jump.
-const BATCH: usize = 2048;
+/// Who answers queries: an engine, or the queue in front of one.
+pub trait Answers {
+    /// Why there are no answers.
+    type Error;
 
-/// A model, and the engine that answers for it.
+    /// How many questions may be asked together.
+    const TOGETHER: usize;
+
+    /// The best row of each search, in order; `None` where there is none.
+    fn search(
+        &mut self,
+        queries: Vec<Query>,
+    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
+
+    /// As [`search`](Self::search), by full passes.
+    fn full_pass(
+        &mut self,
+        queries: Vec<FullPassQuery>,
+    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
+}
+
+/// A model, and how it is asked.
 pub struct Evaluation<'a> {
     /// The model.
-    pub model: Arc<ModelStore>,
-    /// Its engine.
-    pub engine: &'a mut dyn Engine,
+    pub model: &'a ModelStore,
     /// How words are looked up.
     pub case: Case,
     /// The methods that analogies are answered by.
-    pub methods: Vec<Method>,
+    pub methods: &'a [Method],
 }
 
 /// A question whose words the model has.
@@ -47,16 +58,17 @@ impl Evaluation<'_> {
     /// words themselves are no answers. `progress` hears how many questions were asked since it last did.
     ///
     /// # Errors
-    /// Only if the engine fails.
-    pub fn analogies(
-        &mut self,
+    /// Only if there are no answers.
+    pub async fn analogies<A: Answers>(
+        &self,
+        answers: &mut A,
         set: &str,
         sections: &[Section],
         mut progress: impl FnMut(usize),
-    ) -> Result<AnalogyResult, EvaluationError> {
+    ) -> Result<AnalogyResult, A::Error> {
         let mut results = Vec::with_capacity(sections.len());
         for section in sections {
-            results.push(self.section(section, &mut progress)?);
+            results.push(self.section(answers, section, &mut progress).await?);
         }
         let mut total = SectionResult { name: "total".into(), ..SectionResult::default() };
         for result in &results {
@@ -74,20 +86,21 @@ impl Evaluation<'_> {
         Ok(AnalogyResult { set: set.to_owned(), sections: results, total })
     }
 
-    fn section(
-        &mut self,
+    async fn section<A: Answers>(
+        &self,
+        answers: &mut A,
         section: &Section,
         progress: &mut impl FnMut(usize),
-    ) -> Result<SectionResult, EvaluationError> {
+    ) -> Result<SectionResult, A::Error> {
         let (mut in_vocabulary, mut methods) = (0, BTreeMap::new());
-        for start in (0..section.len()).step_by(BATCH) {
-            let end = section.len().min(start + BATCH);
+        for start in (0..section.len()).step_by(A::TOGETHER) {
+            let end = section.len().min(start + A::TOGETHER);
             let batch: Vec<Asked> =
                 (start..end).filter_map(|place| self.look_up(section.question(place))).collect();
             in_vocabulary += batch.len();
-            for &method in &self.methods.clone() {
+            for &method in self.methods {
                 let started = Instant::now();
-                let right = self.right(method, &batch)?;
+                let right = self.right(answers, method, &batch).await?;
                 let result: &mut MethodResult = methods.entry(method).or_default();
                 result.right += right;
                 result.seconds += started.elapsed().as_secs_f64();
@@ -102,26 +115,34 @@ impl Evaluation<'_> {
     }
 
     /// How many of these questions a method answers right.
-    fn right(&mut self, method: Method, batch: &[Asked]) -> Result<usize, EvaluationError> {
-        let table = self.model.table();
-        let best: Vec<(Option<Row>, &Asked)> = if method == Method::ThreeCosAdd {
-            let query = |asked| Some((Asked::search(asked, &table)?, asked));
-            let asked: Vec<(Query, &Asked)> = batch.iter().filter_map(query).collect();
-            let answers = self.engine.search(&asked.iter().map(|(query, _)| query).collect())?;
-            let best = answers.iter().map(|hits| hits.first().map(|hit| hit.row));
-            best.zip(asked.iter().map(|(_, asked)| *asked)).collect()
+    async fn right<A: Answers>(
+        &self,
+        answers: &mut A,
+        method: Method,
+        batch: &[Asked],
+    ) -> Result<usize, A::Error> {
+        let (asked, best) = if method == Method::ThreeCosAdd {
+            let (asked, queries) = self.queries(batch, Asked::search);
+            (asked, answers.search(queries).await?)
         } else {
-            let query = |asked| Some((Asked::full_pass(asked, &table, method)?, asked));
-            let asked: Vec<(FullPassQuery, &Asked)> = batch.iter().filter_map(query).collect();
-            let queries: Vec<&FullPassQuery> = asked.iter().map(|(query, _)| query).collect();
-            let answers = self.engine.full_pass(&queries)?;
-            let best = answers.iter().map(|answer| answer.hits.first().map(|hit| hit.row));
-            best.zip(asked.iter().map(|(_, asked)| *asked)).collect()
+            let (asked, queries) =
+                self.queries(batch, |asked, table| asked.full_pass(table, method));
+            (asked, answers.full_pass(queries).await?)
         };
-        let is_right = |(best, asked): &&(Option<Row>, &Asked)| {
+        let is_right = |(asked, best): &(&Asked, Option<Row>)| {
             best.is_some_and(|row| asked.answers.contains(&row))
         };
-        Ok(best.iter().filter(is_right).count())
+        Ok(asked.into_iter().zip(best).filter(is_right).count())
+    }
+
+    /// The questions that have a query, and their queries.
+    fn queries<'b, Q>(
+        &self,
+        batch: &'b [Asked],
+        query: impl Fn(&Asked, &Table<'_>) -> Option<Q>,
+    ) -> (Vec<&'b Asked>, Vec<Q>) {
+        let table = self.model.table();
+        batch.iter().filter_map(|asked| Some((asked, query(asked, &table)?))).unzip()
     }
 
     /// Compares the model's cosine similarities of the pairs of a set with people's scores.

@@ -119,6 +119,12 @@ pub(super) fn expected(field: &str) -> &'static str {
     let name = field.rsplit('.').next().unwrap_or(field);
     let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
     match (name, is_element) {
+        ("pairs", false) if is_scored(field) => {
+            "a list of pairs with their scores, such as [[\"king\", \"queen\", 8.5]]"
+        }
+        ("pairs", true) if is_scored(field) => {
+            "two words and their score, such as [\"king\", \"queen\", 8.5]"
+        }
         ("vocab_limit", _) => "a whole number from 1 up (the first so many rows are searched)",
         ("min_score", _) => "a finite number (cosines are from -1 to 1)",
         ("k" | "limit", _) => "a whole number from 1 to 1000",
@@ -139,11 +145,28 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("positive" | "negative", false) => "a list of words or of {\"word\", \"weight\"}",
         ("positive" | "negative", true) => "a word or {\"word\", \"weight\"}",
         ("weight", _) => "a finite number",
-        ("method", _) => "`3cosadd`, `3cosmul` or `pairdirection`",
+        ("method", _) | ("methods", true) => "`3cosadd`, `3cosmul` or `pairdirection`",
+        ("methods", false) => "a list of 1 to 3 of `3cosadd`, `3cosmul` and `pairdirection`",
+        ("case", _) => "`lower` or `exact`",
+        ("name", _) => "a name: a string",
+        ("analogies" | "similarities", false) => "a list of 1 to 64 sets",
+        ("analogies", true) => "a set: an object with its `name` and its `questions`",
+        ("similarities", true) => "a set: an object with its `name` and its `pairs`",
+        ("questions", false) => {
+            "a list of questions, such as [[\"man\", \"king\", \"woman\", \"queen\"]]"
+        }
+        ("questions", true) => {
+            "four words, such as [\"man\", \"king\", \"woman\", \"queen\"]: the last is the answer"
+        }
         ("unknown", _) => "`error` or `skip`",
         ("queries", _) => "a list of 1 to 1024 queries",
         _ => "something else",
     }
+}
+
+/// Whether a field belongs to a set of similarities, whose pairs have scores.
+fn is_scored(field: &str) -> bool {
+    field.starts_with("similarities[")
 }
 
 pub(super) fn invalid(field: &str) -> ApiError {

@@ -18,7 +18,7 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
   GET  /nearest?word=frog&k=5
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, single or many at once
-  POST /rank, /similarity, /odd-one-out
+  POST /rank, /similarity, /odd-one-out, /evaluate
   GET  /words?prefix=fro    which words there are
   GET  /model               what is served
   GET  /health/live, /health/ready

@@ -10,6 +10,7 @@ mod ask;
 mod body;
 pub mod connections;
 mod error;
+mod evaluate;
 mod explain;
 mod fields;
 mod fold_case;
@@ -35,6 +36,7 @@ pub mod threads;
 mod words;
 
 pub use error::{ApiError, UnknownWord};
+pub use evaluate::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
 pub use explain::MAX_EXPLAINED_TERMS;
 pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
 pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};

@@ -8,7 +8,8 @@ use axum::routing::{get, post};
 
 use super::state::AppState;
 use super::{
-    ApiError, ask, body, health, info, odd_one_out, rank, server_timing, similarity, words,
+    ApiError, ask, body, evaluate, health, info, odd_one_out, rank, server_timing, similarity,
+    words,
 };
 
 /// All routes over this state.
@@ -19,6 +20,7 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/rank", post(rank::post_rank))
         .route("/similarity", post(similarity::post_similarity))
         .route("/odd-one-out", post(odd_one_out::post_odd_one_out))
+        .route("/evaluate", post(evaluate::post_evaluate))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(state.body_limit))
         .layer(middleware::from_fn_with_state(state.body_limit, body::refuse_large))

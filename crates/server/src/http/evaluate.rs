@@ -1,0 +1,273 @@
+//! `POST /evaluate`: what `kindred eval` finds, for sets of the caller's own that are small enough to wait
+//! for. The code is the command's ([`evaluation`](crate::evaluation)); here the queue answers.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::{HeaderMap, Uri};
+use model_store::{FullPassQuery, Query, Row};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use super::aside::{read_aside_if_large, work_aside_if_large};
+use super::ask::{Answered, Body, Shared, with_timing};
+use super::body::JsonBody;
+use super::fields::{invalid, present};
+use super::search::submitted;
+use super::server_timing::Timing;
+use super::state::AppState;
+use super::{ApiError, answer, body, negotiation, query_string};
+use crate::evaluation::analogies::Section;
+use crate::evaluation::results::{Case, Method, Report, SimilarityResult};
+use crate::evaluation::run::{Answers, Evaluation};
+use crate::evaluation::similarities::Pair;
+
+/// Most sets in one request, of both kinds together.
+pub const MAX_SETS: usize = 64;
+
+/// Most questions in one request, over all sets of analogies.
+pub const MAX_QUESTIONS: usize = 1000;
+
+/// Most pairs in one request, over all sets of pairs.
+pub const MAX_SCORED_PAIRS: usize = 10_000;
+
+/// What `POST /evaluate` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EvaluateBody {
+    #[serde(default, deserialize_with = "present")]
+    analogies: Option<Vec<Object<AnalogySet>>>,
+    #[serde(default, deserialize_with = "present")]
+    similarities: Option<Vec<Object<SimilaritySet>>>,
+    #[serde(default, deserialize_with = "present")]
+    methods: Option<Vec<Method>>,
+    #[serde(default, deserialize_with = "present")]
+    case: Option<Case>,
+}
+
+impl<'a> JsonBody<'a> for EvaluateBody {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnalogySet {
+    name: String,
+    /// Of four words each.
+    questions: Vec<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SimilaritySet {
+    name: String,
+    /// Of two words and a score each.
+    pairs: Vec<Vec<WordOrScore>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum WordOrScore {
+    Word(String),
+    Score(f64),
+}
+
+/// A JSON object. Nothing else: serde would take a list as well, field by field.
+#[derive(Debug)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Only<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Only<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Only(PhantomData))
+    }
+}
+
+/// A request, its form checked.
+struct Asked {
+    analogies: Vec<Section>,
+    similarities: Vec<(String, Vec<Pair>)>,
+    methods: Vec<Method>,
+    case: Case,
+}
+
+/// `POST /evaluate`
+pub(super) async fn post_evaluate(
+    state: Shared,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Body,
+) -> Answered {
+    query_string::check_encoding(uri.query().unwrap_or_default())?;
+    let body = body::received(body, state.body_limit)?;
+    read_aside_if_large(body.len(), async move {
+        let asked = body::parse::<EvaluateBody>(&headers, &body)?;
+        query_string::nothing(uri.query().unwrap_or_default())?;
+        let asked = check(asked)?;
+        negotiation::check(&headers, &negotiation::JSON)?;
+        evaluate(&state, asked).await
+    })
+    .await
+}
+
+fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
+    let EvaluateBody { analogies, similarities, methods, case } = body;
+    let reason = |reason| Err(ApiError::InvalidRequest { reason });
+    if analogies.is_none() && similarities.is_none() {
+        return reason("give `analogies`, `similarities` or both".to_owned());
+    }
+    if analogies.as_ref().is_some_and(Vec::is_empty) {
+        return Err(invalid("analogies"));
+    }
+    if similarities.as_ref().is_some_and(Vec::is_empty) {
+        return Err(invalid("similarities"));
+    }
+    let (analogies, similarities) =
+        (analogies.unwrap_or_default(), similarities.unwrap_or_default());
+    let sets = analogies.len() + similarities.len();
+    if sets > MAX_SETS {
+        return reason(format!(
+            "`analogies` and `similarities` have {sets} sets together, and {MAX_SETS} is the most; send the \
+             others in another request"
+        ));
+    }
+    let questions = analogies.iter().map(|Object(set)| set.questions.len());
+    check_number("analogies", "questions", questions.sum(), MAX_QUESTIONS)?;
+    let pairs = similarities.iter().map(|Object(set)| set.pairs.len());
+    check_number("similarities", "pairs", pairs.sum(), MAX_SCORED_PAIRS)?;
+    let mut methods = methods.unwrap_or_else(|| Method::ALL.to_vec());
+    if methods.is_empty() || methods.len() > Method::ALL.len() {
+        return Err(invalid("methods"));
+    }
+    methods.sort();
+    methods.dedup();
+    let analogies = analogies.into_iter().enumerate().map(|(set, object)| section(set, object.0));
+    let similarities =
+        similarities.into_iter().enumerate().map(|(set, object)| scored(set, object.0));
+    Ok(Asked {
+        analogies: analogies.collect::<Result<_, _>>()?,
+        similarities: similarities.collect::<Result<_, _>>()?,
+        methods,
+        case: case.unwrap_or(Case::Lower),
+    })
+}
+
+/// More than may be asked at once is for the command, or for several requests.
+fn check_number(field: &str, what: &str, found: usize, most: usize) -> Result<(), ApiError> {
+    if found <= most {
+        return Ok(());
+    }
+    let expected = format!(
+        "sets with at most {most} {what} together, not {found}; send the others in another request"
+    );
+    Err(ApiError::InvalidValue { field: field.to_owned(), expected })
+}
+
+/// A set of analogies has one section, as a file of questions alone has.
+fn section(set: usize, AnalogySet { name, questions }: AnalogySet) -> Result<Section, ApiError> {
+    let field = format!("analogies[{set}].questions");
+    if questions.is_empty() {
+        return Err(invalid(&field));
+    }
+    let four = |(place, words): (usize, Vec<String>)| {
+        words.try_into().map_err(|_| invalid(&format!("{field}[{place}]")))
+    };
+    let questions = questions.into_iter().enumerate().map(four).collect::<Result<_, _>>()?;
+    Ok(Section::listed(name, questions))
+}
+
+fn scored(
+    set: usize,
+    SimilaritySet { name, pairs }: SimilaritySet,
+) -> Result<(String, Vec<Pair>), ApiError> {
+    let field = format!("similarities[{set}].pairs");
+    if pairs.is_empty() {
+        return Err(invalid(&field));
+    }
+    let pair = |(place, pair): (usize, Vec<WordOrScore>)| match <[WordOrScore; 3]>::try_from(pair) {
+        Ok([WordOrScore::Word(one), WordOrScore::Word(other), WordOrScore::Score(score)]) => {
+            Ok(Pair { words: [one, other], score })
+        }
+        _ => Err(invalid(&format!("{field}[{place}]"))),
+    };
+    let pairs = pairs.into_iter().enumerate().map(pair).collect::<Result<_, _>>()?;
+    Ok((name, pairs))
+}
+
+async fn evaluate(state: &Arc<AppState>, asked: Asked) -> Answered {
+    let Asked { analogies, similarities, methods, case } = asked;
+    let mut report = Report::new(&state.model, &state.engine, case);
+    report.similarities = correlate(state, similarities, case).await?;
+    let evaluation = Evaluation { model: &state.model, case, methods: &methods };
+    let deadline = Instant::now() + state.request_timeout;
+    let mut queue = QueueAnswers { state, deadline, timing: Timing::default() };
+    for section in analogies {
+        let (set, section) = (section.name.clone(), std::slice::from_ref(&section));
+        report.analogies.push(evaluation.analogies(&mut queue, &set, section, |_| ()).await?);
+    }
+    Ok(with_timing((answer::json(&report), queue.timing)))
+}
+
+/// Needs no engine: each pair is one dot product of two rows.
+async fn correlate(
+    state: &Arc<AppState>,
+    sets: Vec<(String, Vec<Pair>)>,
+    case: Case,
+) -> Result<Vec<SimilarityResult>, ApiError> {
+    let pairs: usize = sets.iter().map(|(_, pairs)| pairs.len()).sum();
+    // As for the terms of an explanation: a component is far less work than a word or a number.
+    let size = pairs * (4 + state.model.dim() / 32);
+    work_aside_if_large(state, size, move |state| {
+        let evaluation = Evaluation { model: &state.model, case, methods: &[] };
+        sets.iter().map(|(set, pairs)| evaluation.similarities(set, pairs)).collect()
+    })
+    .await
+}
+
+/// The queue, for all questions of one request. Each chunk of them waits until the one before is answered. So
+/// other callers' turns come in between, and no request takes more places than one chunk, however small the
+/// queue is.
+struct QueueAnswers<'a> {
+    state: &'a AppState,
+    deadline: Instant,
+    /// All chunks together.
+    timing: Timing,
+}
+
+impl Answers for QueueAnswers<'_> {
+    type Error = ApiError;
+
+    /// As many as keep the full passes of other callers waiting for a few passes only.
+    const TOGETHER: usize = 64;
+
+    async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, ApiError> {
+        let answer = self.state.queue.submit(queries, self.deadline).await;
+        let answer = submitted(self.state, answer)?;
+        self.timing.queue += answer.queued;
+        self.timing.engine += answer.engine;
+        Ok(answer.hits.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
+    }
+
+    async fn full_pass(
+        &mut self,
+        queries: Vec<FullPassQuery>,
+    ) -> Result<Vec<Option<Row>>, ApiError> {
+        let answer = self.state.queue.full_pass(queries, self.deadline).await;
+        let answer = submitted(self.state, answer)?;
+        self.timing.queue += answer.queued;
+        self.timing.engine += answer.engine;
+        Ok(answer.answers.iter().map(|answer| answer.hits.first().map(|hit| hit.row)).collect())
+    }
+}
