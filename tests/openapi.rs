@@ -3,9 +3,10 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 
 use serde_json::{Value, json};
-use support::{Reply, Service};
+use support::{Reply, Service, read_reply};
 
 const CONTRACT: &str = include_str!("../openapi.yaml");
 const ROUTES: &str = include_str!("../crates/server/src/http/routes.rs");
@@ -356,12 +357,16 @@ fn a_stopping_service_answers_as_documented() {
     let service = Service::start(&["--threads", "1"]);
     // A connection in use is kept until its request is answered, so it can still ask.
     let body = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]}).to_string();
-    let reply = std::thread::scope(|scope| {
-        let slow = scope.spawn(|| service.send("POST", b"/nearest", &[JSON], body.as_bytes()));
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        service.signal("TERM");
-        slow.join().unwrap()
-    });
+    let mut slow = service.connect();
+    let head = "POST /nearest HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
+    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    slow.write_all(request.as_bytes()).unwrap();
+    // Connections are taken in their order: once a later one is answered, the slow one has been taken, and a
+    // little later its request as well.
+    assert_eq!(service.get("/health/live").status, 200);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    service.signal("TERM");
+    let reply = read_reply(&mut slow);
     assert_eq!(reply.status, 200);
     contract.check("POST", "/nearest", &reply);
 }
