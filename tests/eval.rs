@@ -194,3 +194,18 @@ fn help_has_examples_and_names_the_forms() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_can_not_be_written_are_a_fault() {
+    let place = Place::new();
+    let set = place.file("set.txt", "# a comment\nman king woman queen\n");
+    for flags in [&[][..], &["--json"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = kindred(&["eval", "--device", "cpu"]);
+        command.args(flags).arg(&place.model).arg("--analogies").arg(&set).stdout(full);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("can't write the results"), "{said}");
+    }
+}

@@ -12,8 +12,10 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 pub(crate) use new_file::NewFile;
+pub use new_file::check_free;
 
 use crate::contract::Row;
+use crate::prepare::{MAX_WORD_BYTES, ends_in_a_number};
 use crate::{ModelError, ModelStore};
 
 /// A format that models can be written in.
@@ -54,11 +56,12 @@ impl ExportFormat {
 
     /// Why a word can't be written so that it reads back, and which format can.
     fn refuses(self, row: Row, word: &str) -> Option<&'static str> {
-        let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
         match self {
             Self::Glove | Self::Word2vec
-                if tail.is_some_and(|tail| tail.is_empty() || tail.parse::<f64>().is_ok())
-                    || word.starts_with(' ') =>
+                if ends_in_a_number(word)
+                    || word.starts_with(' ')
+                    || word.ends_with(' ')
+                    || word.contains('\t') =>
             {
                 Some(
                     "its spaces could not be told from those between numbers; use npy or safetensors",
@@ -71,13 +74,19 @@ impl ExportFormat {
                     "the first line would not tell the dimension; use word2vec, npy or safetensors",
                 )
             }
-            Self::Word2vecBinary if word.contains(' ') => {
-                Some("a word ends at its first space there; use word2vec, npy or safetensors")
+            Self::Word2vecBinary if word.contains(|c: char| c == ' ' || c.is_ascii_control()) => {
+                Some(
+                    "a word ends at its first space there, and has no control characters; use word2vec, npy or \
+                 safetensors",
+                )
+            }
+            Self::Word2vecBinary | Self::Npy | Self::Safetensors if word.len() > MAX_WORD_BYTES => {
+                Some("it is longer than 4096 bytes; use glove or word2vec")
             }
             Self::Npy | Self::Safetensors
                 if word.ends_with('\r') || row == Row(0) && word.starts_with('\u{feff}') =>
             {
-                Some("it would not read back from a line of text; use word2vec-bin")
+                Some("it would not read back from a line of text; use word2vec")
             }
             _ => None,
         }
@@ -112,6 +121,12 @@ pub fn export(
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
     let ExportOptions { format, out, words, replace } = options;
+    if let (Some(out), Some(words)) = (out, words)
+        && same_file(out, words)
+    {
+        let reason = "is to hold both the vectors and the words; give two names";
+        return Err(ModelError::OutputInTheWay { path: out.clone(), reason });
+    }
     check_words(model, *format)?;
     // Both are looked at before either is written.
     let new = |path: &Option<PathBuf>| {
@@ -135,12 +150,22 @@ pub fn export(
         }
     };
     let Some(vectors_file) = finished else { return Err(ModelError::Cancelled) };
-    if let Some(mut file) = words_file {
-        let path = words.as_deref().expect("it was made for this path");
-        file.write_all(model.words().text()).map_err(ModelError::io("write", path))?;
-        file.complete()?;
-    }
-    vectors_file.map_or(Ok(()), NewFile::complete)
+    let words_file = words_file
+        .map(|mut file| {
+            let path = words.as_deref().expect("it was made for this path");
+            file.write_all(model.words().text()).map_err(ModelError::io("write", path))?;
+            Ok(file)
+        })
+        .transpose()?;
+    // Both are whole before either has its name.
+    vectors_file.map_or(Ok(()), NewFile::complete)?;
+    words_file.map_or(Ok(()), NewFile::complete)
+}
+
+/// Whether two names are of one file, there already or to be made.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    whole(a).is_some_and(|a| Some(a) == whole(b))
 }
 
 fn check_words(model: &ModelStore, format: ExportFormat) -> Result<(), ModelError> {

@@ -1,10 +1,10 @@
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::leftovers::{lock, remove_leftovers};
 use super::vectors_file::VectorsFile;
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
@@ -17,19 +17,47 @@ pub(crate) struct NewFolder {
     temporary: TempDir,
     /// Held as long as somebody works in the folder.
     _lock: Option<File>,
+    /// Dropped after the folder in them.
+    made: Option<MadeFolders>,
+}
+
+/// Folders that were made for the new one, and vanish with it.
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn make(folder: &Path) -> std::io::Result<Self> {
+        let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+        let made = Self(missing.map(Path::to_owned).collect());
+        fs::create_dir_all(folder)?;
+        Ok(made)
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            // Somebody else may have put something there: then it is not empty, and stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 /// What temporary folders are called, before their random part.
 const TEMPORARY: &str = ".kindred-prepare-";
 
 impl NewFolder {
+    /// Whether `out` may be taken.
+    pub(crate) fn check(out: &Path, replace: bool) -> Result<(), ModelError> {
+        check_free(&resolve(out)?, replace)
+    }
+
     /// A folder that will become `out`. Looks first whether `out` may be taken.
     pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
         let out = resolve(out)?;
         check_free(&out, replace)?;
         let parent = parent(&out);
-        fs::create_dir_all(parent).map_err(ModelError::io("create", parent))?;
-        remove_what_was_killed(parent);
+        let made = MadeFolders::make(parent).map_err(ModelError::io("create", parent))?;
+        remove_leftovers(parent, TEMPORARY, is_temporary_model);
         let mut builder = tempfile::Builder::new();
         builder.prefix(TEMPORARY);
         #[cfg(unix)]
@@ -40,8 +68,9 @@ impl NewFolder {
         }
         let temporary =
             builder.tempdir_in(parent).map_err(ModelError::io("make a folder in", parent))?;
-        let lock = locked(temporary.path());
-        Ok(Self { out, replace, temporary, _lock: lock })
+        let handle = File::open(temporary.path()).ok();
+        let lock = handle.filter(|handle| lock(handle).is_some());
+        Ok(Self { out, replace, temporary, _lock: lock, made: Some(made) })
     }
 
     /// Where it is for now.
@@ -82,7 +111,8 @@ impl NewFolder {
         self.put_in_place()
     }
 
-    fn put_in_place(self) -> Result<(), ModelError> {
+    fn put_in_place(mut self) -> Result<(), ModelError> {
+        let made = self.made.take();
         let out = &self.out;
         // Time has passed since the start: what is there now may be something else.
         check_free(out, self.replace)?;
@@ -94,31 +124,16 @@ impl NewFolder {
             fs::rename(self.path(), out).map_err(ModelError::io("rename the new model to", out))?;
             let _ = self.temporary.keep();
         }
+        if let Some(mut made) = made {
+            made.0.clear();
+        }
         sync_folder(parent(out))
     }
 }
 
-/// A folder that nobody else has locked. Systems that lock no folders do without.
-fn locked(folder: &Path) -> Option<File> {
-    let handle = File::open(folder).ok()?;
-    handle.try_lock().ok().map(|()| handle)
-}
-
-/// A preparation that was killed leaves its folder behind; a later one clears it away. Whoever still works
-/// holds a lock, taken moments after the folder is made: so younger ones are left alone, too.
-fn remove_what_was_killed(parent: &Path) {
-    const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
-        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|at| at.elapsed().ok());
-        if is_ours
-            && age.is_some_and(|age| age >= SURELY_LOCKED_AFTER)
-            && let Some(_lock) = locked(&entry.path())
-        {
-            // What can't be removed stays, as it would have without us.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+/// A real folder that holds nothing but files of a model.
+fn is_temporary_model(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_only_model_files(&entry.path())
 }
 
 /// `out` may be absent, an empty folder or, if that was asked for, a model.
@@ -139,12 +154,15 @@ fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
 
 /// Whatever else is in the folder is somebody's, and would be lost with it.
 fn holds_only_a_model(path: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(path) else { return false };
+    path.join(VECTORS_FILE).is_file() && holds_only_model_files(path)
+}
+
+fn holds_only_model_files(path: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(path) else { return false };
     let ours = |name: &std::ffi::OsStr| {
         [VECTORS_FILE, WORDS_FILE, INDEX_FILE].iter().any(|&ours| name == ours)
     };
-    path.join(VECTORS_FILE).is_file()
-        && entries.into_iter().all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
+    entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
 }
 
 /// Where a path leads: links are followed, so that what they lead to is replaced and not the link.

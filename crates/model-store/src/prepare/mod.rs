@@ -7,6 +7,7 @@
 mod folder;
 mod formats;
 mod input;
+mod leftovers;
 mod options;
 mod pipeline;
 mod unpack;
@@ -21,11 +22,14 @@ use std::path::Path;
 pub(crate) use folder::NewFolder;
 pub use formats::VectorsFormat;
 use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
+pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use options::{Input, PrepareOptions, Progress, Summary};
 use pipeline::{Position, byte_name};
 use unpack::{ReadSoFar, Unpacked, file_name};
 use words_file::WordList;
 pub use writer::ModelWriter;
+
+pub(crate) use leftovers::{lock, remove_leftovers};
 
 use crate::ModelError;
 use crate::format::Provenance;
@@ -58,11 +62,15 @@ pub fn prepare_folder(
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
-    let folder = NewFolder::beside(out, options.replace)?;
+    // What is in the way is found out before any work, and folders are made after the input was opened.
+    NewFolder::check(out, options.replace)?;
     let can_not_write = |e| ModelError::io("write the model for", out)(e);
+    let mut folder = None;
+    let create = || folder.insert(NewFolder::beside(out, options.replace)?).create_vectors();
     let (writer, summary, provenance) =
-        read_rows(input, || folder.create_vectors(), options, on_progress, can_not_write)?;
+        read_rows(input, create, options, on_progress, can_not_write)?;
     let (vectors, words, index) = writer.finish(provenance).map_err(can_not_write)?;
+    let folder = folder.expect("it was made for the rows");
     folder.complete(vectors, &words, &index)?;
     Ok(summary)
 }
@@ -160,11 +168,11 @@ impl<W: Write + Seek> Rows<W> {
         parsed: Parsed,
         can_not_write: impl Fn(io::Error) -> ModelError,
     ) -> Result<(), ModelError> {
-        if let Some(first) = parsed.bad.first() {
-            if !self.skips {
+        if let Some(first) = &parsed.first_bad {
+            if !self.skips || !first.may_be_skipped {
                 return Err(self.bad_record(position, first));
             }
-            self.bad += parsed.bad.len() as u64;
+            self.bad += parsed.bad;
             let number = self.number(position.records + first.record);
             self.first_bad.get_or_insert((number, first.reason.clone()));
         }
@@ -193,7 +201,11 @@ impl<W: Write + Seek> Rows<W> {
             }
             Unit::Row => {
                 let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
-                ModelError::BadRow { path, row: number, byte, reason }
+                if bad.may_be_skipped {
+                    ModelError::BadRow { path, row: number, byte, reason }
+                } else {
+                    self.so_far.bad(format!("row {number}, {byte}: {reason}"))
+                }
             }
         }
     }

@@ -22,6 +22,8 @@ const MOST_EXPANSION: u64 = 100;
 const ALWAYS_ALLOWED: u64 = 64 << 20;
 /// Memory that an xz file may ask for.
 const XZ_MEMORY: u64 = 1 << 30;
+/// The largest window that zstd may ask for: 2 GiB.
+const ZSTD_WINDOW_LOG: u32 = 31;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// How a file is packed.
@@ -36,6 +38,10 @@ pub(super) enum Packing {
 impl Packing {
     /// By the first bytes of a file.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
+        // zstd may begin with a frame to be skipped, as pzstd writes it.
+        if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
+            return Some(Self::Zstd);
+        }
         let magics: [(&[u8], Self); 5] = [
             (b"\x1f\x8b", Self::Gzip),
             (b"\x28\xb5\x2f\xfd", Self::Zstd),
@@ -120,7 +126,10 @@ pub(super) fn read<T>(
     let reader: Box<dyn Read + Send + '_> = match packing {
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
         Some(Packing::Zstd) => {
-            Box::new(zstd::Decoder::with_buffer(buffered(raw)).map_err(can_not_read)?)
+            let mut decoder = zstd::Decoder::with_buffer(buffered(raw)).map_err(can_not_read)?;
+            // What `zstd --long` may need; memory is taken only as far as a file does.
+            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(can_not_read)?;
+            Box::new(decoder)
         }
         Some(Packing::Xz) => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
@@ -138,7 +147,7 @@ fn read_member<T>(
     progress: ReadSoFar,
     f: impl FnOnce(&mut Unpacked<'_>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
-    let damaged = |e| {
+    let damaged = |e: zip::result::ZipError| {
         progress.bad(format!(
             "the zip archive is cut short or damaged ({e}); fetch the file again (`unzip -t` checks it)"
         ))
@@ -203,7 +212,23 @@ impl Unpacked<'_> {
     fn read_error(&self, error: io::Error) -> ModelError {
         let ReadSoFar { path, packing, .. } = &self.progress;
         match packing {
-            // An error of the system's has a number; the others are the unpackers'.
+            // An error of the system's has a number; the others are the unpackers'. What is none of these
+            // kinds is a limit of theirs.
+            Some(packing)
+                if error.raw_os_error().is_none()
+                    && !matches!(
+                        error.kind(),
+                        io::ErrorKind::UnexpectedEof
+                            | io::ErrorKind::InvalidData
+                            | io::ErrorKind::InvalidInput
+                    )
+                    && error.to_string().contains("memory") =>
+            {
+                self.progress.bad(format!(
+                    "unpacking this {packing} file takes more memory than is allowed here ({error}); \
+                     unpack it first"
+                ))
+            }
             Some(packing) if error.raw_os_error().is_none() => {
                 let test = match packing {
                     Packing::Gzip => "gzip -t",

@@ -4,9 +4,13 @@ use std::path::Path;
 
 use memchr::memchr;
 
+use super::Input;
+use super::formats::{BYTE_ORDER_MARK, MAX_WORD_BYTES, utf8};
 use super::unpack::{self, file_name};
-use super::{Input, formats::MAX_RECORD_BYTES};
 use crate::ModelError;
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Words in row order.
 #[derive(Debug)]
@@ -19,30 +23,50 @@ pub(super) struct WordList {
 impl WordList {
     /// Reads a file, packed or not.
     pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
-        let text = unpack::read(Input::File(path), None, |unpacked| {
-            let mut text = Vec::new();
-            while unpacked.fill(&mut text, MAX_RECORD_BYTES)? {}
-            Ok(text)
-        })?;
         let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
-        list.text.reserve(text.len());
-        let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-        while !rest.is_empty() {
-            let end = memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
-            let bad = |reason| ModelError::BadLine {
-                path: path.to_owned(),
-                line: list.ends.len() as u64 + 1,
-                reason,
+        unpack::read(Input::File(path), None, |unpacked| {
+            let bad = |line: usize, reason: &str| {
+                let reason =
+                    format!("line {}: {reason}; a words file has one word a line", line + 1);
+                unpacked_bad(path, reason)
             };
-            if line.is_empty() {
-                return Err(bad("the line is empty; expected a word".into()));
+            let mut buffer = Vec::new();
+            let mut is_first = true;
+            loop {
+                let more = unpacked.fill(&mut buffer, CHUNK_BYTES)?;
+                let mut rest = &buffer[..];
+                if std::mem::take(&mut is_first) {
+                    rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);
+                }
+                while let Some(end) =
+                    memchr(b'\n', rest).or((!more && !rest.is_empty()).then_some(rest.len()))
+                {
+                    list.add(&rest[..end]).map_err(|reason| bad(list.len(), &reason))?;
+                    rest = &rest[rest.len().min(end + 1)..];
+                }
+                if rest.len() > MAX_WORD_BYTES {
+                    return Err(bad(list.len(), "the line is longer than 4096 bytes"));
+                }
+                if !more {
+                    return Ok(());
+                }
+                buffer = rest.to_vec();
             }
-            list.text.push_str(super::formats::utf8(line).map_err(bad)?);
-            list.ends.push(list.text.len());
-            rest = &rest[rest.len().min(end + 1)..];
-        }
+        })?;
         Ok(list)
+    }
+
+    fn add(&mut self, line: &[u8]) -> Result<(), String> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            return Err("it is empty".into());
+        }
+        if line.len() > MAX_WORD_BYTES {
+            return Err(format!("it is longer than {MAX_WORD_BYTES} bytes"));
+        }
+        self.text.push_str(utf8(line)?);
+        self.ends.push(self.text.len());
+        Ok(())
     }
 
     /// The file's name, for messages.
@@ -60,4 +84,8 @@ impl WordList {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.text[start..self.ends[row]]
     }
+}
+
+fn unpacked_bad(path: &Path, reason: String) -> ModelError {
+    ModelError::BadInput { path: path.to_owned(), reason }
 }

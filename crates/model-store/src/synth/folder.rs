@@ -8,7 +8,15 @@ use crate::format::Provenance;
 use crate::prepare::{ModelFiles, ModelWriter, NewFolder};
 
 /// Rows that are computed together, on all cores, before they are written.
-pub(super) const ROWS_PER_CHUNK: usize = 16_384;
+const ROWS_PER_CHUNK: usize = 16_384;
+
+/// Components that are computed together at most: 128 MiB of them.
+const COMPONENTS_PER_CHUNK: usize = 32 << 20;
+
+/// How many rows of a table are computed together.
+pub(super) fn rows_per_chunk(dim: usize) -> usize {
+    ROWS_PER_CHUNK.min(COMPONENTS_PER_CHUNK / dim).max(1)
+}
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +82,10 @@ fn write<W: Write + Seek>(
 ) -> io::Result<Option<ModelWriter<W>>> {
     let synth = Synth::new(rows, dim, seed);
     let mut writer = ModelWriter::new(out, dim)?;
-    let mut chunk = vec![0.0; ROWS_PER_CHUNK.min(rows as usize) * dim];
-    for first in (0..rows).step_by(ROWS_PER_CHUNK) {
-        let count = ROWS_PER_CHUNK.min((rows - first) as usize);
+    let rows_per_chunk = rows_per_chunk(dim);
+    let mut chunk = vec![0.0; rows_per_chunk.min(rows as usize) * dim];
+    for first in (0..rows).step_by(rows_per_chunk) {
+        let count = rows_per_chunk.min((rows - first) as usize);
         let chunk = &mut chunk[..count * dim];
         synth.fill(first, chunk);
         for (row, components) in (first..).zip(chunk.chunks_exact(dim)) {

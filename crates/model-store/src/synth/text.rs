@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::folder::ROWS_PER_CHUNK;
+use super::folder::rows_per_chunk;
 use super::{Synth, SynthOptions, word};
 use crate::ModelError;
 use crate::export::NewFile;
@@ -30,8 +30,9 @@ pub fn synth_text(
 ) -> Result<(), ModelError> {
     let synth = Synth::new(rows, dim, seed);
     let mut file = NewFile::beside(out, replace)?;
-    for first in (0..rows).step_by(ROWS_PER_CHUNK) {
-        let end = rows.min(first.saturating_add(ROWS_PER_CHUNK as u32));
+    let rows_per_chunk = rows_per_chunk(dim);
+    for first in (0..rows).step_by(rows_per_chunk) {
+        let end = rows.min(first.saturating_add(rows_per_chunk as u32));
         write_rows(&synth, first, end, &mut file).map_err(ModelError::io("write", out))?;
         if on_progress(end).is_break() {
             return Err(ModelError::Cancelled);

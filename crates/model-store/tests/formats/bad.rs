@@ -64,7 +64,8 @@ fn bombs() {
         Place::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
     }
     let place = Place::new();
-    let options = place.with_words(Packing::Gzip.pack(&bomb));
+    let lines = b"a\n".repeat(40 << 20);
+    let options = place.with_words(Packing::Gzip.pack(&lines));
     let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
     assert!(said.contains("words.any") && said.contains("100 times"), "{said}");
 }
@@ -83,8 +84,9 @@ fn headers_that_lie() {
     let lines = glove(" ", "\n");
     says(&refused(format!("5 3\n{lines}")), &["its header says 5 rows, and it has 4"]);
     says(&refused(format!("3 3\n{lines}")), &["its header says 3 rows, and it has 4"]);
+    says(&refused("2 300\na 1\nb 2\n"), &["line 2: 1 components instead of 300", "--format glove"]);
     let dim = refused(format!("4 2\n{lines}"));
-    says(&dim, &["line 2", "3 components instead of 2 (the header in line 1 says so)"]);
+    says(&dim, &["line 2", "3 components instead of 2 (the header in line 1 says so;"]);
     says(&refused(format!("4 4\n{lines}")), &["line 2", "3 components instead of 4"]);
     says(&refused(format!("4 0\n{lines}")), &["no components"]);
     says(&refused(format!("4 99999999\n{lines}")), &["too many", "65536"]);
@@ -231,6 +233,8 @@ fn a_line_without_an_end() {
 fn tabs_and_spaces_where_none_belong() {
     says(&refused("a\t1\t2\nb\t1\t2\n"), &["line 1 has no space", "single spaces"]);
     says(&refused("a 1 2\nb\t1 2\n"), &["line 2", "this line has tabs"]);
+    // The first line tells the dimension: not with a number of it in the word.
+    says(&refused("a\t1 2 3\nb\t1 2 3\n"), &["line 1", "this line has tabs"]);
     says(&refused("a 1 2\nb  1 2\n"), &["line 2: more than one space"]);
     says(
         &refused("a 1 2\n b 1 2\n"),
@@ -244,11 +248,19 @@ fn words_that_are_not_utf8() {
     let mut binary = word2vec_binary(b"\n");
     binary[4] = 0xff;
     says(&refused(&binary), &["row 0, byte 4: the word is not valid UTF-8 (byte 1)"]);
+    // A word with a space moves all that follows: nothing behind it is to be trusted, or skipped.
+    let numbers = [0.5f32, 2.0].map(f32::to_le_bytes).concat();
+    let rows = [&b"new york "[..], b"the ", b"of "].map(|word| [word, &numbers].concat()).concat();
+    let spaced = [b"3 2\n", &rows[..]].concat();
+    let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
+    let said = Place::new().refused(&spaced, &skipping);
+    says(&said, &["row ", "byte ", "a space in it"]);
+    assert!(!said.contains("--skip-bad-rows"), "{said}");
     says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
     let place = Place::new();
     let options = place.with_words(b"the\nna\xefve\nzero\nZ\n");
     let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
-    assert!(said.contains("words.any, line 2") && said.contains("byte 3"), "{said}");
+    assert!(said.contains("words.any: line 2") && said.contains("byte 3"), "{said}");
 }
 
 #[test]
@@ -260,7 +272,14 @@ fn words_of_another_file() {
     says(&place.refused(&array, &options), &["it has 4 rows, and words.any has 2 words"]);
     let options = place.with_words("one\n\nthree\nfour\n");
     let said = place.refused(&array, &options);
-    assert!(said.contains("words.any, line 2: the line is empty"), "{said}");
+    assert!(said.contains("words.any: line 2: it is empty"), "{said}");
+    let options = place.with_words(vec![b'x'; 8 << 20]);
+    let said = place.refused(&array, &options);
+    assert!(said.contains("words.any: line 1: the line is longer than 4096 bytes"), "{said}");
+    for content in [glove(" ", "\n").into_bytes(), word2vec_binary(b"")] {
+        let options = place.with_words(words_text());
+        says(&place.refused(&content, &options), &["its words are in the file itself"]);
+    }
     let format = Some(VectorsFormat::Glove);
     let options = PrepareOptions { format, ..place.with_words(words_text()) };
     says(&place.refused(glove(" ", "\n"), &options), &["its words are in the file itself (glove)"]);

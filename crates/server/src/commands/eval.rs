@@ -1,4 +1,4 @@
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,13 +58,25 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         report.similarities.push(evaluation.similarities(set, pairs));
     }
     bar.finish_and_clear();
-    if arguments.json {
-        let json = serde_json::to_string_pretty(&report).expect("numbers and names are JSON");
-        say!("{json}");
+    let mut text = if arguments.json {
+        serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
     } else {
-        print(&report, &methods);
+        tables(&report, &methods)
+    };
+    text.push('\n');
+    write_all(&text)
+}
+
+/// The results are what the command is for: that they can't be written is a fault, unless nobody wants to read
+/// on, as in `kindred eval … | head -1`.
+fn write_all(text: &str) -> Result<(), CommandError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CommandError::System { doing: "can't write the results", source: e })
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// An engine of the command's own.
@@ -118,39 +130,44 @@ fn progress_bar(questions: usize) -> ProgressBar {
     bar
 }
 
-fn print(report: &Report<'_>, methods: &[Method]) {
+/// What people read.
+fn tables(report: &Report<'_>, methods: &[Method]) -> String {
     let Model { name, rows, dim } = report.model;
     let looked_up = match report.case {
         Case::Lower => "as written, else in lower case",
         Case::Exact => "as written",
     };
-    say!(
-        "{name}: {} rows × {dim} dimensions; words looked up {looked_up}",
-        HumanCount(rows as u64)
-    );
+    let rows = HumanCount(rows as u64);
+    let mut lines =
+        vec![format!("{name}: {rows} rows × {dim} dimensions; words looked up {looked_up}")];
     for result in &report.analogies {
-        say!("");
-        print_analogies(result, methods);
+        lines.push(String::new());
+        add_analogies(result, methods, &mut lines);
     }
     if !report.similarities.is_empty() {
         let names = report.similarities.iter().map(|result| &result.set);
         let wide = width(names.chain([&"similarities".to_owned()]));
-        say!("\n{:wide$}  {:>6}  {:>6}  {:>12}", "similarities", "pairs", "found", "Spearman's ρ");
+        lines.push(String::new());
+        lines.push(format!(
+            "{:wide$}  {:>6}  {:>6}  {:>12}",
+            "similarities", "pairs", "found", "Spearman's ρ"
+        ));
         for SimilarityResult { set, pairs, found, spearman } in &report.similarities {
             let spearman = spearman.map_or_else(|| "none".to_owned(), |rho| format!("{rho:.3}"));
-            say!("{set:wide$}  {pairs:>6}  {found:>6}  {spearman:>12}");
+            lines.push(format!("{set:wide$}  {pairs:>6}  {found:>6}  {spearman:>12}"));
         }
     }
+    lines.join("\n")
 }
 
-fn print_analogies(result: &AnalogyResult, methods: &[Method]) {
+fn add_analogies(result: &AnalogyResult, methods: &[Method], lines: &mut Vec<String>) {
     let names = result.sections.iter().map(|section| &section.name);
     let wide = width(names.chain([&result.set]));
     let mut head = format!("{:wide$}  {:>9}  {:>13}", result.set, "questions", "in vocabulary");
     for method in methods {
         head += &format!("  {:>16}", method.name());
     }
-    say!("{head}");
+    lines.push(head);
     let line = |section: &SectionResult| {
         let SectionResult { name, questions, in_vocabulary, .. } = section;
         let mut line = format!("{name:wide$}  {questions:>9}  {in_vocabulary:>13}");
@@ -158,16 +175,16 @@ fn print_analogies(result: &AnalogyResult, methods: &[Method]) {
             let result = section.methods.get(method).copied().unwrap_or_default();
             line += &format!("  {:>7} {:>6.2} %", result.right, 100.0 * result.accuracy);
         }
-        say!("{line}");
+        line
     };
-    result.sections.iter().for_each(line);
-    line(&result.total);
+    lines.extend(result.sections.iter().map(line));
+    lines.push(line(&result.total));
     let mut line = format!("{:wide$}  {:>9}  {:>13}", "seconds", "", "");
     for method in methods {
         let seconds = result.total.methods.get(method).copied().unwrap_or_default().seconds;
         line += &format!("  {seconds:>16.1}");
     }
-    say!("{line}");
+    lines.push(line);
 }
 
 /// Characters of the longest name.

@@ -43,6 +43,9 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// How long work may take to end by itself, once it was told to.
+const UNTIL_STOPPED: Duration = Duration::from_secs(5);
+
 /// Ctrl-C and SIGTERM stop the work between two chunks, so that it can clean up behind itself.
 pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -54,9 +57,15 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     std::thread::spawn(move || {
         runtime.block_on(super::serve::told_to_stop());
         flag.store(true, Ordering::Relaxed);
-        eprintln!("stopping after this part of the file; once more stops at once");
-        runtime.block_on(super::serve::told_to_stop());
-        eprintln!("kindred: stopped; a folder .kindred-prepare-* may be left beside the output");
+        eprintln!("stopping; once more stops at once");
+        // Who waits for a pipe that says nothing does not see the flag.
+        runtime.block_on(async {
+            let _ = tokio::time::timeout(UNTIL_STOPPED, super::serve::told_to_stop()).await;
+        });
+        eprintln!(
+            "kindred: stopped; something called .kindred-* may be left beside the output, which the next run \
+             clears away"
+        );
         std::process::exit(130);
     });
     Ok(interrupted)

@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use indicatif::HumanCount;
+use model_store::export::check_free;
 use model_store::synth::{SynthOptions, synth_folder, synth_text};
 
 use super::CommandError;
@@ -14,6 +15,10 @@ use crate::cli::SynthArguments;
 pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     let SynthArguments { rows, dim, seed, out, text, replace } = arguments;
     let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed };
+    // Before the first of them is made.
+    if let Some(text) = text {
+        check_free(text, *replace)?;
+    }
     let progress = RowProgress::new(u64::from(*rows))?;
     let on_progress = &mut |rows| progress.show(u64::from(rows));
     let mut started = Instant::now();

@@ -136,6 +136,9 @@ fn with_sections(source: &Source) -> Result<Vec<Section>, EvaluationError> {
             return Err(source.error(line.number, what));
         }
     }
+    if sections.iter().all(|(_, questions)| questions.is_empty()) {
+        return Err(source.empty("sections without questions; give lines `a b c d` below them"));
+    }
     Ok(sections.into_iter().map(|(name, questions)| Section::listed(name, questions)).collect())
 }
 

@@ -1,11 +1,11 @@
 //! Lines to fields, by whatever separates them.
 
-/// What stands between the fields of a line.
+/// What stands between the fields of a line. All but white space may stand in a field, too, if that is in
+/// double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Tab,
     Semicolon,
-    /// With fields in double quotes, if they have commas in them.
     Comma,
     /// Spaces and tabs, any number of them.
     WhiteSpace,
@@ -31,10 +31,12 @@ pub(super) struct Line {
     pub(super) fields: Vec<String>,
 }
 
-/// The lines of a text that are not blank. A byte order mark at its beginning is no part of it.
+/// The lines of a text that are neither blank nor comments: `#` and a space. A byte order mark at its
+/// beginning is no part of it.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+    let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with("# ");
+    (1..).zip(text.lines()).filter(move |(_, line)| says_something(line))
 }
 
 /// All lines of a text, taken apart.
@@ -43,18 +45,21 @@ pub(super) fn split(text: &str, separator: Separator) -> Vec<Line> {
 }
 
 fn fields(line: &str, separator: Separator) -> Vec<String> {
-    let by = |by: char| line.split(by).map(|field| field.trim().to_owned()).collect();
+    let by = |by: u8| match line.contains('"') {
+        true => quoted(line, by),
+        false => line.split(char::from(by)).map(|field| field.trim().to_owned()).collect(),
+    };
     match separator {
-        Separator::Tab => by('\t'),
-        Separator::Semicolon => by(';'),
-        Separator::Comma if line.contains('"') => quoted(line),
-        Separator::Comma => by(','),
+        Separator::Tab => by(b'\t'),
+        Separator::Semicolon => by(b';'),
+        Separator::Comma => by(b','),
         Separator::WhiteSpace => line.split_whitespace().map(str::to_owned).collect(),
     }
 }
 
-fn quoted(line: &str) -> Vec<String> {
+fn quoted(line: &str, separator: u8) -> Vec<String> {
     let mut reader = csv::ReaderBuilder::new();
+    reader.delimiter(separator);
     let mut reader = reader.has_headers(false).trim(csv::Trim::All).from_reader(line.as_bytes());
     let first = reader.records().next();
     let first = first.and_then(Result::ok).unwrap_or_default();
@@ -84,12 +89,14 @@ mod tests {
             split_one(r#""a, b","say ""c""", 1"#, Separator::Comma),
             ["a, b", "say \"c\"", "1"]
         );
+        assert_eq!(split_one("\"a b\"\t\"c\"\t1", Separator::Tab), ["a b", "c", "1"]);
+        assert_eq!(split_one("\"a\";b;1", Separator::Semicolon), ["a", "b", "1"]);
         assert_eq!(split_one(" a \t b  c", Separator::WhiteSpace), ["a", "b", "c"]);
     }
 
     #[test]
-    fn blank_lines_and_a_byte_order_mark_are_no_lines_but_count() {
-        let lines = split("\u{feff}a b\r\n\r\n  \nc d\n", Separator::WhiteSpace);
+    fn blank_lines_comments_and_a_byte_order_mark_are_no_lines_but_count() {
+        let lines = split("\u{feff}a b\r\n# note\r\n  \nc d\n", Separator::WhiteSpace);
         let numbers: Vec<u64> = lines.iter().map(|line| line.number).collect();
         assert_eq!(numbers, [1, 4]);
         assert_eq!(lines[0].fields, ["a", "b"]);

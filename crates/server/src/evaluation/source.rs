@@ -1,5 +1,6 @@
 //! Test sets as text with a name, from files or from anywhere else.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,10 +76,18 @@ pub fn name(path: &Path) -> String {
 fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), EvaluationError> {
     let failed = |source| EvaluationError::Read { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
+        let entry = entry.map_err(failed)?;
+        // Hidden files are no sets: macOS leaves one beside each file.
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        // A link to a folder is not followed: it may lead back here.
+        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+        let path = entry.path();
+        let is_set = |end: &OsStr| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known));
+        if is_folder {
             find(&path, files)?;
-        } else if path.extension().is_some_and(|end| ENDS.iter().any(|known| end == *known)) {
+        } else if path.is_file() && path.extension().is_some_and(is_set) {
             files.push(path);
         }
     }
@@ -94,10 +103,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        put("c.tsv", b"c");
+        put("c.TSV", b"c");
         put("b/2.txt", b"b2");
         put("a.csv", b"a");
         put("metadata.json", b"{}");
+        put("._a.csv", b"\xff");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
         let sources = Source::read_all(folder.path()).unwrap();
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
         assert_eq!(texts, ["a", "b2", "c"]);

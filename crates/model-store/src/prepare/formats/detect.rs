@@ -1,12 +1,13 @@
 //! Which format a file has, by its first bytes.
 
-use super::VectorsFormat;
 use super::header::Word2vecHeader;
-use super::text::spaces;
+use super::text::{Lines, spaces};
+use super::{Parser, VectorsFormat};
+use crate::prepare::MAX_DIM;
 use crate::prepare::unpack::Packing;
 
 /// What text begins with that some Windows programs wrote.
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// So many bytes tell text from numbers.
 const ENOUGH: usize = 4096;
@@ -28,14 +29,17 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     if head.len() > 9 && head[3..8] == [0; 5] && head[8] == b'{' {
         return Ok(VectorsFormat::Safetensors);
     }
-    if has_words {
-        return Ok(VectorsFormat::GloveNorm);
-    }
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     if let Some(header) = Word2vecHeader::read(text) {
-        return Ok(behind_header(header, &text[header.bytes..]));
+        let rest = &text[header.bytes..];
+        let is_text = is_text(rest) || begins_with_a_line(rest, header.dim);
+        return Ok(if is_text { VectorsFormat::Word2vec } else { VectorsFormat::Word2vecBinary });
     }
-    if !is_text(head) {
+    let is_text = is_text(head) || begins_with_a_line(text, spaces(first_line(text)));
+    if has_words && !is_text {
+        return Ok(VectorsFormat::GloveNorm);
+    }
+    if !is_text {
         let names: Vec<&str> = VectorsFormat::ALL.iter().map(|format| format.name()).collect();
         return Err(format!(
             "it is neither text nor another format that is known by its first bytes; \
@@ -46,17 +50,14 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     Ok(VectorsFormat::Glove)
 }
 
-/// Two whole numbers are a header, unless they are a word and its only component.
-fn behind_header(header: Word2vecHeader, rest: &[u8]) -> VectorsFormat {
-    if !is_text(rest) {
-        return VectorsFormat::Word2vecBinary;
-    }
-    let line = rest.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii_end();
-    if header.dim != 1 && spaces(line) == 1 {
-        VectorsFormat::Glove
-    } else {
-        VectorsFormat::Word2vec
-    }
+/// Whether a word and so many numbers stand in the first line: then it is text, whatever is in its words.
+fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
+    let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
+    lines.parse(first_line(text), 0).first_bad.is_none()
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    text.split(|&b| b == b'\n').next().unwrap_or_default()
 }
 
 fn is_text(bytes: &[u8]) -> bool {

@@ -12,7 +12,9 @@ mod word2vec;
 
 use std::fmt;
 
+pub(super) use detect::BYTE_ORDER_MARK;
 pub(super) use plan::{Plan, Unit, plan};
+pub(crate) use text::ends_in_a_number;
 
 /// A format of vectors files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,6 +67,9 @@ impl fmt::Display for VectorsFormat {
 /// The most bytes that one record may have, and so many are looked at to tell what a file is.
 pub(super) const MAX_RECORD_BYTES: usize = 4 << 20;
 
+/// Where a longer word seems to be, a file without lines is cut or its header wrong.
+pub(crate) const MAX_WORD_BYTES: usize = 4096;
+
 /// Finds the ends of records. Called with all bytes in order, each time with what was not whole before.
 pub(super) trait Framing: Send {
     /// The length of the whole records at the start of `bytes`. `at_end`: nothing follows.
@@ -110,8 +115,10 @@ pub(super) struct Parsed {
     pub(super) components: Vec<f32>,
     /// The norms of these.
     pub(super) norms: Vec<f64>,
-    /// The bad ones, in order.
-    pub(super) bad: Vec<BadRecord>,
+    /// How many bad ones there were.
+    pub(super) bad: u64,
+    /// The first of them: the others are only counted, for there may be millions.
+    pub(super) first_bad: Option<BadRecord>,
 }
 
 /// A record that can't be read.
@@ -122,6 +129,8 @@ pub(super) struct BadRecord {
     /// Where it begins in its chunk.
     pub(super) byte: usize,
     pub(super) reason: String,
+    /// Whether the records behind it can be trusted all the same.
+    pub(super) may_be_skipped: bool,
 }
 
 impl Parsed {
@@ -146,10 +155,21 @@ impl Parsed {
             }
             Err(reason) => {
                 self.components.truncate(self.word_ends.len() * dim);
-                self.bad.push(BadRecord { record: self.records, byte, reason });
+                self.bad += 1;
+                let record = self.records;
+                let bad = || BadRecord { record, byte, reason, may_be_skipped: true };
+                self.first_bad.get_or_insert_with(bad);
             }
         }
         self.records += 1;
+    }
+
+    /// As [`end_record`](Self::end_record), for one behind which nothing is where it should be. It stands
+    /// for all bad ones, so that it is not skipped.
+    pub(super) fn end_broken_record(&mut self, reason: String, dim: usize, byte: usize) {
+        let bad = BadRecord { record: self.records, byte, reason, may_be_skipped: false };
+        self.end_record(Err(String::new()), dim, byte);
+        self.first_bad = Some(bad);
     }
 }
 

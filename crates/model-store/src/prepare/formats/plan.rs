@@ -138,7 +138,8 @@ fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
 
 fn word2vec_text(head: &[u8]) -> Result<Plan, String> {
     let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
-    let hint = " (the header in line 1 says so)";
+    let hint =
+        " (the header in line 1 says so; if line 1 is a word and its number, say --format glove)";
     Ok(Plan {
         description: "word2vec text".into(),
         dim,

@@ -89,7 +89,7 @@ impl Lines {
             components.push(component);
             rest = &rest[length..];
         }
-        (rest.is_empty() && !word.is_empty()).then_some(word)
+        (rest.is_empty() && !word.is_empty() && memchr(b'\t', word).is_none()).then_some(word)
     }
 
     /// Any line: split from the right, so that words may contain spaces.
@@ -132,9 +132,11 @@ impl Lines {
             return Err("more than one space between two fields, or a space at the start".into());
         }
         // Split from the right, a line with a component too many would hide it in the word.
-        let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
-        if tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite)) {
+        if ends_in_a_number(word) {
             return Err(self.wrong_number_of_components(line));
+        }
+        if word.contains('\t') {
+            return Err(TABS.into());
         }
         Ok(word)
     }
@@ -150,11 +152,19 @@ impl Lines {
             ),
         };
         if memchr(b'\t', line).is_some() {
-            reason += "; fields are separated by single spaces, and this line has tabs";
+            reason = format!("{reason}; {TABS}");
         }
         reason + self.hint
     }
 }
+
+/// Whether the last part of a word with spaces would be taken for a component.
+pub(crate) fn ends_in_a_number(word: &str) -> bool {
+    let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
+    tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
+}
+
+const TABS: &str = "fields are separated by single spaces, and this line has tabs";
 
 fn trim_end_spaces(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|&b| b != b' ').map_or(0, |last| last + 1);
@@ -200,8 +210,8 @@ mod tests {
             parsed.norms.len() * lines.dim,
             "a bad line adds nothing"
         );
-        match parsed.bad.first() {
-            Some(bad) => Err(bad.reason.clone()),
+        match parsed.first_bad {
+            Some(bad) => Err(bad.reason),
             None => Ok((parsed.words, parsed.components)),
         }
     }
@@ -241,7 +251,9 @@ mod tests {
         assert_eq!(reason(" 1 2"), "the word is empty");
         assert!(reason("cat  1 2").starts_with("more than one space"));
         assert!(reason("cat 1  2").starts_with("component 1 is empty"));
-        assert!(reason("cat\t1 2").contains("instead of 2; fields are separated by single spaces"));
+        for tabs in ["cat\t1 2", "cat\t0 1 2", "a\tcat 1 2"] {
+            assert!(reason(tabs).contains("fields are separated by single spaces"), "{tabs}");
+        }
     }
 
     #[test]
@@ -269,7 +281,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_float32_survives_its_shortest_text(
-            word in "[^ \n\r]{1,12}",
+            word in "[^ \t\n\r]{1,12}",
             bits in prop::collection::vec(any::<u32>(), 1..40),
         ) {
             let row: Vec<f32> =
@@ -305,7 +317,7 @@ mod tests {
             for with_norm in [false, true] {
                 let parsed = Lines { dim, with_norm, hint: "" }.parse(&line, 0);
                 prop_assert_eq!(parsed.components.len(), parsed.norms.len() * dim);
-                prop_assert_eq!(parsed.records, (parsed.norms.len() + parsed.bad.len()) as u64);
+                prop_assert_eq!(parsed.records, parsed.norms.len() as u64 + parsed.bad);
             }
         }
     }

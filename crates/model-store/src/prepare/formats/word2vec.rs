@@ -3,10 +3,8 @@
 
 use memchr::memchr;
 
-use super::{BadBytes, Framing, Parsed, Parser, utf8};
-
-/// Where a longer word seems to be, the file is cut or its header wrong.
-const MAX_WORD_BYTES: usize = 4096;
+use super::numbers::{Number, check_finite};
+use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, utf8};
 
 /// Finds the end of each row.
 pub(super) struct RowFraming {
@@ -90,31 +88,34 @@ impl Parser for Rows {
         // What the framing let through is whole.
         while let Ok(Some((word, components, end))) = split(&bytes[start..], self.dim) {
             let row = &bytes[start..start + end];
-            let word = self.parse_row(&row[word..components - 1], &row[components..], &mut parsed);
-            parsed.end_record(word, self.dim, start);
+            let word = &row[word..components - 1];
+            Number::F32.read(&row[components..], &mut parsed.components);
+            match check_word(word) {
+                Ok(word) => {
+                    let before = parsed.components.len() - self.dim;
+                    let good = check_finite(&parsed.components[before..]).map(|()| word);
+                    parsed.end_record(good, self.dim, start);
+                }
+                Err(reason) => parsed.end_broken_record(reason, self.dim, start),
+            }
             start += end;
         }
         parsed
     }
 }
 
-impl Rows {
-    fn parse_row<'a>(
-        &self,
-        word: &'a [u8],
-        components: &[u8],
-        parsed: &mut Parsed,
-    ) -> Result<&'a str, String> {
-        let before = parsed.components.len();
-        super::numbers::Number::F32.read(components, &mut parsed.components);
-        super::numbers::check_finite(&parsed.components[before..])?;
-        let word = utf8(word)?;
-        if word.is_empty() {
-            return Err("the word is empty".into());
+/// A word that is none says that the file is not what its header says, or that the word before had a space
+/// in it: then all that follows is somewhere else.
+fn check_word(word: &[u8]) -> Result<&str, String> {
+    let reason = match utf8(word) {
+        Ok("") => "the word is empty".to_owned(),
+        Ok(word) if word.contains(|c: char| c.is_ascii_control()) => {
+            "the word has control characters in it".to_owned()
         }
-        if word.contains('\n') {
-            return Err("the word has a line feed in it".into());
-        }
-        Ok(word)
-    }
+        Ok(word) => return Ok(word),
+        Err(reason) => reason,
+    };
+    Err(reason
+        + "; the header may be wrong, or a word before this one have a space in it, which this format has no \
+           place for: then use the text form")
 }
