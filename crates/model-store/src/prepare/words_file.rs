@@ -28,7 +28,7 @@ impl WordList {
             let bad = |line: usize, reason: &str| {
                 let reason =
                     format!("line {}: {reason}; a words file has one word a line", line + 1);
-                unpacked_bad(path, reason)
+                bad_words(path, reason)
             };
             let mut buffer = Vec::new();
             let mut is_first = true;
@@ -86,6 +86,6 @@ impl WordList {
     }
 }
 
-fn unpacked_bad(path: &Path, reason: String) -> ModelError {
+fn bad_words(path: &Path, reason: String) -> ModelError {
     ModelError::BadInput { path: path.to_owned(), reason }
 }
