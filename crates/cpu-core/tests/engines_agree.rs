@@ -10,7 +10,7 @@ use cpu_core::{
 };
 use model_store::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use proptest::prelude::*;
-use support::{bits, certified, expected, model, queries, seeds, tables};
+use support::{bits, certified, expected, model, queries, repeating_model, seeds, tables};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
@@ -80,14 +80,8 @@ proptest! {
 
 #[test]
 fn tables_larger_than_one_task_are_covered_to_the_last_row() {
-    // 5,000 rows are several tasks and end within a block; rows repeat every 617, so each score
-    // is a tie that the lower row must win.
-    let rows: Vec<Vec<f32>> = (0..5000)
-        .map(|row| {
-            (0..33).map(|i| ((row % 617 + 1) * (i + 3) * 7919 % 1009) as f32 - 504.0).collect()
-        })
-        .collect();
-    let model = Arc::new(model(33, &rows));
+    // Each score is a tie that the lower row must win.
+    let model = Arc::new(repeating_model());
     let ask = |row, k| {
         Query::new(&model.table(), QueryVector::Row(Row(row)), k, Filter::default()).unwrap()
     };

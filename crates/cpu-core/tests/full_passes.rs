@@ -11,7 +11,7 @@ use model_store::{
     Scoring,
 };
 use proptest::prelude::*;
-use support::{model, tables};
+use support::{model, repeating_model, tables};
 
 /// Seeds of a query: (scoring, k, excluded rows, first rows, minimum score, ranked rows).
 type Seed = (ScoringSeed, usize, Vec<u32>, Option<u32>, Option<f64>, Vec<u32>);
@@ -192,13 +192,7 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
 
 #[test]
 fn tables_larger_than_one_task_are_ranked_to_the_last_row() {
-    // 5,000 rows are several tasks and end within a block; rows repeat every 617, so each score is a tie.
-    let rows: Vec<Vec<f32>> = (0..5000)
-        .map(|row| {
-            (0..33).map(|i| ((row % 617 + 1) * (i + 3) * 7919 % 1009) as f32 - 504.0).collect()
-        })
-        .collect();
-    let model = Arc::new(model(33, &rows));
+    let model = Arc::new(repeating_model());
     let table = model.table();
     let ranked: Vec<Row> = [0, 616, 617, 4999, 2500, 31].map(Row).into();
     let mut queries: Vec<FullPassQuery> = Vec::new();

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::config::LogFormat;
 use crate::device::Device;
-use crate::evaluation::results::{Case, Method};
+use crate::evaluation::results::Case;
+use crate::method::Method;
 
 /// Kindred finds kindred words: exact nearest neighbours in a table of word vectors, over HTTP.
 ///
@@ -163,7 +164,7 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "FILE")]
     pub words: Option<PathBuf>,
     /// What INPUT is [default: what its first bytes tell]
-    #[arg(long, value_parser = format_names().map(format_of_name))]
+    #[arg(long, value_parser = one_of(VectorsFormat::ALL, VectorsFormat::name))]
     pub format: Option<VectorsFormat>,
     /// Which file of a zip archive [default: the only one]
     #[arg(long, value_name = "NAME")]
@@ -182,13 +183,15 @@ pub struct PrepareArguments {
     pub replace: bool,
 }
 
-fn format_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(VectorsFormat::ALL.map(VectorsFormat::name))
-}
-
-fn format_of_name(name: String) -> VectorsFormat {
-    let of_this_name = |format: &VectorsFormat| format.name() == name;
-    VectorsFormat::ALL.into_iter().find(of_this_name).expect("one of the possible values")
+/// One of some values, by its name; `--help` lists them.
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name)).map(move |found| {
+        let is_found = |one: &T| name(*one) == found;
+        all.into_iter().find(is_found).expect("one of the possible values")
+    })
 }
 
 const EXPORT_EXAMPLES: &str = "\
@@ -205,7 +208,7 @@ pub struct ExportArguments {
     /// Model folder to read
     pub model: PathBuf,
     /// In which format
-    #[arg(long, value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).map(export_format_of_name))]
+    #[arg(long, value_parser = one_of(ExportFormat::ALL, ExportFormat::name))]
     pub format: ExportFormat,
     /// File to write; `-` writes to standard output
     #[arg(long, value_name = "FILE")]
@@ -216,11 +219,6 @@ pub struct ExportArguments {
     /// Replace files that are there already
     #[arg(long)]
     pub replace: bool,
-}
-
-fn export_format_of_name(name: String) -> ExportFormat {
-    let of_this_name = |format: &ExportFormat| format.name() == name;
-    ExportFormat::ALL.into_iter().find(of_this_name).expect("one of the possible values")
 }
 
 const SYNTH_EXAMPLES: &str = "\

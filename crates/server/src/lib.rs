@@ -16,4 +16,5 @@ pub mod evaluation;
 pub mod expression;
 pub mod http;
 pub mod logging;
+pub mod method;
 pub mod queue;

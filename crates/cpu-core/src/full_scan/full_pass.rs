@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use model_store::{
     FullPassAnswer, FullPassQuery, Hit, QueryVector, RankedRow, Row, Table, TopK, contract::score,
@@ -14,7 +14,7 @@ use model_store::{
 use rayon::ThreadPool;
 
 use super::dots::{Chunk, chunks_per_row, widen};
-use super::{ROWS_PER_BLOCK, ROWS_PER_TASK};
+use super::{ROWS_PER_BLOCK, for_each_block, widen_rows};
 use crate::InstructionSet;
 use crate::row_limits::{looking_at, most_rows_first};
 
@@ -115,16 +115,10 @@ impl<'a> Pass<'a> {
     /// One thread's share: tasks until there are none left.
     fn run_tasks(&self) -> Vec<Found> {
         let mut worker = Worker::new(self);
-        loop {
-            let start = self.next_task.fetch_add(1, Ordering::Relaxed) * ROWS_PER_TASK;
-            if start >= self.table.rows() {
-                return worker.found;
-            }
-            let end = self.table.rows().min(start + ROWS_PER_TASK);
-            for block in (start..end).step_by(ROWS_PER_BLOCK) {
-                worker.scan_block(block, end.min(block + ROWS_PER_BLOCK));
-            }
-        }
+        for_each_block(&self.next_task, self.table.rows(), |start, end| {
+            worker.scan_block(start, end);
+        });
+        worker.found
     }
 }
 
@@ -181,11 +175,7 @@ impl<'a> Worker<'a> {
     fn cosines(&mut self, start: usize, end: usize, vectors: usize) {
         let table = &self.pass.table;
         let chunks = chunks_per_row(table.dim());
-        let components = &table.components()[start * table.dim()..end * table.dim()];
-        let places = self.rows.chunks_exact_mut(chunks);
-        for (row, widened) in components.chunks_exact(table.dim()).zip(places) {
-            widen(row, widened);
-        }
+        widen_rows(table, start, end, &mut self.rows);
         let mut norms = [f64::NAN; ROWS_PER_BLOCK];
         for (norm, &of_row) in norms.iter_mut().zip(&table.norms()[start..end]) {
             *norm = if of_row > 0.0 { of_row } else { f64::NAN };

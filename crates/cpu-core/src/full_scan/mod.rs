@@ -155,17 +155,34 @@ impl<'a> Scan<'a> {
     /// One thread's share: tasks until there are none left.
     fn run_tasks(&self) -> Vec<TopK> {
         let mut worker = Worker::new(self);
-        loop {
-            let task = self.next_task.fetch_add(1, Ordering::Relaxed);
-            let start = task * ROWS_PER_TASK;
-            if start >= self.table.rows() {
-                return worker.kept.into_iter().map(|kept| kept.list).collect();
-            }
-            let end = self.table.rows().min(start + ROWS_PER_TASK);
-            for block in (start..end).step_by(ROWS_PER_BLOCK) {
-                worker.scan_block(block, end.min(block + ROWS_PER_BLOCK));
-            }
+        for_each_block(&self.next_task, self.table.rows(), |start, end| {
+            worker.scan_block(start, end);
+        });
+        worker.kept.into_iter().map(|kept| kept.list).collect()
+    }
+}
+
+/// One thread's share of so many rows: takes tasks until there are none left, each block by block, as first row
+/// and end.
+fn for_each_block(next_task: &AtomicUsize, rows: usize, mut scan: impl FnMut(usize, usize)) {
+    loop {
+        let start = next_task.fetch_add(1, Ordering::Relaxed) * ROWS_PER_TASK;
+        if start >= rows {
+            return;
         }
+        let end = rows.min(start + ROWS_PER_TASK);
+        for block in (start..end).step_by(ROWS_PER_BLOCK) {
+            scan(block, end.min(block + ROWS_PER_BLOCK));
+        }
+    }
+}
+
+/// Converts the rows from `start` to `end` to float64, `[rows, chunks_per_row]`.
+fn widen_rows(table: &Table<'_>, start: usize, end: usize, widened: &mut [Chunk]) {
+    let components = &table.components()[start * table.dim()..end * table.dim()];
+    let places = widened.chunks_exact_mut(chunks_per_row(table.dim()));
+    for (row, widened) in components.chunks_exact(table.dim()).zip(places) {
+        widen(row, widened);
     }
 }
 
@@ -197,12 +214,7 @@ impl<'a> Worker<'a> {
             return;
         }
         let chunks = chunks_per_row(table.dim());
-        let components = &table.components()[start * table.dim()..end * table.dim()];
-        for (row, widened) in
-            components.chunks_exact(table.dim()).zip(self.rows.chunks_exact_mut(chunks))
-        {
-            widen(row, widened);
-        }
+        widen_rows(table, start, end, &mut self.rows);
         let rows = &self.rows[..(end - start) * chunks];
         let asked = &self.scan.widened[..active * chunks];
         let dots = &mut self.dots[..(end - start) * active];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::ModelError;
-use crate::prepare::{lock, remove_leftovers};
+use crate::prepare::{lock, parent, remove_leftovers};
 
 /// What temporary files are called, before their random part.
 const TEMPORARY: &str = ".kindred-export-";
@@ -44,10 +44,7 @@ impl NewFile {
         check_free(out, replace)?;
         // A link is followed, so that what it leads to is replaced and not the link.
         let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
-        let parent = match out.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let parent = parent(&out);
         let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
         remove_leftovers(parent, TEMPORARY, is_file);
         let mut builder = tempfile::Builder::new();

@@ -19,7 +19,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-pub(crate) use folder::NewFolder;
+pub(crate) use folder::{NewFolder, parent};
 pub use formats::VectorsFormat;
 use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};

@@ -1,19 +1,21 @@
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::HumanCount;
 use model_store::{Engine, EngineError, FullPassQuery, ModelStore, Query, Row};
 
 use super::CommandError;
+use super::progress::bar;
 use crate::cli::EvalArguments;
 use crate::engines;
 use crate::evaluation::results::{
-    AnalogyResult, Case, Method, Model, Report, SectionResult, SimilarityResult,
+    AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
 use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::source::{Source, name};
 use crate::evaluation::{EvaluationError, analogies, similarities};
+use crate::method::Method;
 
 /// Asks a model the questions of some sets and prints how many it answers right.
 ///
@@ -40,7 +42,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
 
     let questions =
         analogies.iter().flat_map(|(_, sections)| sections).map(analogies::Section::len);
-    let bar = progress_bar(questions.sum::<usize>() * methods.len());
+    let bar = bar(questions.sum::<usize>() as u64 * methods.len() as u64, "questions");
     let case = arguments.case;
     let evaluation = Evaluation { model: &model, case, methods: &methods };
     let mut report = Report::new(&model, &description, case);
@@ -117,17 +119,6 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
     let source = Source::read(path)?;
     let pairs = similarities::parse(&source)?;
     Ok((source.name, pairs))
-}
-
-/// On a terminal; elsewhere nothing is drawn.
-fn progress_bar(questions: usize) -> ProgressBar {
-    let style = "{bar:40} {percent:>3} %  {human_pos} questions  {eta} left";
-    let bar = ProgressBar::new(questions as u64)
-        .with_style(ProgressStyle::with_template(style).expect("checked by use"));
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar
 }
 
 /// What people read.

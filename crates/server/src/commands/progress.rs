@@ -9,6 +9,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::CommandError;
 
+/// A bar that counts so many things, by their name. On a terminal; elsewhere nothing is drawn.
+pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
+    let style = format!("{{bar:40}} {{percent:>3}} %  {{human_pos}} {things}  {{eta}} left");
+    let style = ProgressStyle::with_template(&style).expect("checked by use");
+    let bar = ProgressBar::new(length).with_style(style);
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar
+}
+
 /// A bar that counts rows, on a terminal; and a look at whether the user wants the work to end.
 pub(super) struct RowProgress {
     bar: ProgressBar,
@@ -19,13 +30,7 @@ impl RowProgress {
     /// For so many rows.
     pub(super) fn new(rows: u64) -> Result<Self, CommandError> {
         let interrupted = super::prepare::watch_for_interrupt()?;
-        let style = "{bar:40} {percent:>3} %  {human_pos} rows  {eta} left";
-        let style = ProgressStyle::with_template(style).expect("checked by use");
-        let bar = ProgressBar::new(rows).with_style(style);
-        if !std::io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        Ok(Self { bar, interrupted })
+        Ok(Self { bar: bar(rows, "rows"), interrupted })
     }
 
     /// So many are done.

@@ -6,39 +6,7 @@ use clap::ValueEnum;
 use model_store::{EngineDescription, ModelStore};
 use serde::{Deserialize, Serialize};
 
-/// How an analogy is answered; see the contract (`model_store::contract`) for the formulas.
-///
-/// It is read by the name that the command line has for it, and written by its usual name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Method {
-    /// The nearest word to b − a + c
-    #[value(name = "3cosadd")]
-    #[serde(rename = "3CosAdd")]
-    ThreeCosAdd,
-    /// The similarities to b and c, multiplied, divided by that to a
-    #[value(name = "3cosmul")]
-    #[serde(rename = "3CosMul")]
-    ThreeCosMul,
-    /// From c in the direction from a to b
-    #[value(name = "pairdirection")]
-    #[serde(rename = "PairDirection")]
-    PairDirection,
-}
-
-impl Method {
-    /// All, in the order of tables.
-    pub const ALL: [Self; 3] = [Self::ThreeCosAdd, Self::ThreeCosMul, Self::PairDirection];
-
-    /// Its usual name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ThreeCosAdd => "3CosAdd",
-            Self::ThreeCosMul => "3CosMul",
-            Self::PairDirection => "PairDirection",
-        }
-    }
-}
+use crate::method::Method;
 
 /// How words of a set are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -48,14 +16,6 @@ pub enum Case {
     Lower,
     /// As written only
     Exact,
-}
-
-impl TryFrom<String> for Method {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        Self::from_str(&name, false)
-    }
 }
 
 impl TryFrom<String> for Case {

@@ -9,9 +9,10 @@ use model_store::{
 };
 
 use super::analogies::{Question, Section};
-use super::results::{AnalogyResult, Case, Method, MethodResult, SectionResult, SimilarityResult};
+use super::results::{AnalogyResult, Case, MethodResult, SectionResult, SimilarityResult};
 use super::similarities::Pair;
 use super::spearman::spearman;
+use crate::method::Method;
 
 /// Who answers queries: an engine, or the queue in front of one.
 pub trait Answers {

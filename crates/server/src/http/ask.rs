@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 
 use super::answer::ItemAnswer;
 use super::aside::{is_large, read_aside_if_large, work_aside_if_large};
-use super::body::JsonBody;
+use super::body::{JsonBody, Received};
 use super::fields::{AnalogyBody, MAX_QUERIES, NearestBody, Parts, RawOptions, invalid};
 use super::request::{Options, Prepared, check_size, check_work, not_exactly_one, prepare};
 use super::search::{search, search_one};
@@ -19,7 +17,6 @@ use super::state::AppState;
 use super::{ApiError, answer, body, negotiation, query_string, suggestions};
 
 pub(super) type Shared = State<Arc<AppState>>;
-pub(super) type Body = Result<Bytes, BytesRejection>;
 type Asked = Result<(Response, Timing), ApiError>;
 pub(super) type Answered = Result<Response, ApiError>;
 
@@ -46,33 +43,17 @@ pub(super) async fn get_analogy(state: Shared, headers: HeaderMap, uri: Uri) -> 
 }
 
 /// `POST /nearest`
-pub(super) async fn post_nearest(
-    state: Shared,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<NearestBody<'_>>(&headers, &body)?;
-        ask(&state, &headers, &uri, asked).await.map(with_timing)
+pub(super) async fn post_nearest(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        ask(&state, &received.headers, received.parse::<NearestBody<'_>>()?).await.map(with_timing)
     })
     .await
 }
 
 /// `POST /analogy`
-pub(super) async fn post_analogy(
-    state: Shared,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<AnalogyBody<'_>>(&headers, &body)?;
-        ask(&state, &headers, &uri, asked).await.map(with_timing)
+pub(super) async fn post_analogy(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        ask(&state, &received.headers, received.parse::<AnalogyBody<'_>>()?).await.map(with_timing)
     })
     .await
 }
@@ -83,11 +64,10 @@ pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Respons
     response
 }
 
-async fn ask<'a, B>(state: &Arc<AppState>, headers: &HeaderMap, uri: &Uri, asked: B) -> Asked
+async fn ask<'a, B>(state: &Arc<AppState>, headers: &HeaderMap, asked: B) -> Asked
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
-    query_string::nothing(uri.query().unwrap_or_default())?;
     let parts: Parts<'a> = asked.into();
     if parts.queries.is_some() {
         ask_many::<B>(state, headers, parts).await

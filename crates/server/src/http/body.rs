@@ -1,9 +1,11 @@
 //! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use mediatype::{MediaType, names};
@@ -11,21 +13,48 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::ApiError;
 use super::fields::invalid;
+use super::state::AppState;
+use super::{ApiError, query_string};
 use crate::expression;
 
-/// The bytes of a body, or why they are not there.
-pub(super) fn received(
-    body: Result<Bytes, BytesRejection>,
-    limit: usize,
-) -> Result<Bytes, ApiError> {
-    body.map_err(|rejection| match rejection {
-        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-            ApiError::BodyTooLarge { limit }
-        }
-        _ => ApiError::UnreadableBody,
-    })
+/// A POST request that has arrived whole, with a query string that can be decoded.
+pub(super) struct Received {
+    pub(super) headers: HeaderMap,
+    uri: Uri,
+    bytes: Bytes,
+}
+
+impl FromRequest<Arc<AppState>> for Received {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
+        let (headers, uri) = (request.headers().clone(), request.uri().clone());
+        let bytes = Bytes::from_request(request, state).await;
+        query_string::check_encoding(uri.query().unwrap_or_default())?;
+        let bytes = bytes.map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+                ApiError::BodyTooLarge { limit: state.body_limit }
+            }
+            _ => ApiError::UnreadableBody,
+        })?;
+        Ok(Self { headers, uri, bytes })
+    }
+}
+
+impl Received {
+    /// Bytes of the body.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes the body apart, and allows nothing beside it in the query string. Faults are found in the
+    /// documented order.
+    pub(super) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
+        let asked = parse(&self.headers, &self.bytes)?;
+        query_string::nothing(self.uri.query().unwrap_or_default())?;
+        Ok(asked)
+    }
 }
 
 /// Refuses a body that says itself that it is too large, before any of it is read.
@@ -52,10 +81,7 @@ pub(super) trait JsonBody<'a>: Deserialize<'a> {
 
 /// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
 /// expression (400), then the media type (415), then the form (422).
-pub(super) fn parse<'a, B: JsonBody<'a>>(
-    headers: &HeaderMap,
-    body: &'a [u8],
-) -> Result<B, ApiError> {
+fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, ApiError> {
     let text = std::str::from_utf8(body)
         .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
     let read = read_object::<B>(text);

@@ -6,24 +6,24 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::{HeaderMap, Uri};
 use model_store::{FullPassQuery, Query, Row};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::aside::{read_aside_if_large, work_aside_if_large};
-use super::ask::{Answered, Body, Shared, with_timing};
-use super::body::JsonBody;
+use super::ask::{Answered, Shared, with_timing};
+use super::body::{JsonBody, Received};
 use super::fields::{invalid, present};
 use super::search::submitted;
 use super::server_timing::Timing;
 use super::state::AppState;
-use super::{ApiError, answer, body, negotiation, query_string};
+use super::{ApiError, answer, negotiation};
 use crate::evaluation::analogies::Section;
-use crate::evaluation::results::{Case, Method, Report, SimilarityResult};
+use crate::evaluation::results::{Case, Report, SimilarityResult};
 use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::similarities::Pair;
+use crate::method::Method;
 
 /// Most sets in one request, of both kinds together.
 pub const MAX_SETS: usize = 64;
@@ -104,19 +104,11 @@ struct Asked {
 }
 
 /// `POST /evaluate`
-pub(super) async fn post_evaluate(
-    state: Shared,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<EvaluateBody>(&headers, &body)?;
-        query_string::nothing(uri.query().unwrap_or_default())?;
+pub(super) async fn post_evaluate(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        let asked = received.parse::<EvaluateBody>()?;
         let asked = check(asked)?;
-        negotiation::check(&headers, &negotiation::JSON)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
         evaluate(&state, asked).await
     })
     .await

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ApiError;
 use super::body::JsonBody;
+use crate::method::Method;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
@@ -22,58 +23,33 @@ pub const MAX_RESULTS: usize = 65_536;
 /// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
 
-/// Defines a field whose value is one of some names.
-macro_rules! named {
-    ($(#[$meta:meta])* $type:ident as $field:literal {
-        $($(#[$value_meta:meta])* $value:ident = $name:literal),+
-    }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-        #[serde(try_from = "String")]
-        pub(super) enum $type {
-            $($(#[$value_meta])* $value),+
-        }
-
-        impl FromStr for $type {
-            type Err = &'static str;
-
-            fn from_str(text: &str) -> Result<Self, &'static str> {
-                match text {
-                    $($name => Ok(Self::$value),)+
-                    _ => Err(expected($field)),
-                }
-            }
-        }
-
-        impl TryFrom<String> for $type {
-            type Error = &'static str;
-
-            fn try_from(text: String) -> Result<Self, &'static str> {
-                text.parse()
-            }
-        }
-    };
+/// What becomes of words that the model does not have, where several are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) enum Unknown {
+    /// They fail the query.
+    Error,
+    /// They are left out, and the answer says which.
+    Skip,
 }
 
-named! {
-    /// What becomes of words that the model does not have, where several are given.
-    Unknown as "unknown" {
-        /// They fail the query.
-        Error = "error",
-        /// They are left out, and the answer says which.
-        Skip = "skip"
+impl FromStr for Unknown {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(expected("unknown")),
+        }
     }
 }
 
-named! {
-    /// How an analogy scores a row.
-    Method as "method" {
-        /// By the cosine similarity to the sum of the words.
-        ThreeCosAdd = "3cosadd",
-        /// By the product of the similarities to the words.
-        ThreeCosMul = "3cosmul",
-        /// By the direction in which it lies from a word.
-        PairDirection = "pairdirection"
+impl TryFrom<String> for Unknown {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
     }
 }
 

@@ -7,7 +7,7 @@ use model_store::{
 };
 
 use super::ApiError;
-use super::fields::Method;
+use crate::method::Method;
 
 /// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
 pub const MAX_FACTORS: usize = 32;
@@ -126,11 +126,10 @@ pub(super) fn check_form<'a>(
     method: Method,
     words: impl Iterator<Item = (f64, &'a str)> + Clone,
 ) -> Result<(), ApiError> {
-    let name = match method {
-        Method::ThreeCosAdd => return Ok(()),
-        Method::ThreeCosMul => "3cosmul",
-        Method::PairDirection => "pairdirection",
-    };
+    if method == Method::ThreeCosAdd {
+        return Ok(());
+    }
+    let name = method.short_name();
     let mismatch = |reason| Err(ApiError::MethodMismatch { reason });
     if let Some((weight, word)) = words.clone().find(|(weight, _)| weight.abs() != 1.0) {
         return mismatch(format!(

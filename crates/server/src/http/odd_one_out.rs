@@ -1,19 +1,18 @@
 //! `POST /odd-one-out`: which of some words is least like all of them together.
 
-use axum::http::{HeaderMap, Uri};
 use model_store::contract::score;
 use model_store::{Hit, ModelStore, Row};
 use serde::Deserialize;
 
 use super::answer::{Notes, OddOneOut};
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Body, Shared};
-use super::body::JsonBody;
+use super::ask::{Answered, Shared};
+use super::body::{JsonBody, Received};
 use super::fields::{Unknown, invalid, present};
 use super::formula::sum;
 use super::look_up::{LookedUp, look_up, unknown_words};
 use super::request::each_row_once;
-use super::{ApiError, answer, body, negotiation, query_string, suggestions};
+use super::{ApiError, answer, negotiation, suggestions};
 
 /// Fewest words of which one can be odd: of two, both are as far from their middle.
 const MIN_WORDS: usize = 3;
@@ -34,17 +33,9 @@ struct OddOneOutBody {
 impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 /// `POST /odd-one-out`
-pub(super) async fn post_odd_one_out(
-    state: Shared,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<OddOneOutBody>(&headers, &body)?;
-        query_string::nothing(uri.query().unwrap_or_default())?;
+pub(super) async fn post_odd_one_out(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        let asked = received.parse::<OddOneOutBody>()?;
         let words = asked.words.ok_or_else(|| invalid("words"))?;
         if !(MIN_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
             return Err(invalid("words"));
@@ -57,7 +48,7 @@ pub(super) async fn post_odd_one_out(
                 return Err(error);
             }
         };
-        negotiation::check(&headers, &negotiation::JSON)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok(answer::odd_one_out(&OddOneOut { store: &state.model, ranked: &ranked, notes: &notes }))
     })
     .await

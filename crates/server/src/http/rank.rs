@@ -2,22 +2,22 @@
 
 use std::time::Instant;
 
-use axum::http::{HeaderMap, Uri};
 use model_store::{FullPassQuery, RankedRow, Row};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Notes;
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Body, Shared, with_timing};
-use super::body::JsonBody;
+use super::ask::{Answered, Shared, with_timing};
+use super::body::{JsonBody, Received};
 use super::explain::{Placed, placed};
-use super::fields::{Method, RawOptions, RawTarget, Unknown, WordWithWeight, invalid, present};
+use super::fields::{RawOptions, RawTarget, Unknown, WordWithWeight, invalid, present};
 use super::look_up::{each_once, look_up, unknown_words};
 use super::request::{Options, Resolved, Target, filter, not_exactly_one, resolve};
 use super::search::submitted;
 use super::server_timing::Timing;
 use super::state::AppState;
-use super::{ApiError, answer, body, negotiation, query_string, suggestions};
+use super::{ApiError, answer, negotiation, suggestions};
+use crate::method::Method;
 
 /// Most words that one request may rank.
 pub const MAX_RANKED: usize = 1000;
@@ -78,12 +78,9 @@ struct RankAnswer<'a> {
 }
 
 /// `POST /rank`
-pub(super) async fn post_rank(state: Shared, headers: HeaderMap, uri: Uri, body: Body) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<RankBody>(&headers, &body)?;
-        query_string::nothing(uri.query().unwrap_or_default())?;
+pub(super) async fn post_rank(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        let asked = received.parse::<RankBody>()?;
         let asked = check(asked)?;
         let (query, notes) = match prepare(&state, asked) {
             Ok(prepared) => prepared,
@@ -92,7 +89,7 @@ pub(super) async fn post_rank(state: Shared, headers: HeaderMap, uri: Uri, body:
                 return Err(error);
             }
         };
-        negotiation::check(&headers, &negotiation::JSON)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
         let deadline = Instant::now() + state.request_timeout;
         let answer = submitted(&state, state.queue.full_pass(vec![query], deadline).await)?;
         let timing = Timing { queue: answer.queued, engine: answer.engine };

@@ -8,14 +8,15 @@ use super::ApiError;
 use super::answer::Notes;
 use super::explain::MAX_EXPLAINED_TERMS;
 use super::fields::{
-    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, Method, RawOptions,
-    RawTarget, Unknown, WordWithWeight, invalid,
+    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
+    Unknown, WordWithWeight, invalid,
 };
 use super::fold_case::Fold;
 use super::formula::{Ask, Formula, MAX_FULL_PASS_WORDS, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::text::{Token, tokens};
 use crate::expression::{self, MAX_TERMS};
+use crate::method::Method;
 
 /// What a query is for, its form checked, its words not yet looked up.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! `POST /similarity`: how alike two words are, or two sets of words, many pairs at once. The scores are
 //! the contract's, of two rows or of the sums that an analogy would look for; no search is needed.
 
-use axum::http::{HeaderMap, Uri};
 use model_store::contract::score;
 use model_store::{ModelStore, Row};
 use serde::{Deserialize, Serialize};
@@ -9,12 +8,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Body, Shared};
-use super::body::JsonBody;
+use super::ask::{Answered, Shared};
+use super::body::{JsonBody, Received};
 use super::fields::{Unknown, invalid, present};
 use super::formula::{sum, zero_row};
 use super::look_up::{each_once, unknown_words};
-use super::{ApiError, answer, body, negotiation, query_string, suggestions};
+use super::{ApiError, answer, negotiation, suggestions};
 
 /// Most pairs in one request.
 pub const MAX_PAIRS: usize = 1024;
@@ -71,17 +70,9 @@ enum PairAnswer {
 }
 
 /// `POST /similarity`
-pub(super) async fn post_similarity(
-    state: Shared,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Body,
-) -> Answered {
-    query_string::check_encoding(uri.query().unwrap_or_default())?;
-    let body = body::received(body, state.body_limit)?;
-    read_aside_if_large(body.len(), async move {
-        let asked = body::parse::<SimilarityBody<'_>>(&headers, &body)?;
-        query_string::nothing(uri.query().unwrap_or_default())?;
+pub(super) async fn post_similarity(state: Shared, received: Received) -> Answered {
+    read_aside_if_large(received.len(), async move {
+        let asked = received.parse::<SimilarityBody<'_>>()?;
         let pairs = asked.pairs.ok_or_else(|| invalid("pairs"))?;
         if pairs.is_empty() || pairs.len() > MAX_PAIRS {
             return Err(invalid("pairs"));
@@ -94,7 +85,7 @@ pub(super) async fn post_similarity(
             .collect();
         let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
         suggestions::fill_in(&state, faults).await;
-        negotiation::check(&headers, &negotiation::JSON)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
         let results = results.into_iter().map(|result| {
             result.unwrap_or_else(|error| PairAnswer::Failed { error: error.problem() })
         });

@@ -9,6 +9,12 @@ use crate::prepare::unpack::Packing;
 /// What text begins with that some Windows programs wrote.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Text without its byte order mark, and how long that was.
+pub(super) fn without_mark(head: &[u8]) -> (&[u8], usize) {
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    (text, head.len() - text.len())
+}
+
 /// So many bytes tell text from numbers.
 const ENOUGH: usize = 4096;
 
@@ -29,7 +35,7 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     if head.len() > 9 && head[3..8] == [0; 5] && head[8] == b'{' {
         return Ok(VectorsFormat::Safetensors);
     }
-    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let (text, _) = without_mark(head);
     if let Some(header) = Word2vecHeader::read(text) {
         let rest = &text[header.bytes..];
         let is_text = is_text(rest) || begins_with_a_line(rest, header.dim);
@@ -56,7 +62,8 @@ fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
     lines.parse(first_line(text), 0).first_bad.is_none()
 }
 
-fn first_line(text: &[u8]) -> &[u8] {
+/// Without its line feed.
+pub(super) fn first_line(text: &[u8]) -> &[u8] {
     text.split(|&b| b == b'\n').next().unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::detect::{BYTE_ORDER_MARK, detect};
+use super::detect::{detect, first_line, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
 use super::numbers::Number;
@@ -86,13 +86,12 @@ pub(in crate::prepare) fn plan(
 }
 
 fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan, String> {
-    let skip = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let text = &head[skip..];
+    let (text, skip) = without_mark(head);
     let mut hint = "";
     let dim = match options.dim {
         Some(dim) => dim.get(),
         None => {
-            let line = text.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii_end();
+            let line = first_line(text).trim_ascii_end();
             if line.is_empty() {
                 return Err("line 1 is empty; expected a word and its components".into());
             }
@@ -123,8 +122,8 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
 }
 
 fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
-    let skip = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let header = Word2vecHeader::read(&head[skip..])
+    let (text, skip) = without_mark(head);
+    let header = Word2vecHeader::read(text)
         .ok_or("line 1 is not a word2vec header: two whole numbers, rows and components")?;
     let skip = skip + header.bytes;
     if head.len() == skip {
