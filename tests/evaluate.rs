@@ -112,7 +112,11 @@ fn the_numbers_are_those_of_the_command() {
     let (service, mut body) = (service(&model, &[]), sets(150, 500, 4000));
     assert!(body.to_string().len() > 64 << 10);
     let reply = service.post("/evaluate", &body);
-    assert!(reply.text().starts_with(r#"{"model":{"name":"tiny","rows":150,"dim":3},"engine":"#));
+    let version = service.get("/model").json()["version"].as_str().unwrap().to_owned();
+    let beginning = format!(
+        r#"{{"model":{{"name":"tiny","version":"{version}","rows":150,"dim":3}},"engine":"#
+    );
+    assert!(reply.text().starts_with(&beginning));
     assert_eq!(numbers(reply.json()), numbers(by_command(&model, &body, &[])));
     for (case, methods) in
         [("exact", &["3cosmul", "3cosadd", "3cosmul"][..2]), ("lower", &["pairdirection"])]

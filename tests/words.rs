@@ -134,7 +134,9 @@ fn the_odd_one_of_the_built_in_model_is_what_the_definition_says() {
 fn words_are_listed_by_row_and_described() {
     let (_folder, service) = tiny();
     let listed = ok(&service.get("/words?prefix=e&limit=5"));
-    assert_eq!(listed, json!({"model": "tiny", "words": [{"word": "east", "row": 0}]}));
+    let version = &ok(&service.get("/model"))["version"];
+    let words = json!([{"word": "east", "row": 0}]);
+    assert_eq!(listed, json!({"model": "tiny", "version": version, "words": words}));
     let listed = ok(&service.get("/words?prefix=north"));
     assert_eq!(
         listed["words"],
@@ -145,8 +147,7 @@ fn words_are_listed_by_row_and_described() {
     assert_eq!(ok(&service.get("/words?prefix=&limit=1"))["words"][0]["word"], "east");
     assert_eq!(ok(&service.get("/words?prefix=xyz"))["words"], json!([]));
 
-    let east =
-        json!({"model": "tiny", "word": "east", "row": 0, "norm": 1.0, "suggestions": ["East"]});
+    let east = json!({"model": "tiny", "version": version, "word": "east", "row": 0, "norm": 1.0, "suggestions": ["East"]});
     assert_eq!(ok(&service.get("/words/east")), east);
     assert_eq!(ok(&service.get("/words?word=east")), east);
     let zero = ok(&service.get("/words/zero?with_vector=true"));

@@ -23,7 +23,7 @@ pub(crate) fn evaluations() -> Vec<Case> {
         wrong("a list of sets", "[]", "invalid_request").detail("JSON object"),
         wrong("sets that are null", r#"{"analogies": null}"#, "invalid_value"),
         wrong("a field of the command", r#"{"json": true}"#, "unknown_field")
-            .extra("known", json!(["analogies", "similarities", "methods", "case"])),
+            .extra("known", json!(["analogies", "similarities", "methods", "case", "timeout_ms"])),
         invalid("no sets of analogies", json!({"analogies": []}), "analogies").detail("1 to 64"),
         invalid("no sets of pairs", json!({"similarities": []}), "similarities").detail("1 to 64"),
         wrong(

@@ -17,6 +17,7 @@ pub struct ModelStore {
     name: String,
     folder: PathBuf,
     on_disk: bool,
+    version: String,
     header: Header,
     vectors: Mapped,
     words: Words,
@@ -119,7 +120,8 @@ impl ModelStore {
             .file_name()
             .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         vectors.will_need();
-        Ok(Self { name, folder, on_disk: false, header, vectors, words })
+        let version = header.version();
+        Ok(Self { name, folder, on_disk: false, version, header, vectors, words })
     }
 
     /// The folder it was opened from; `None` for a model in memory.
@@ -136,6 +138,11 @@ impl ModelStore {
     /// The model's name: its folder's, unless it was given another.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the model's content is called: see [`Header::version`].
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Shapes, checksums and provenance.

@@ -77,7 +77,11 @@ impl Engine for Instantly {
 fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: Some(arguments.address.clone()), ..Default::default() };
     let (pass, spin) = (Duration::from_micros(arguments.microseconds), arguments.spin);
-    serve_with(&Config::load(&flags)?, move |model| {
+    let read_again = {
+        let flags = flags.clone();
+        move || Config::load(&flags)
+    };
+    serve_with(&Config::load(&flags)?, read_again, move |model, _warm| {
         Ok(Box::new(Instantly { rows: model.rows() as u32, pass, spin }))
     })
 }

@@ -65,16 +65,20 @@ flags win over the environment, the environment over the file.
 Examples:
   kindred serve
   kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
+  kindred serve --model en=models/glove --model fr=models/cc.fr.300
+                                               two of them: /nearest asks the first, /models/fr/nearest the other
+  kill -HUP PID                                load the models again, while the old ones are served
   kindred serve --listen 127.0.0.1:0           on any free port; the start-up message says which";
 
 /// What `serve` can be told. What is not said comes from the environment, the file or the defaults.
 #[derive(Debug, Default, Clone, Args, Serialize)]
 pub struct ServeFlags {
-    /// Model folder, as `kindred prepare` writes it [default: the built-in model]
-    #[arg(long, value_name = "DIR")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<PathBuf>,
-    /// The model's name in answers [default: its folder's name]
+    /// Model folder, as `kindred prepare` writes it; with several of them the first is the default one
+    /// [default: the built-in model]
+    #[arg(long, value_name = "[NAME=]DIR")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<String>,
+    /// The default model's name in answers [default: its folder's name]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -100,6 +104,10 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_threads: Option<usize>,
+    /// Megabytes of memory that loading a model beside others must leave free [default: 64]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_reserve_mb: Option<u64>,
     /// Queries that may wait or be in work; more are answered 429 [default: 8192]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

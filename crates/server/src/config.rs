@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use config::{Environment, File, FileFormat};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cli::ServeFlags;
 use crate::device::Device;
+use crate::models::ModelSource;
 
 /// The defaults, as a file for people.
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
@@ -18,9 +20,10 @@ pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Model folder; empty for the built-in model.
-    pub model: PathBuf,
-    /// The model's name; empty for its folder's.
+    /// Where the models come from, the default one first; none for the built-in model.
+    #[serde(deserialize_with = "sources")]
+    pub model: Vec<ModelSource>,
+    /// The default model's name; empty for its folder's.
     pub name: String,
     /// Address and port.
     pub listen: String,
@@ -32,6 +35,8 @@ pub struct Config {
     pub keep_tables: bool,
     /// Threads that HTTP runs on; 0 for three in four cores.
     pub http_threads: usize,
+    /// Memory that loading a model beside others must leave free.
+    pub memory_reserve_mb: u64,
     /// Bound of the queue, in queries.
     pub queue_capacity_queries: u32,
     /// Bound of one pass, in queries.
@@ -92,6 +97,19 @@ pub enum ConfigError {
     /// A value of the wrong kind.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
+    /// Two models of one name.
+    #[error(
+        "setting `model`: `{first}` and `{second}` would both be called `{name}`; call one of them something else: \
+         NAME=DIR"
+    )]
+    SameName {
+        /// The name.
+        name: String,
+        /// One of them, as it is written.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// A value outside its range.
     #[error("setting `{key}`: {reason}")]
     OutOfRange {
@@ -156,7 +174,32 @@ impl Config {
         config.check()
     }
 
+    /// Where the models come from, with their names as far as they are given: the default first, at least one.
+    pub fn sources(&self) -> Vec<ModelSource> {
+        let mut sources = self.model.clone();
+        if sources.is_empty() {
+            sources.push(ModelSource::BUILT_IN);
+        }
+        if !self.name.is_empty() {
+            sources[0].name = Some(self.name.clone());
+        }
+        sources
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let mut named: HashMap<String, ModelSource> = HashMap::new();
+        for source in self.sources() {
+            let name = source.expected_name();
+            if let Some(first) = named.insert(name.clone(), source.clone()) {
+                let (first, second) = (first.to_string(), source.to_string());
+                return Err(ConfigError::SameName { name, first, second });
+            }
+        }
+        Ok(())
+    }
+
     fn check(self) -> Result<Self, ConfigError> {
+        self.check_names()?;
         for (key, value) in [
             ("queue_capacity_queries", u64::from(self.queue_capacity_queries)),
             ("max_batch_queries", self.max_batch_queries as u64),
@@ -169,6 +212,22 @@ impl Config {
         }
         Ok(self)
     }
+}
+
+/// One source, a list of them, or several with commas between them, as an environment variable has them.
+fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) if text.is_empty() => Vec::new(),
+        OneOrMany::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+        OneOrMany::Many(texts) => texts,
+    };
+    texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 /// Kubernetes and Docker links describe a service called `kindred` in variables of this form.
@@ -221,7 +280,7 @@ mod tests {
         assert_eq!((config.device, config.log_format), (Device::Auto, LogFormat::Text));
         assert_eq!((config.queue_capacity_queries, config.max_batch_queries), (8192, 1024));
         assert_eq!((config.request_timeout_ms, config.drain_timeout_ms), (30_000, 30_000));
-        assert_eq!((config.model, config.name), (PathBuf::new(), String::new()));
+        assert_eq!((config.sources(), config.name), (vec![ModelSource::BUILT_IN], String::new()));
     }
 
     #[test]
@@ -232,6 +291,25 @@ mod tests {
         let config = load(&flags, &environment).unwrap();
         assert_eq!((config.listen.as_str(), config.name.as_str()), ("1.1.1.1:1", "env"));
         assert_eq!((config.threads, config.max_batch_queries), (3, 1024));
+    }
+
+    #[test]
+    fn models_are_one_or_several_of_different_names() {
+        let models = |flags: &ServeFlags, environment: &[(&str, &str)]| {
+            let config = load(flags, environment)?;
+            Ok::<_, String>(config.sources().iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let (_file, flags) = file("model = ['/m/a', 'b=/m/x']\nname = 'first'");
+        assert_eq!(models(&flags, &[]).unwrap(), ["first=/m/a", "b=/m/x"]);
+        let one = [("KINDRED_MODEL", "/m/c")];
+        assert_eq!(models(&ServeFlags::default(), &one).unwrap(), ["/m/c"]);
+        let two = [("KINDRED_MODEL", "/m/c, d=/m/d")];
+        assert_eq!(models(&flags, &two).unwrap(), ["first=/m/c", "d=/m/d"]);
+        let flags = ServeFlags { model: vec!["e=".into()], ..Default::default() };
+        assert!(models(&flags, &[]).unwrap_err().contains("NAME=DIR"));
+        let flags = ServeFlags { model: vec!["/m/a".into(), "a=/n".into()], ..Default::default() };
+        let said = models(&flags, &[]).unwrap_err();
+        assert!(said.contains("`/m/a` and `a=/n`") && said.contains("`a`;"), "{said}");
     }
 
     #[test]

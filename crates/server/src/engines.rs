@@ -12,6 +12,7 @@ use model_store::{Engine, ModelStore};
 use tracing::{info, warn};
 
 use crate::device::Device;
+use crate::models::Warm;
 use joined::Joined;
 
 /// Why there is no engine.
@@ -49,11 +50,16 @@ pub struct Wanted {
     pub keep_tables: bool,
 }
 
-/// Makes the engine for a model. To be called on the thread that will own it.
+/// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine is
+/// as fast as it will be.
 ///
 /// # Errors
 /// If the device that was asked for is not there.
-pub fn make(model: &Arc<ModelStore>, wanted: Wanted) -> Result<Box<dyn Engine>, EngineStartError> {
+pub fn make(
+    model: &Arc<ModelStore>,
+    wanted: Wanted,
+    warm: Warm,
+) -> Result<Box<dyn Engine>, EngineStartError> {
     let device = wanted.device;
     let beside_host = |search| -> Result<Box<dyn Engine>, EngineStartError> {
         let host = FullScanEngine::new(model.clone(), wanted.threads)?;
@@ -74,7 +80,10 @@ pub fn make(model: &Arc<ModelStore>, wanted: Wanted) -> Result<Box<dyn Engine>, 
     let options = cpu_core::Options {
         threads: wanted.threads,
         keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
-        report: Some(Box::new(|report| say(&report))),
+        report: Some(Box::new(move |report| {
+            say(&report);
+            drop(warm);
+        })),
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))

@@ -2,7 +2,8 @@
 //!
 //! The data's path, from the outside in: [`http`] reads requests and writes answers, [`queue`] holds
 //! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
-//! [`default_model`] and `model-store` the model it searches. [`config`] says how. Beside that,
+//! [`default_model`] and `model-store` the model it searches; [`models`] holds all that are served.
+//! [`config`] says how. Beside that,
 //! [`evaluation`] says how good a model is.
 #![forbid(unsafe_code)]
 
@@ -17,4 +18,5 @@ pub mod expression;
 pub mod http;
 pub mod logging;
 pub mod method;
+pub mod models;
 pub mod queue;

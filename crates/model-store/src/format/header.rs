@@ -121,6 +121,16 @@ impl Layout {
 const HEADER_CHECKSUM: &str = "checksum_header";
 
 impl Header {
+    /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of the
+    /// checksums of all its parts. Models with the same words and numbers have the same version, whenever
+    /// and from whatever file they were prepared.
+    pub fn version(&self) -> String {
+        let Checksums { vectors, norms, word_offsets, words, index } = self.checksums;
+        let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
+        let content = format!("{} {} {}", self.rows, self.dim, parts.join(" "));
+        blake3::hash(content.as_bytes()).to_hex()[..16].to_owned()
+    }
+
     pub(crate) fn layout(&self) -> Layout {
         Layout::new(self.rows, self.dim).expect("a header's numbers are checked when it is made")
     }

@@ -16,6 +16,7 @@ use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::source::{Source, name};
 use crate::evaluation::{EvaluationError, analogies, similarities};
 use crate::method::Method;
+use crate::models::Warm;
 
 /// Asks a model the questions of some sets and prints how many it answers right.
 ///
@@ -34,7 +35,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         threads: arguments.threads,
         keep_tables: false,
     };
-    let mut engine = engines::make(&model, wanted)?;
+    let mut engine = engines::make(&model, wanted, Warm::for_nobody())?;
     let description = engine.description();
     let mut methods = arguments.methods.clone();
     methods.sort();
@@ -123,7 +124,7 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
 
 /// What people read.
 fn tables(report: &Report<'_>, methods: &[Method]) -> String {
-    let Model { name, rows, dim } = report.model;
+    let Model { name, version: _, rows, dim } = report.model;
     let looked_up = match report.case {
         Case::Lower => "as written, else in lower case",
         Case::Exact => "as written",

@@ -29,6 +29,7 @@ pub use verify::verify;
 use crate::config::ConfigError;
 use crate::engines::EngineStartError;
 use crate::evaluation::EvaluationError;
+use crate::models::LoadError;
 use model_store::ModelError;
 
 /// Why a command failed, for the person who typed it.
@@ -43,6 +44,9 @@ pub enum CommandError {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
+    /// A model that is to be served.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A set to evaluate with, or the engine meanwhile.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),

@@ -1,22 +1,23 @@
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use model_store::{Engine, ModelError, ModelStore, Row};
+use model_store::{Engine, ModelStore, Row};
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::CommandError;
 use crate::cli::ServeFlags;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::engines::EngineStartError;
 use crate::http::threads::HttpThreads;
-use crate::http::{AppState, Front, connections, listen};
-use crate::queue::{EngineThread, Limits};
-use crate::{default_model, engines, logging, queue};
+use crate::http::{Front, connections, listen};
+use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Warm};
+use crate::{engines, logging};
 
-/// Serves a model until it is told to stop, then answers what is in flight and returns.
+/// Serves models until it is told to stop, then answers what is in flight and returns.
 ///
 /// # Errors
 /// If the settings, the model, the engine or the address can't be used.
@@ -27,97 +28,71 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         threads: config.threads,
         keep_tables: config.keep_tables,
     };
-    serve_with(&config, move |model| engines::make(&model, wanted))
+    let flags = flags.clone();
+    let read_again = move || Config::load(&flags);
+    serve_with(&config, read_again, move |model, warm| engines::make(&model, wanted, warm))
 }
 
-/// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread.
+/// As [`serve`], with these settings and any engine. `read_again` gives the settings when the models are loaded
+/// again. `make_engine` runs on the engine's thread.
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_with<F>(config: &Config, make_engine: F) -> Result<(), CommandError>
+pub fn serve_with<R, F>(config: &Config, read_again: R, make_engine: F) -> Result<(), CommandError>
 where
-    F: FnOnce(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+    F: Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError>
+        + Send
+        + Sync
+        + 'static,
 {
     logging::start(config)?;
-    let started = Instant::now();
-    let model = Arc::new(open_model(config)?);
-    let opened = started.elapsed();
-    info!(
-        model = model.name(),
-        rows = model.rows(),
-        dim = model.dim(),
-        milliseconds = opened.as_secs_f64() * 1e3,
-        "the model is open"
-    );
-
     let no_threads =
         |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
     // Lets connections in and hears signals; requests are the HTTP threads' affair.
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
-    let limits = Limits {
-        capacity_queries: config.queue_capacity_queries,
-        max_batch_queries: config.max_batch_queries,
-    };
-    let engine_model = model.clone();
-    let (queue, engine) =
-        queue::start(limits, runtime.handle(), move || make_engine(engine_model))?;
-    info!(
-        engine = engine.description.name,
-        detail = engine.description.detail,
-        "the engine is ready"
-    );
-
-    let state = AppState::new(
-        model,
-        queue,
-        engine.description.clone(),
-        Duration::from_millis(config.request_timeout_ms),
-        Duration::from_millis(config.readiness_timeout_ms),
-    );
-    let result = runtime.block_on(listen_and_drain(config, state, &engine, &threads));
+    let loader = Loader::new(Arc::new(make_engine), runtime.handle().clone());
+    let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
+    let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    let timeout = Duration::from_millis(config.request_timeout_ms);
+    let models = Models::new(ModelSet::new(models), timeout);
+    let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again)));
+    let result = runtime.block_on(listen_and_drain(config, &reloader, &threads));
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
     if result.is_ok() {
-        engine.join();
+        // Something else holds it only while models are being loaded again, which nobody waits for.
+        if let Some(reloader) = Arc::into_inner(reloader) {
+            reloader.join();
+        }
         info!("stopped");
     }
     result
 }
 
-fn open_model(config: &Config) -> Result<ModelStore, ModelError> {
-    let model = if config.model.as_os_str().is_empty() {
-        default_model::open(&config.cache_dir)?
-    } else {
-        ModelStore::open(&config.model)?
-    };
-    Ok(if config.name.is_empty() { model } else { model.named(&config.name) })
-}
-
 async fn listen_and_drain(
     config: &Config,
-    state: Arc<AppState>,
-    engine: &EngineThread,
+    reloader: &Arc<Reloader>,
     threads: &HttpThreads,
 ) -> Result<(), CommandError> {
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
-    print_welcome(&state, engine, address);
+    print_welcome(&reloader.models().current(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
-    let draining = state.clone();
+    let service = reloader.models().service().clone();
     let told = async move {
         told_to_stop().await;
         info!("told to stop: answering what is in flight");
-        draining.start_draining();
-        drop(draining);
+        service.start_draining();
         let _ = stop.send(true);
     };
-    let front = Front::new(state);
+    let front = Front::new(reloader.clone());
     let listener = listen::without_delay(listener);
     let server = connections::serve(listener, threads, || front.service(), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
@@ -133,8 +108,28 @@ async fn listen_and_drain(
     };
     tokio::select! {
         () = server => Ok(()),
+        never = reload_when_told(reloader) => match never {},
         () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
+}
+
+/// Loads the models again at each SIGHUP. What became of it is in the log.
+async fn reload_when_told(reloader: &Arc<Reloader>) -> Infallible {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::hangup()) {
+            Ok(mut hangup) => {
+                while hangup.recv().await.is_some() {
+                    info!("told to load the models again");
+                    // The log says what became of it.
+                    let _ = reloader.reload_next().await;
+                }
+            }
+            Err(e) => warn!("SIGHUP can't be heard: {e}"),
+        }
+    }
+    std::future::pending().await
 }
 
 /// Returns at the next Ctrl-C or SIGTERM.
@@ -160,8 +155,9 @@ pub(super) async fn told_to_stop() {
 }
 
 /// What is served, where, and what to type next.
-fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
-    let model = state.model();
+fn print_welcome(models: &ModelSet, address: SocketAddr) {
+    let [served, others @ ..] = models.models() else { return };
+    let (model, engine) = (served.model(), served.engine());
     let word = |preferred: &'static str, row: u32| {
         if model.words().row(preferred).is_some() {
             preferred.to_owned()
@@ -175,9 +171,13 @@ fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
         model.name(),
         model.rows(),
         model.dim(),
-        engine.description.name,
-        engine.description.detail,
+        engine.name,
+        engine.detail,
     );
+    for other in others {
+        let model = other.model();
+        say!("Also {} ({} rows × {} dimensions).", model.name(), model.rows(), model.dim());
+    }
     say!("Listening on http://{address}");
     say!();
     say!("Try:");

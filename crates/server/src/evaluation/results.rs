@@ -46,6 +46,8 @@ pub struct Report<'a> {
 pub struct Model<'a> {
     /// Its name.
     pub name: &'a str,
+    /// What its content is called.
+    pub version: &'a str,
     /// Number of words.
     pub rows: usize,
     /// Components of each.
@@ -65,7 +67,12 @@ impl<'a> Report<'a> {
     /// One without any set yet.
     pub fn new(model: &'a ModelStore, engine: &'a EngineDescription, case: Case) -> Self {
         Self {
-            model: Model { name: model.name(), rows: model.rows(), dim: model.dim() },
+            model: Model {
+                name: model.name(),
+                version: model.version(),
+                rows: model.rows(),
+                dim: model.dim(),
+            },
             engine: Engine { name: engine.name, detail: &engine.detail },
             case,
             analogies: Vec::new(),

@@ -1,15 +1,15 @@
-//! From hits to JSON, written straight into the body. By hand where answers come by the hundred
-//! thousand: the words are known to be UTF-8, and few need escapes.
+//! From hits to JSON, written straight into the body. By hand where answers come by the hundred thousand.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use model_store::{Hit, ModelStore, Row};
+use model_store::{Hit, Row};
 use serde::Serialize;
 
-use super::ApiError;
 use super::explain::{Explanation, placed};
 use super::formula::Formula;
+use super::{ApiError, caching};
+use crate::models::ServedModel;
 
 /// A neighbour without its vector, with a word of usual length.
 const BYTES_PER_NEIGHBOR: usize = 72;
@@ -28,14 +28,14 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    fn write(&self, body: &mut Vec<u8>, store: &ModelStore) {
+    fn write(&self, body: &mut Vec<u8>, served: &ServedModel) {
         if let Some(used) = &self.used {
             body.extend_from_slice(b",\"used\":[");
             for (place, &row) in used.iter().enumerate() {
                 if place > 0 {
                     body.push(b',');
                 }
-                write_word(body, store, row);
+                served.words.write(body, &served.model, row);
             }
             body.push(b']');
         }
@@ -48,7 +48,7 @@ impl Notes {
 
 /// Neighbours that are to be written.
 pub(super) struct Neighbors<'a> {
-    pub(super) store: &'a ModelStore,
+    pub(super) served: &'a ServedModel,
     pub(super) hits: &'a [Hit],
     pub(super) with_vectors: bool,
     pub(super) notes: &'a Notes,
@@ -58,7 +58,7 @@ pub(super) struct Neighbors<'a> {
 impl Neighbors<'_> {
     /// About how long they will be.
     fn bytes(&self) -> usize {
-        let components = if self.with_vectors { self.store.dim() } else { 0 };
+        let components = if self.with_vectors { self.served.model.dim() } else { 0 };
         let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
         let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
         self.hits.len() * bytes
@@ -67,18 +67,18 @@ impl Neighbors<'_> {
     fn write(&self, body: &mut Vec<u8>) {
         let formula = self.explanation.map(|explanation| &explanation.formula);
         body.extend_from_slice(b"\"neighbors\":");
-        write_hits(body, self.store, self.hits, self.with_vectors, formula);
-        self.notes.write(body, self.store);
+        write_hits(body, self.served, self.hits, self.with_vectors, formula);
+        self.notes.write(body, self.served);
         if let Some(explanation) = self.explanation {
             body.extend_from_slice(b",\"inputs\":");
-            write(body, &placed(self.store, &explanation.inputs));
+            write(body, &placed(&self.served.model, &explanation.inputs));
         }
     }
 }
 
 /// Words of which one is odd.
 pub(super) struct OddOneOut<'a> {
-    pub(super) store: &'a ModelStore,
+    pub(super) served: &'a ServedModel,
     /// Not empty; the odd one is the last.
     pub(super) ranked: &'a [Hit],
     pub(super) notes: &'a Notes,
@@ -91,16 +91,19 @@ pub(super) enum ItemAnswer<'a> {
 }
 
 /// The answer to a single query.
-pub(super) fn single(model: &str, neighbors: &Neighbors<'_>) -> Response {
-    let mut body = begin(model, neighbors.bytes());
+pub(super) fn single(neighbors: &Neighbors<'_>) -> Response {
+    let mut body = begin(neighbors.served, neighbors.bytes());
     neighbors.write(&mut body);
     body.push(b'}');
-    response(body)
+    caching::tagged(response(body), neighbors.served)
 }
 
 /// The answers to `queries`, in their order.
-pub(super) fn many<'a>(model: &str, items: impl Iterator<Item = ItemAnswer<'a>>) -> Response {
-    let mut body = begin(model, 0);
+pub(super) fn many<'a>(
+    served: &ServedModel,
+    items: impl Iterator<Item = ItemAnswer<'a>>,
+) -> Response {
+    let mut body = begin(served, 0);
     body.extend_from_slice(b"\"results\":[");
     for (place, item) in items.enumerate() {
         body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
@@ -111,27 +114,27 @@ pub(super) fn many<'a>(model: &str, items: impl Iterator<Item = ItemAnswer<'a>>)
             }
             ItemAnswer::Failed(error) => {
                 body.extend_from_slice(b"\"error\":");
-                write(&mut body, &error.problem());
+                write(&mut body, error);
             }
         }
         body.push(b'}');
     }
     body.extend_from_slice(b"]}");
-    response(body)
+    caching::tagged(response(body), served)
 }
 
 /// The answer to which word is odd.
 pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
-    let mut body = begin(found.store.name(), found.ranked.len() * BYTES_PER_NEIGHBOR);
+    let mut body = begin(found.served, found.ranked.len() * BYTES_PER_NEIGHBOR);
     if let Some(odd) = found.ranked.last() {
         body.extend_from_slice(b"\"odd_one_out\":");
-        write_word(&mut body, found.store, odd.row);
+        found.served.words.write(&mut body, &found.served.model, odd.row);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, found.store, found.ranked, false, None);
-    found.notes.write(&mut body, found.store);
+    write_hits(&mut body, found.served, found.ranked, false, None);
+    found.notes.write(&mut body, found.served);
     body.push(b'}');
-    response(body)
+    caching::tagged(response(body), found.served)
 }
 
 /// Any other body of JSON.
@@ -144,16 +147,16 @@ pub(super) fn json(answer: &impl Serialize) -> Response {
 #[inline]
 fn write_hits(
     body: &mut Vec<u8>,
-    store: &ModelStore,
+    served: &ServedModel,
     hits: &[Hit],
     with_vectors: bool,
     explained_by: Option<&Formula>,
 ) {
-    let table = store.table();
+    let (model, table) = (&served.model, served.model.table());
     body.push(b'[');
     for (place, hit) in hits.iter().enumerate() {
         body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
-        write_word(body, store, hit.row);
+        served.words.write(body, model, hit.row);
         body.extend_from_slice(b",\"score\":");
         // The float64 itself, in its shortest form that reads back the same.
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
@@ -165,30 +168,17 @@ fn write_hits(
         }
         if let Some(formula) = explained_by {
             body.extend_from_slice(b",\"terms\":");
-            write(body, &formula.terms(store, hit.row));
+            write(body, &formula.terms(model, hit.row));
         }
         body.push(b'}');
     }
     body.push(b']');
 }
 
-fn begin(model: &str, bytes: usize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(64 + model.len() + bytes);
-    body.extend_from_slice(b"{\"model\":");
-    write(&mut body, model);
-    body.push(b',');
+fn begin(served: &ServedModel, bytes: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + served.beginning.len() + bytes);
+    body.extend_from_slice(&served.beginning);
     body
-}
-
-#[inline]
-fn write_word(body: &mut Vec<u8>, store: &ModelStore, row: Row) {
-    let word = store.words().bytes(row);
-    if word.iter().any(|&byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-        return write(body, store.words().word(row));
-    }
-    body.push(b'"');
-    body.extend_from_slice(word);
-    body.push(b'"');
 }
 
 fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
@@ -204,6 +194,7 @@ fn response(body: Vec<u8>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use model_store::ModelStore;
     use serde_json::{Value, json};
 
     use super::*;
@@ -212,14 +203,14 @@ mod tests {
     async fn any_word_and_score_read_back_as_they_are() {
         let words = ["plain", "\"", "back\\slash", "käse", "\u{1}\u{7f}", "a/b", "\u{1F438}"];
         let rows = words.map(|word| (word, &[1.5f32, -0.5][..]));
-        let store = ModelStore::from_rows("m\"", 2, rows).unwrap();
+        let served = crate::models::for_tests(ModelStore::from_rows("m\"", 2, rows).unwrap());
         let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
         let hits: Vec<Hit> =
             scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
         let notes = Notes::default();
         for with_vectors in [false, true] {
             let neighbors = |hits| Neighbors {
-                store: &store,
+                served: &served,
                 hits,
                 with_vectors,
                 notes: &notes,
@@ -240,8 +231,9 @@ mod tests {
                 let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
                 serde_json::from_slice(&body).unwrap()
             };
-            let one = read(single("m\"", &neighbors(&hits))).await;
-            assert_eq!(one, json!({"model": "m\"", "neighbors": expected}));
+            let one = read(single(&neighbors(&hits))).await;
+            let version = served.model.version();
+            assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
             let error = ApiError::Internal;
             let failed = || ItemAnswer::Failed(&error);
             let items = [0, 1, 2].into_iter().map(|place| match place {
@@ -249,10 +241,9 @@ mod tests {
                 1 => failed(),
                 _ => ItemAnswer::Found(neighbors(&[])),
             });
-            let many = read(many("m\"", items)).await;
-            let results =
-                json!([{"neighbors": expected}, {"error": error.problem()}, {"neighbors": []}]);
-            assert_eq!(many, json!({"model": "m\"", "results": results}));
+            let many = read(many(&served, items)).await;
+            let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
+            assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
         }
     }
 }

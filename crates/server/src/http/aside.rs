@@ -1,14 +1,13 @@
 //! What would keep the other connections of a thread waiting, on threads that may take their time.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::response::Response;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::ApiError;
-use super::state::AppState;
+use crate::models::{Call, ServedModel};
 
 /// Bodies of more bytes than this are read aside.
 const LARGE_BODY: usize = 32 << 10;
@@ -45,15 +44,15 @@ pub(super) fn is_large(size: usize) -> bool {
 /// Does what takes time in proportion to so many numbers or words: many of them where that keeps nobody
 /// else waiting.
 pub(super) async fn work_aside_if_large<T: Send + 'static>(
-    state: &Arc<AppState>,
+    call: &Call,
     size: usize,
-    work: impl FnOnce(&AppState) -> T + Send + 'static,
+    work: impl FnOnce(&ServedModel) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     if !is_large(size) {
-        return Ok(work(state));
+        return Ok(work(call));
     }
-    let state = state.clone();
-    let done = tokio::task::spawn_blocking(move || work(&state));
+    let served = call.served().clone();
+    let done = tokio::task::spawn_blocking(move || work(&served));
     done.await.map_err(|_| ApiError::Internal)
 }
 

@@ -1,22 +1,18 @@
 //! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
 
-use std::sync::Arc;
-
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use mediatype::{MediaType, names};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::fields::invalid;
-use super::state::AppState;
 use super::{ApiError, query_string};
 use crate::expression;
+use crate::models::Call;
 
 /// A POST request that has arrived whole, with a query string that can be decoded.
 pub(super) struct Received {
@@ -25,16 +21,19 @@ pub(super) struct Received {
     bytes: Bytes,
 }
 
-impl FromRequest<Arc<AppState>> for Received {
+impl<S: Send + Sync> FromRequest<S> for Received {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
+    async fn from_request(mut request: Request, _: &S) -> Result<Self, ApiError> {
+        let limit = Call::of(request.extensions()).body_limit;
+        refuse_large(request.headers(), limit)?;
+        DefaultBodyLimit::max(limit).apply(&mut request);
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
-        let bytes = Bytes::from_request(request, state).await;
+        let bytes = Bytes::from_request(request, &()).await;
         query_string::check_encoding(uri.query().unwrap_or_default())?;
         let bytes = bytes.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-                ApiError::BodyTooLarge { limit: state.body_limit }
+                ApiError::BodyTooLarge { limit }
             }
             _ => ApiError::UnreadableBody,
         })?;
@@ -58,17 +57,13 @@ impl Received {
 }
 
 /// Refuses a body that says itself that it is too large, before any of it is read.
-pub(super) async fn refuse_large(
-    State(limit): State<usize>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    let declared = request.headers().get(header::CONTENT_LENGTH);
+fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
+    let declared = headers.get(header::CONTENT_LENGTH);
     let length = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > limit as u64) {
         return Err(ApiError::BodyTooLarge { limit });
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 /// What a route takes as JSON.

@@ -4,13 +4,14 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model_store::QueryError;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::fields::invalid;
 use crate::expression::ExpressionError;
+use crate::models::NotMilliseconds;
 
 /// A word that the model does not have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct UnknownWord {
     /// As it was written.
     pub word: String,
@@ -101,6 +102,20 @@ pub enum ApiError {
         /// As it was asked for.
         path: String,
     },
+    /// A model that is not served here.
+    NoSuchModel {
+        /// Its name.
+        name: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
+    /// The service's models could not all be loaded again.
+    ReloadFailed {
+        /// Which, and why.
+        reason: String,
+    },
+    /// The models are being loaded already.
+    ReloadInProgress,
     /// A path that exists, with another method. The `Allow` header says which.
     MethodNotAllowed {
         /// As it was used.
@@ -218,6 +233,21 @@ impl ApiError {
                 "No such route",
                 format!("there is nothing at {path}; GET /openapi.yaml describes what there is"),
             ),
+            Self::NoSuchModel { name, known } => (
+                S::NOT_FOUND,
+                "no_such_model",
+                "No such model",
+                format!("there is no model `{name}` here; there are {}", known.join(", ")),
+            ),
+            Self::ReloadFailed { reason } => {
+                (S::UNPROCESSABLE_ENTITY, "reload_failed", "Reload failed", reason.clone())
+            }
+            Self::ReloadInProgress => (
+                S::CONFLICT,
+                "reload_in_progress",
+                "Reload in progress",
+                "the models are being loaded; GET /models says what is served".into(),
+            ),
             Self::MethodNotAllowed { method } => (
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
@@ -274,40 +304,69 @@ impl ApiError {
     }
 
     /// What some codes carry besides.
-    fn extras(&self) -> Value {
+    fn write_extras<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         match self {
-            Self::BadExpression(e) => json!({"column": e.column, "expected": e.expected}),
-            Self::BodyTooLarge { limit } => json!({"limit": limit}),
-            Self::UnknownField { field, known } => json!({"field": field, "known": known}),
-            Self::InvalidValue { field, expected } => json!({"field": field, "expected": expected}),
-            Self::DimensionMismatch { found, expected } => {
-                json!({"found": found, "expected": expected})
+            Self::BadExpression(e) => {
+                map.serialize_entry("column", &e.column)?;
+                map.serialize_entry("expected", &e.expected)
             }
-            Self::UnknownWord { unknown } => json!({"unknown": unknown}),
-            Self::QueueFull { retry_after_seconds } => json!({"retry_after": retry_after_seconds}),
-            _ => json!({}),
+            Self::BodyTooLarge { limit } => map.serialize_entry("limit", limit),
+            Self::UnknownField { field, known } => {
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("known", known)
+            }
+            Self::InvalidValue { field, expected } => {
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("expected", expected)
+            }
+            Self::DimensionMismatch { found, expected } => {
+                map.serialize_entry("found", found)?;
+                map.serialize_entry("expected", expected)
+            }
+            Self::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
+            Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
+            Self::QueueFull { retry_after_seconds } => {
+                map.serialize_entry("retry_after", retry_after_seconds)
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn write_problem<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let Shape { status, code, title, detail } = self.shape();
+        map.serialize_entry("type", &format_args!("urn:kindred:problem:{code}"))?;
+        map.serialize_entry("title", title)?;
+        map.serialize_entry("status", &status.as_u16())?;
+        map.serialize_entry("detail", &detail)?;
+        map.serialize_entry("code", code)?;
+        self.write_extras(map)
+    }
+
+    /// The problem document that answers the request of this id.
+    pub(super) fn document(&self, request_id: &str) -> Vec<u8> {
+        let mut document = Vec::with_capacity(256);
+        let mut writer = serde_json::Serializer::new(&mut document);
+        let written = writer.serialize_map(None).and_then(|mut map| {
+            self.write_problem(&mut map)?;
+            map.serialize_entry("request_id", request_id)?;
+            map.end()
+        });
+        written.expect("texts and numbers become JSON");
+        document
     }
 
     /// The HTTP status of this error.
     pub fn status(&self) -> StatusCode {
         self.shape().status
     }
+}
 
-    /// The problem document.
-    pub fn problem(&self) -> Value {
-        let shape = self.shape();
-        let mut problem = json!({
-            "type": format!("urn:kindred:problem:{}", shape.code),
-            "title": shape.title,
-            "status": shape.status.as_u16(),
-            "detail": shape.detail,
-            "code": shape.code,
-        });
-        if let (Value::Object(problem), Value::Object(extras)) = (&mut problem, self.extras()) {
-            problem.extend(extras);
-        }
-        problem
+/// As a problem document: what answers one of several queries of a request.
+impl Serialize for ApiError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write_problem(&mut map)?;
+        map.end()
     }
 }
 
@@ -320,6 +379,12 @@ fn unknown_detail(unknown: &[UnknownWord]) -> String {
         detail += &format!("; it has {}", suggestions.join(", "));
     }
     detail
+}
+
+impl From<NotMilliseconds> for ApiError {
+    fn from(NotMilliseconds(field): NotMilliseconds) -> Self {
+        invalid(field)
+    }
 }
 
 impl From<QueryError> for ApiError {
@@ -336,15 +401,16 @@ impl From<QueryError> for ApiError {
     }
 }
 
+/// Without its body: `front` writes it, which knows the request's id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = self.problem().to_string();
-        let mut response = (self.status(), body).into_response();
+        let mut response = self.status().into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Self::QueueFull { retry_after_seconds } = self {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
         }
+        response.extensions_mut().insert(self);
         response
     }
 }

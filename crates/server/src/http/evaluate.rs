@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::Instant;
 
 use model_store::{FullPassQuery, Query, Row};
@@ -12,18 +11,18 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::aside::{read_aside_if_large, work_aside_if_large};
-use super::ask::{Answered, Shared, with_timing};
+use super::ask::{Answered, with_timing};
 use super::body::{JsonBody, Received};
 use super::fields::{invalid, present};
 use super::search::submitted;
 use super::server_timing::Timing;
-use super::state::AppState;
 use super::{ApiError, answer, negotiation};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{Case, Report, SimilarityResult};
 use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::similarities::Pair;
 use crate::method::Method;
+use crate::models::Call;
 
 /// Most sets in one request, of both kinds together.
 pub const MAX_SETS: usize = 64;
@@ -46,6 +45,8 @@ struct EvaluateBody {
     methods: Option<Vec<Method>>,
     #[serde(default, deserialize_with = "present")]
     case: Option<Case>,
+    #[serde(default, deserialize_with = "present")]
+    timeout_ms: Option<u64>,
 }
 
 impl<'a> JsonBody<'a> for EvaluateBody {}
@@ -104,18 +105,19 @@ struct Asked {
 }
 
 /// `POST /evaluate`
-pub(super) async fn post_evaluate(state: Shared, received: Received) -> Answered {
+pub(super) async fn post_evaluate(call: Call, received: Received) -> Answered {
     read_aside_if_large(received.len(), async move {
         let asked = received.parse::<EvaluateBody>()?;
+        let deadline = call.deadline(asked.timeout_ms)?;
         let asked = check(asked)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        evaluate(&state, asked).await
+        evaluate(&call, asked, deadline).await
     })
     .await
 }
 
 fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
-    let EvaluateBody { analogies, similarities, methods, case } = body;
+    let EvaluateBody { analogies, similarities, methods, case, timeout_ms: _ } = body;
     let reason = |reason| Err(ApiError::InvalidRequest { reason });
     if analogies.is_none() && similarities.is_none() {
         return reason("give `analogies`, `similarities` or both".to_owned());
@@ -198,13 +200,12 @@ fn scored(
     Ok((name, pairs))
 }
 
-async fn evaluate(state: &Arc<AppState>, asked: Asked) -> Answered {
+async fn evaluate(call: &Call, asked: Asked, deadline: Instant) -> Answered {
     let Asked { analogies, similarities, methods, case } = asked;
-    let mut report = Report::new(&state.model, &state.engine, case);
-    report.similarities = correlate(state, similarities, case).await?;
-    let evaluation = Evaluation { model: &state.model, case, methods: &methods };
-    let deadline = Instant::now() + state.request_timeout;
-    let mut queue = QueueAnswers { state, deadline, timing: Timing::default() };
+    let mut report = Report::new(&call.model, &call.engine, case);
+    report.similarities = correlate(call, similarities, case).await?;
+    let evaluation = Evaluation { model: &call.model, case, methods: &methods };
+    let mut queue = QueueAnswers { call, deadline, timing: Timing::default() };
     for section in analogies {
         let (set, section) = (section.name.clone(), std::slice::from_ref(&section));
         report.analogies.push(evaluation.analogies(&mut queue, &set, section, |_| ()).await?);
@@ -214,15 +215,15 @@ async fn evaluate(state: &Arc<AppState>, asked: Asked) -> Answered {
 
 /// Needs no engine: each pair is one dot product of two rows.
 async fn correlate(
-    state: &Arc<AppState>,
+    call: &Call,
     sets: Vec<(String, Vec<Pair>)>,
     case: Case,
 ) -> Result<Vec<SimilarityResult>, ApiError> {
     let pairs: usize = sets.iter().map(|(_, pairs)| pairs.len()).sum();
     // As for the terms of an explanation: a component is far less work than a word or a number.
-    let size = pairs * (4 + state.model.dim() / 32);
-    work_aside_if_large(state, size, move |state| {
-        let evaluation = Evaluation { model: &state.model, case, methods: &[] };
+    let size = pairs * (4 + call.model.dim() / 32);
+    work_aside_if_large(call, size, move |served| {
+        let evaluation = Evaluation { model: &served.model, case, methods: &[] };
         sets.iter().map(|(set, pairs)| evaluation.similarities(set, pairs)).collect()
     })
     .await
@@ -232,7 +233,7 @@ async fn correlate(
 /// other callers' turns come in between, and no request takes more places than one chunk, however small the
 /// queue is.
 struct QueueAnswers<'a> {
-    state: &'a AppState,
+    call: &'a Call,
     deadline: Instant,
     /// All chunks together.
     timing: Timing,
@@ -245,8 +246,8 @@ impl Answers for QueueAnswers<'_> {
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, ApiError> {
-        let answer = self.state.queue.submit(queries, self.deadline).await;
-        let answer = submitted(self.state, answer)?;
+        let answer = self.call.queue.submit(queries, self.deadline).await;
+        let answer = submitted(self.call, answer)?;
         self.timing.queue += answer.queued;
         self.timing.engine += answer.engine;
         Ok(answer.hits.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
@@ -256,8 +257,8 @@ impl Answers for QueueAnswers<'_> {
         &mut self,
         queries: Vec<FullPassQuery>,
     ) -> Result<Vec<Option<Row>>, ApiError> {
-        let answer = self.state.queue.full_pass(queries, self.deadline).await;
-        let answer = submitted(self.state, answer)?;
+        let answer = self.call.queue.full_pass(queries, self.deadline).await;
+        let answer = submitted(self.call, answer)?;
         self.timing.queue += answer.queued;
         self.timing.engine += answer.engine;
         Ok(answer.answers.iter().map(|answer| answer.hits.first().map(|hit| hit.row)).collect())

@@ -67,7 +67,8 @@ macro_rules! with_options {
                 with_vectors: bool,
                 unknown: Unknown,
                 fold_case: bool,
-                explain: bool
+                explain: bool,
+                timeout_ms: u64
             }
         }
     };
@@ -135,6 +136,7 @@ pub(super) fn expected(field: &str) -> &'static str {
             "four words, such as [\"man\", \"king\", \"woman\", \"queen\"]: the last is the answer"
         }
         ("unknown", _) => "`error` or `skip`",
+        ("timeout_ms" | "Request-Timeout-Ms", _) => "a whole number of milliseconds from 1 up",
         ("queries", _) => "a list of 1 to 1024 queries",
         _ => "something else",
     }

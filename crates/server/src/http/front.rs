@@ -1,37 +1,52 @@
-//! What every request meets first: its span in the log and the guard against panics. Behind them is the
-//! router, and a way past it for those requests that come by the hundred thousand.
+//! What every request meets first: its id, the model that it speaks to, its span in the log and the guard
+//! against panics. Behind them is the router, and a way past it for those requests that come by the hundred
+//! thousand.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
 
-use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
 use tower::{Service, service_fn};
 use tracing::{Instrument, debug_span, error};
 
+use super::request_id::{self, RequestId};
+use super::routes::Routes;
 use super::server_timing::{self, Timing};
-use super::state::AppState;
-use super::{ApiError, ask, routes};
+use super::{ApiError, ask, caching};
+use crate::models::{Call, Reloader, View};
 
-/// All of the service over a state.
+/// The header that lowers the time that a request may take.
+pub(super) const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
+
+/// All of the service over some models.
 #[derive(Clone)]
 pub struct Front {
-    state: Arc<AppState>,
-    router: Router,
+    reloader: Arc<Reloader>,
+    routes: Routes,
+}
+
+/// A connection's share of it.
+struct Connection {
+    front: Front,
+    /// Of the thread that the connection stays on.
+    view: OnceLock<Arc<View>>,
 }
 
 impl Front {
-    /// The service over this state.
-    pub fn new(state: Arc<AppState>) -> Self {
-        Self { router: routes::router(state.clone()), state }
+    /// The service over the models that this loads.
+    pub fn new(reloader: Arc<Reloader>) -> Self {
+        Self { routes: Routes::new(reloader.clone()), reloader }
     }
 
     /// For one connection.
@@ -42,64 +57,152 @@ impl Front {
     + Send
     + 'static
     + use<> {
-        let front = Arc::new(self.clone());
+        let connection = Arc::new(Connection { front: self.clone(), view: OnceLock::new() });
         service_fn(move |request: Request| {
-            let front = front.clone();
-            let span = debug_span!("request", method = %request.method(), uri = %request.uri());
-            async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
+            let connection = connection.clone();
+            let id = RequestId::of(request.headers());
+            let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri());
+            async move { Ok(connection.answer(request, id).await) }.instrument(span)
         })
     }
+}
 
-    async fn respond(&self, request: Request) -> Response {
+impl Connection {
+    async fn answer(&self, request: Request, id: RequestId) -> Response {
+        let is_head = request.method() == Method::HEAD;
+        let mut response = guarded(self.respond(request), &id).await;
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            let document = error.document(id.as_str());
+            // In place of the router's: what it saw was empty.
+            response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
+            if !is_head {
+                *response.body_mut() = Body::from(document);
+            }
+        }
+        let headers = response.headers_mut();
+        headers.insert(request_id::NAME, id.into_value());
+        headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
+        response
+    }
+
+    async fn respond(&self, mut request: Request) -> Response {
+        let arrived = Instant::now();
+        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
+        let (headers, uri) = (request.headers(), request.uri());
+        let (name, path) = match named_model(uri.path()) {
+            Some(Ok((name, path))) => (Some(name), path),
+            Some(Err(error)) => return error.into_response(),
+            None => (None, uri.path()),
+        };
+        let place = match name.as_deref().map(|name| held.set().place(name)) {
+            None => 0,
+            Some(Some(place)) => place,
+            Some(None) => {
+                let known = held.set().models().iter().map(|model| model.name().to_owned());
+                let name = name.unwrap_or_default().into_owned();
+                return ApiError::NoSuchModel { name, known: known.collect() }.into_response();
+            }
+        };
+        let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
+        let call = Call::new(held, place, arrived, allowed);
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.
-        let plain_get = request.method() == Method::GET
-            && !request.headers().contains_key(header::CONTENT_LENGTH);
-        let started = Instant::now();
-        let (headers, uri) = (request.headers(), request.uri());
-        let asked = match uri.path() {
-            "/nearest" if plain_get => ask::nearest(&self.state, headers, uri).await,
-            "/analogy" if plain_get => ask::analogy(&self.state, headers, uri).await,
-            _ => match self.router.clone().call(request).await {
-                Ok(response) => return response,
-            },
+        let plain_get =
+            request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
+        let asked = match path {
+            "/nearest" if plain_get => ask::nearest(&call, headers, uri).await,
+            "/analogy" if plain_get => ask::analogy(&call, headers, uri).await,
+            _ => {
+                let of_model = name.is_some();
+                if of_model {
+                    *request.uri_mut() = with_end_of_path(uri, path.len());
+                }
+                request.extensions_mut().insert(call);
+                return self.front.routes.answer(of_model, request).await;
+            }
         };
         let (mut response, timing) =
             asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
-        let value = server_timing::value(&self.state.engine, timing, started.elapsed());
+        let value = server_timing::value(call.engine(), timing, arrived.elapsed());
         response.headers_mut().insert(server_timing::NAME, value);
         response
     }
 }
 
+/// The name of a path `/models/NAME/REST`, and how much of its end is `/REST`.
+fn named_model(path: &str) -> Option<Result<(Cow<'_, str>, &str), ApiError>> {
+    let named = path.strip_prefix("/models/")?;
+    let (name, rest) = named.split_at(named.find('/').unwrap_or(named.len()));
+    // Not form-encoded as parameters are: here a plus is a plus.
+    let name = percent_decode_str(name).decode_utf8();
+    let not_utf8 = |_| ApiError::NotUtf8 { place: "the path".to_owned() };
+    Some(name.map(|name| (name, rest)).map_err(not_utf8))
+}
+
+/// A URI with only the last so many bytes of its path, and its query.
+fn with_end_of_path(uri: &Uri, bytes: usize) -> Uri {
+    let path = uri.path();
+    let end = &path[path.len() - bytes..];
+    let end = if end.is_empty() { "/" } else { end };
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let mut parts = uri.clone().into_parts();
+    let rest = format!("{end}{query}").parse();
+    parts.path_and_query = Some(rest.expect("a part of a path is one, behind a slash"));
+    Uri::from_parts(parts).expect("only the path is another")
+}
+
 /// A fault of ours must not take the connection, let alone the process.
-async fn guarded(response: impl Future<Output = Response>) -> Response {
+async fn guarded(response: impl Future<Output = Response>, id: &RequestId) -> Response {
     let mut response = pin!(response);
     poll_fn(|context| {
         let poll = AssertUnwindSafe(|| response.as_mut().poll(context));
-        catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic)))
+        catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic, id)))
     })
     .await
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Response {
+fn panicked(panic: &(dyn Any + Send), id: &RequestId) -> Response {
     let said = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    error!("a handler panicked: {}", said.unwrap_or("without a word"));
+    error!(id = id.as_str(), "a handler panicked: {}", said.unwrap_or("without a word"));
     ApiError::Internal.into_response()
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderMap;
+
     use super::*;
 
     #[tokio::test]
     async fn a_panic_becomes_a_problem_document() {
+        let id = RequestId::of(&HeaderMap::new());
         for words in ["as ordered", ""] {
             let broken = async { if words.is_empty() { panic!() } else { panic!("{words}") } };
-            assert_eq!(guarded(broken).await.status(), 500);
+            assert_eq!(guarded(broken, &id).await.status(), 500);
+        }
+    }
+
+    #[test]
+    fn names_of_models_are_taken_out_of_paths() {
+        let of = |path: &'static str| {
+            let (name, rest) = named_model(path)?.ok()?;
+            Some((name.into_owned(), rest.to_owned()))
+        };
+        let expected = |name: &str, rest: &str| Some((name.to_owned(), rest.to_owned()));
+        assert_eq!(of("/models/en/nearest"), expected("en", "/nearest"));
+        assert_eq!(of("/models/a%2Fb+c/words/x"), expected("a/b+c", "/words/x"));
+        assert_eq!((of("/models/en"), of("/models//x")), (expected("en", ""), expected("", "/x")));
+        assert_eq!((of("/models"), of("/modelsen/x"), of("/models/%ff/x")), (None, None, None));
+
+        for (uri, path, left) in [
+            ("/models/en/nearest?word=a%20b", "/nearest", "/nearest?word=a%20b"),
+            ("http://host:1/models/en?k=1", "", "http://host:1/?k=1"),
+            ("/models/en/words/x", "/words/x", "/words/x"),
+        ] {
+            assert_eq!(with_end_of_path(&uri.parse().unwrap(), path.len()), left);
         }
     }
 }

@@ -1,14 +1,13 @@
 //! What is served: the model, the contract, and where to begin.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::json;
 
-use super::state::AppState;
-use super::{ApiError, answer, negotiation};
+use super::{ApiError, answer, caching, negotiation};
+use crate::evaluation::results::Engine;
+use crate::models::{Call, ServedModel};
 
 const OPENAPI: &str = include_str!("../../../../openapi.yaml");
 
@@ -20,7 +19,7 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
   POST /nearest, /analogy   the same as JSON, single or many at once
   POST /rank, /similarity, /odd-one-out, /evaluate
   GET  /words?prefix=fro    which words there are
-  GET  /model               what is served
+  GET  /models, /model      what is served; /models/NAME/nearest and so on speak to one of several
   GET  /health/live, /health/ready
   GET  /openapi.yaml        all of it in detail
 ";
@@ -37,28 +36,64 @@ pub(super) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, Ap
     Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
 }
 
-/// `GET /model`: name, shape, engine and provenance of the model.
-pub(super) async fn model(
-    State(state): State<Arc<AppState>>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
+/// `GET /model`: name, version, shape, engine and provenance of the model.
+pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    let from = &state.model.header().provenance;
+    Ok(caching::answer(&headers, &call, answer::json(&Description::of(&call))))
+}
+
+/// `GET /models`: all models that are served.
+pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    let models = call.all_models();
     Ok(answer::json(&json!({
-        "name": state.model.name(),
-        "rows": state.model.rows(),
-        "dim": state.model.dim(),
-        "engine": {"name": state.engine.name, "detail": state.engine.detail},
-        "provenance": {
-            "source": from.source,
-            "source_format": from.source_format,
-            "source_bytes": from.source_bytes,
-            "source_checksum": from.source_checksum.to_string(),
-            "prepared_by": from.prepared_by,
-            "prepared_at": from.prepared_at,
-            "bad_rows_skipped": from.bad_rows_skipped,
-            "duplicate_words_dropped": from.duplicate_words_dropped,
-        },
+        "default": models[0].name(),
+        "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
     })))
+}
+
+/// A model, for who wants to know what answers.
+#[derive(Serialize)]
+struct Description<'a> {
+    name: &'a str,
+    version: &'a str,
+    rows: usize,
+    dim: usize,
+    engine: Engine<'a>,
+    provenance: ProvenanceDescription<'a>,
+}
+
+#[derive(Serialize)]
+struct ProvenanceDescription<'a> {
+    source: &'a str,
+    source_format: &'a str,
+    source_bytes: u64,
+    source_checksum: String,
+    prepared_by: &'a str,
+    prepared_at: &'a str,
+    bad_rows_skipped: u64,
+    duplicate_words_dropped: u64,
+}
+
+impl<'a> Description<'a> {
+    fn of(served: &'a ServedModel) -> Self {
+        let from = &served.model.header().provenance;
+        Self {
+            name: served.name(),
+            version: served.model.version(),
+            rows: served.model.rows(),
+            dim: served.model.dim(),
+            engine: Engine { name: served.engine.name, detail: &served.engine.detail },
+            provenance: ProvenanceDescription {
+                source: &from.source,
+                source_format: &from.source_format,
+                source_bytes: from.source_bytes,
+                source_checksum: from.source_checksum.to_string(),
+                prepared_by: &from.prepared_by,
+                prepared_at: &from.prepared_at,
+                bad_rows_skipped: from.bad_rows_skipped,
+                duplicate_words_dropped: from.duplicate_words_dropped,
+            },
+        }
+    }
 }

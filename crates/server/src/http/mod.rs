@@ -4,10 +4,12 @@
 //! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
 //! the repository says what clients may rely on; tests hold the two against each other.
 
+mod admin;
 mod answer;
 mod aside;
 mod ask;
 mod body;
+mod caching;
 pub mod connections;
 mod error;
 mod evaluate;
@@ -25,15 +27,16 @@ mod odd_one_out;
 mod query_string;
 mod rank;
 mod request;
+mod request_id;
 mod routes;
 mod search;
 mod server_timing;
 mod similarity;
-mod state;
 mod suggestions;
 mod text;
 pub mod threads;
 mod words;
+mod words_as_json;
 
 pub use error::{ApiError, UnknownWord};
 pub use evaluate::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
@@ -44,6 +47,6 @@ pub use front::Front;
 pub use odd_one_out::MAX_COMPARED_WORDS;
 pub use rank::MAX_RANKED;
 pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
-pub use state::AppState;
 pub use text::MAX_TEXT_WORDS;
 pub use words::MAX_LISTED;
+pub use words_as_json::WordsAsJson;

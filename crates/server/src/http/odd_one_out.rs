@@ -6,13 +6,14 @@ use serde::Deserialize;
 
 use super::answer::{Notes, OddOneOut};
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Shared};
+use super::ask::Answered;
 use super::body::{JsonBody, Received};
 use super::fields::{Unknown, invalid, present};
 use super::formula::sum;
 use super::look_up::{LookedUp, look_up, unknown_words};
 use super::request::each_row_once;
 use super::{ApiError, answer, negotiation, suggestions};
+use crate::models::Call;
 
 /// Fewest words of which one can be odd: of two, both are as far from their middle.
 const MIN_WORDS: usize = 3;
@@ -33,7 +34,7 @@ struct OddOneOutBody {
 impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 /// `POST /odd-one-out`
-pub(super) async fn post_odd_one_out(state: Shared, received: Received) -> Answered {
+pub(super) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
     read_aside_if_large(received.len(), async move {
         let asked = received.parse::<OddOneOutBody>()?;
         let words = asked.words.ok_or_else(|| invalid("words"))?;
@@ -41,15 +42,15 @@ pub(super) async fn post_odd_one_out(state: Shared, received: Received) -> Answe
             return Err(invalid("words"));
         }
         let unknown = asked.unknown.unwrap_or(Unknown::Error);
-        let (ranked, notes) = match rank(&state.model, words, unknown) {
+        let (ranked, notes) = match rank(&call.model, words, unknown) {
             Ok(ranked) => ranked,
             Err(mut error) => {
-                suggestions::fill_in(&state, std::iter::once(&mut error)).await;
+                suggestions::fill_in(&call, std::iter::once(&mut error)).await;
                 return Err(error);
             }
         };
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        Ok(answer::odd_one_out(&OddOneOut { store: &state.model, ranked: &ranked, notes: &notes }))
+        Ok(answer::odd_one_out(&OddOneOut { served: &call, ranked: &ranked, notes: &notes }))
     })
     .await
 }

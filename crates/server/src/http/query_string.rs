@@ -156,6 +156,7 @@ impl<'a> Parameters<'a> {
             unknown: self.take_parsed("unknown")?,
             fold_case: self.take_parsed("fold_case")?,
             explain: self.take_parsed("explain")?,
+            timeout_ms: self.take_parsed("timeout_ms")?,
             method: None,
         })
     }

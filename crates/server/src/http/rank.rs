@@ -1,13 +1,11 @@
 //! `POST /rank`: where given words stand among the neighbours of a query, by one pass over all rows.
 
-use std::time::Instant;
-
 use model_store::{FullPassQuery, RankedRow, Row};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Notes;
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Shared, with_timing};
+use super::ask::{Answered, with_timing};
 use super::body::{JsonBody, Received};
 use super::explain::{Placed, placed};
 use super::fields::{RawOptions, RawTarget, Unknown, WordWithWeight, invalid, present};
@@ -15,9 +13,9 @@ use super::look_up::{each_once, look_up, unknown_words};
 use super::request::{Options, Resolved, Target, filter, not_exactly_one, resolve};
 use super::search::submitted;
 use super::server_timing::Timing;
-use super::state::AppState;
 use super::{ApiError, answer, negotiation, suggestions};
 use crate::method::Method;
+use crate::models::{Call, ServedModel};
 
 /// Most words that one request may rank.
 pub const MAX_RANKED: usize = 1000;
@@ -52,6 +50,8 @@ struct RankBody {
     min_score: Option<f64>,
     #[serde(default, deserialize_with = "present")]
     unknown: Option<Unknown>,
+    #[serde(default, deserialize_with = "present")]
+    timeout_ms: Option<u64>,
 }
 
 impl<'a> JsonBody<'a> for RankBody {
@@ -70,6 +70,7 @@ struct Asked {
 #[derive(Serialize)]
 struct RankAnswer<'a> {
     model: &'a str,
+    version: &'a str,
     ranked: Vec<Placed<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<Vec<&'a str>>,
@@ -78,23 +79,23 @@ struct RankAnswer<'a> {
 }
 
 /// `POST /rank`
-pub(super) async fn post_rank(state: Shared, received: Received) -> Answered {
+pub(super) async fn post_rank(call: Call, received: Received) -> Answered {
     read_aside_if_large(received.len(), async move {
         let asked = received.parse::<RankBody>()?;
+        let deadline = call.deadline(asked.timeout_ms)?;
         let asked = check(asked)?;
-        let (query, notes) = match prepare(&state, asked) {
+        let (query, notes) = match prepare(&call, asked) {
             Ok(prepared) => prepared,
             Err(mut error) => {
-                suggestions::fill_in(&state, std::iter::once(&mut error)).await;
+                suggestions::fill_in(&call, std::iter::once(&mut error)).await;
                 return Err(error);
             }
         };
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        let deadline = Instant::now() + state.request_timeout;
-        let answer = submitted(&state, state.queue.full_pass(vec![query], deadline).await)?;
+        let answer = submitted(&call, call.queue.full_pass(vec![query], deadline).await)?;
         let timing = Timing { queue: answer.queued, engine: answer.engine };
         let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
-        Ok(with_timing((write(&state, ranks, &notes), timing)))
+        Ok(with_timing((write(&call, ranks, &notes), timing)))
     })
     .await
 }
@@ -133,8 +134,8 @@ const ALTERNATIVES: &str =
     "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
 
 /// Looks all words up. Those of the query come first, in errors as well.
-fn prepare(state: &AppState, asked: Asked) -> Result<(FullPassQuery, Notes), ApiError> {
-    let model = &state.model;
+fn prepare(served: &ServedModel, asked: Asked) -> Result<(FullPassQuery, Notes), ApiError> {
+    let model = &served.model;
     let Asked { words, target, options } = asked;
     let query = resolve(model, target, options.method, options.unknown)
         .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
@@ -164,11 +165,12 @@ fn prepare(state: &AppState, asked: Asked) -> Result<(FullPassQuery, Notes), Api
     Ok((FullPassQuery::new(scoring, 0, filter, rows), notes))
 }
 
-fn write(state: &AppState, ranks: &[RankedRow], notes: &Notes) -> axum::response::Response {
-    let model = &state.model;
+fn write(served: &ServedModel, ranks: &[RankedRow], notes: &Notes) -> axum::response::Response {
+    let model = &served.model;
     let word = |row: &Row| model.words().word(*row);
     answer::json(&RankAnswer {
         model: model.name(),
+        version: model.version(),
         ranked: placed(model, ranks),
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),

@@ -1,19 +1,58 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, Uri};
 use axum::middleware;
+use axum::response::Response;
 use axum::routing::{get, post};
+use tower::Service;
 
-use super::state::AppState;
 use super::{
-    ApiError, ask, body, evaluate, health, info, odd_one_out, rank, server_timing, similarity,
+    ApiError, admin, ask, evaluate, health, info, odd_one_out, rank, server_timing, similarity,
     words,
 };
+use crate::models::Reloader;
 
-/// All routes over this state.
-pub(super) fn router(state: Arc<AppState>) -> Router {
+/// All routes. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
+#[derive(Clone)]
+pub(super) struct Routes {
+    /// By their own paths: what speaks to the default model, and what speaks to none.
+    plain: Router,
+    /// Behind `/models/NAME`: what speaks to that model.
+    of_model: Router,
+}
+
+impl Routes {
+    /// With this behind the route that loads models again.
+    pub(super) fn new(reloader: Arc<Reloader>) -> Self {
+        let plain = of_model()
+            .route("/", get(info::start_page))
+            .route("/models", get(info::models))
+            .route("/openapi.yaml", get(info::openapi))
+            .route("/health/live", get(health::live))
+            .route("/health/ready", get(health::ready))
+            .route("/admin/reload", post(admin::post_reload))
+            .method_not_allowed_fallback(method_not_allowed)
+            .fallback(no_such_route)
+            .with_state(reloader);
+        let of_model = of_model()
+            .route("/", get(info::model))
+            .method_not_allowed_fallback(method_not_allowed)
+            .fallback(no_such_route)
+            .with_state(());
+        Self { plain, of_model }
+    }
+
+    /// Answers a request, whose path is without its model's name if it has one.
+    pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
+        let router = if has_name { &self.of_model } else { &self.plain };
+        router.clone().call(request).await.unwrap_or_else(|never| match never {})
+    }
+}
+
+/// The routes that speak to one model.
+fn of_model<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let searching = Router::new()
         .route("/nearest", get(ask::get_nearest).post(ask::post_nearest))
         .route("/analogy", get(ask::get_analogy).post(ask::post_analogy))
@@ -22,21 +61,13 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/odd-one-out", post(odd_one_out::post_odd_one_out))
         .route("/evaluate", post(evaluate::post_evaluate))
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(state.body_limit))
-        .layer(middleware::from_fn_with_state(state.body_limit, body::refuse_large))
-        .layer(middleware::from_fn_with_state(state.clone(), server_timing::layer));
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(server_timing::layer));
     Router::new()
         .merge(searching)
-        .route("/", get(info::start_page))
         .route("/words", get(words::get_words))
         .route("/words/{word}", get(words::get_word))
         .route("/model", get(info::model))
-        .route("/openapi.yaml", get(info::openapi))
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .method_not_allowed_fallback(method_not_allowed)
-        .fallback(no_such_route)
-        .with_state(state)
 }
 
 async fn no_such_route(uri: Uri) -> ApiError {

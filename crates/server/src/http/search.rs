@@ -1,9 +1,8 @@
 //! Checked queries through the queue and what comes back.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use model_store::{FullPassQuery, Hit, ModelStore, Query, RankedRow};
+use model_store::{FullPassQuery, Hit, Query, RankedRow};
 
 use super::ApiError;
 use super::answer::{Neighbors, Notes};
@@ -13,7 +12,7 @@ use super::fold_case::Fold;
 use super::formula::Ask;
 use super::request::{Explain, Prepared};
 use super::server_timing::Timing;
-use super::state::AppState;
+use crate::models::{Call, ServedModel};
 use crate::queue::SubmitError;
 
 /// How many times as many hits are asked for when those that came, folded, were too few.
@@ -30,9 +29,9 @@ pub(super) struct Found {
 
 impl Found {
     /// As it is to be written.
-    pub(super) fn neighbors<'a>(&'a self, store: &'a ModelStore) -> Neighbors<'a> {
+    pub(super) fn neighbors<'a>(&'a self, served: &'a ServedModel) -> Neighbors<'a> {
         Neighbors {
-            store,
+            served,
             hits: &self.hits,
             with_vectors: self.with_vectors,
             notes: &self.notes,
@@ -49,8 +48,9 @@ impl Found {
 
 /// Asks one query. What it was found and how long that took.
 pub(super) async fn search_one(
-    state: &Arc<AppState>,
+    call: &Call,
     prepared: Prepared,
+    deadline: Instant,
 ) -> Result<(Found, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, by the hundred thousand.
@@ -58,12 +58,11 @@ pub(super) async fn search_one(
             (query, with_vectors, notes)
         }
         prepared => {
-            let (mut found, timing) = Box::pin(search(state, vec![prepared])).await?;
+            let (mut found, timing) = Box::pin(search(call, vec![prepared], deadline)).await?;
             return Ok((found.pop().expect("one for each query"), timing));
         }
     };
-    let deadline = Instant::now() + state.request_timeout;
-    let mut answer = submitted(state, state.queue.submit(vec![query], deadline).await)?;
+    let mut answer = submitted(call, call.queue.submit(vec![query], deadline).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
     let found = Found { hits, with_vectors, notes, explanation: None };
     Ok((found, Timing { queue: answer.queued, engine: answer.engine }))
@@ -71,10 +70,10 @@ pub(super) async fn search_one(
 
 /// Asks all of them together. What was found for each, in their order, and how long that took.
 pub(super) async fn search(
-    state: &Arc<AppState>,
+    call: &Call,
     prepared: Vec<Prepared>,
+    deadline: Instant,
 ) -> Result<(Vec<Found>, Timing), ApiError> {
-    let deadline = Instant::now() + state.request_timeout;
     let mut round = Round::default();
     let mut folding = Vec::new();
     let mut found = Vec::with_capacity(prepared.len());
@@ -93,7 +92,7 @@ pub(super) async fn search(
         });
         found.push(Found { hits: Vec::new(), with_vectors, notes, explanation });
     }
-    let mut timing = round.answer(state, deadline, &mut found).await?;
+    let mut timing = round.answer(call, deadline, &mut found).await?;
     while !folding.is_empty() {
         let asked = folding.into_iter().map(|one| {
             let hits = std::mem::take(&mut found[one.place].hits);
@@ -101,7 +100,7 @@ pub(super) async fn search(
         });
         let asked: Vec<(Folding, Vec<Hit>)> = asked.collect();
         let hits = asked.iter().map(|(_, hits)| hits.len()).sum();
-        let folded = work_aside_if_large(state, hits, |state| fold_all(state, asked)).await?;
+        let folded = work_aside_if_large(call, hits, |served| fold_all(served, asked)).await?;
         let mut round = Round::default();
         folding = Vec::new();
         for (one, kept, is_done) in folded {
@@ -113,7 +112,7 @@ pub(super) async fn search(
                 folding.push(Folding { ask, ..one });
             }
         }
-        let more = round.answer(state, deadline, &mut found).await?;
+        let more = round.answer(call, deadline, &mut found).await?;
         timing.engine += more.engine;
     }
     Ok((found, timing))
@@ -127,9 +126,12 @@ struct Folding {
 }
 
 /// What is left of each query's hits, and whether that is its answer: enough, or all that there is.
-fn fold_all(state: &AppState, asked: Vec<(Folding, Vec<Hit>)>) -> Vec<(Folding, Vec<Hit>, bool)> {
+fn fold_all(
+    served: &ServedModel,
+    asked: Vec<(Folding, Vec<Hit>)>,
+) -> Vec<(Folding, Vec<Hit>, bool)> {
     let folded = asked.into_iter().map(|(one, hits)| {
-        let kept = one.fold.keep(state.model.words(), &hits);
+        let kept = one.fold.keep(served.model.words(), &hits);
         let is_done = kept.len() == one.fold.k || hits.len() < one.ask.k();
         (one, kept, is_done)
     });
@@ -160,14 +162,14 @@ impl Round {
     /// Puts the answers where they belong.
     async fn answer(
         self,
-        state: &AppState,
+        call: &Call,
         deadline: Instant,
         found: &mut [Found],
     ) -> Result<Timing, ApiError> {
         let (places, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
         let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
-        let searched = async { submitted(state, state.queue.submit(queries, deadline).await) };
-        let passed = async { submitted(state, state.queue.full_pass(full_passes, deadline).await) };
+        let searched = async { submitted(call, call.queue.submit(queries, deadline).await) };
+        let passed = async { submitted(call, call.queue.full_pass(full_passes, deadline).await) };
         let (searched, passed) = tokio::try_join!(searched, passed)?;
         for (place, hits) in places.into_iter().zip(searched.hits) {
             found[place].hits = hits;
@@ -186,10 +188,7 @@ impl Round {
 }
 
 /// What the queue said, or the error for it.
-pub(super) fn submitted<T>(
-    state: &AppState,
-    answer: Result<T, SubmitError>,
-) -> Result<T, ApiError> {
+pub(super) fn submitted<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|e| match e {
         SubmitError::Full { retry_after } => ApiError::QueueFull {
             // Whole seconds, rounded up, and not so many that a client gives up.
@@ -197,7 +196,7 @@ pub(super) fn submitted<T>(
         },
         SubmitError::DeadlinePassed => ApiError::DeadlinePassed,
         SubmitError::EngineFailed => ApiError::EngineFailed,
-        SubmitError::EngineGone if state.is_draining() => ApiError::Draining,
+        SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,
         SubmitError::EngineGone => ApiError::EngineGone,
     })
 }

@@ -1,15 +1,14 @@
 //! The `Server-Timing` header: where a request's time went, in milliseconds, and which engine searched.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use model_store::EngineDescription;
 
-use super::state::AppState;
+use crate::models::Call;
 
 pub(super) const NAME: HeaderName = HeaderName::from_static("server-timing");
 
@@ -24,15 +23,11 @@ pub(super) struct Timing {
 
 /// Writes the header on every answer of a route, errors too. Handlers leave their [`Timing`] on the
 /// response.
-pub(super) async fn layer(
-    State(state): State<Arc<AppState>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn layer(call: Call, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let mut response = next.run(request).await;
     let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
-    response.headers_mut().insert(NAME, value(&state.engine, timing, started.elapsed()));
+    response.headers_mut().insert(NAME, value(&call.engine, timing, started.elapsed()));
     response
 }
 

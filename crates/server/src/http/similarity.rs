@@ -4,16 +4,16 @@
 use model_store::contract::score;
 use model_store::{ModelStore, Row};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::aside::read_aside_if_large;
-use super::ask::{Answered, Shared};
+use super::ask::Answered;
 use super::body::{JsonBody, Received};
 use super::fields::{Unknown, invalid, present};
 use super::formula::{sum, zero_row};
 use super::look_up::{each_once, unknown_words};
 use super::{ApiError, answer, negotiation, suggestions};
+use crate::models::Call;
 
 /// Most pairs in one request.
 pub const MAX_PAIRS: usize = 1024;
@@ -52,6 +52,7 @@ enum Vector {
 #[derive(Serialize)]
 struct SimilarityAnswer<'a> {
     model: &'a str,
+    version: &'a str,
     results: Vec<PairAnswer>,
 }
 
@@ -65,12 +66,12 @@ enum PairAnswer {
         skipped: Option<Vec<String>>,
     },
     Failed {
-        error: Value,
+        error: Box<ApiError>,
     },
 }
 
 /// `POST /similarity`
-pub(super) async fn post_similarity(state: Shared, received: Received) -> Answered {
+pub(super) async fn post_similarity(call: Call, received: Received) -> Answered {
     read_aside_if_large(received.len(), async move {
         let asked = received.parse::<SimilarityBody<'_>>()?;
         let pairs = asked.pairs.ok_or_else(|| invalid("pairs"))?;
@@ -81,16 +82,16 @@ pub(super) async fn post_similarity(state: Shared, received: Received) -> Answer
         let mut results: Vec<_> = pairs
             .into_iter()
             .enumerate()
-            .map(|(place, pair)| compare(&state.model, read_pair(place, pair)?, unknown))
+            .map(|(place, pair)| compare(&call.model, read_pair(place, pair)?, unknown))
             .collect();
         let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
-        suggestions::fill_in(&state, faults).await;
+        suggestions::fill_in(&call, faults).await;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         let results = results.into_iter().map(|result| {
-            result.unwrap_or_else(|error| PairAnswer::Failed { error: error.problem() })
+            result.unwrap_or_else(|error| PairAnswer::Failed { error: Box::new(error) })
         });
-        let (model, results) = (state.model.name(), results.collect());
-        Ok(answer::json(&SimilarityAnswer { model, results }))
+        let (model, version) = (call.model.name(), call.model.version());
+        Ok(answer::json(&SimilarityAnswer { model, version, results: results.collect() }))
     })
     .await
 }

@@ -1,18 +1,13 @@
 //! Spelling suggestions for the words of a request.
 
-use std::sync::Arc;
-
 use super::ApiError;
-use super::state::AppState;
+use crate::models::Call;
 
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;
 
 /// Fills in the suggestions of all unknown words in these errors, as far as a request gets them.
-pub(super) async fn fill_in<'a>(
-    state: &Arc<AppState>,
-    errors: impl Iterator<Item = &'a mut ApiError>,
-) {
+pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mut ApiError>) {
     let mut unknown: Vec<_> = errors
         .filter_map(|error| match error {
             ApiError::UnknownWord { unknown } => Some(unknown),
@@ -25,7 +20,7 @@ pub(super) async fn fill_in<'a>(
         return;
     }
     let words: Vec<String> = unknown.iter().map(|unknown| unknown.word.clone()).collect();
-    if let Ok(found) = of(state, words).await {
+    if let Ok(found) = of(call, words).await {
         for (unknown, suggestions) in unknown.iter_mut().zip(found) {
             unknown.suggestions = suggestions;
         }
@@ -33,13 +28,10 @@ pub(super) async fn fill_in<'a>(
 }
 
 /// For each of these words, words of the model that resemble it.
-pub(super) async fn of(
-    state: &Arc<AppState>,
-    words: Vec<String>,
-) -> Result<Vec<Vec<String>>, ApiError> {
+pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
-    let search = state.search_words(move |model_words| {
+    let search = call.service().search_words(call.served().clone(), move |model_words| {
         words.iter().map(|word| to_owned(model_words.suggestions(word))).collect()
     });
-    search.await
+    search.await.ok_or(ApiError::Internal)
 }

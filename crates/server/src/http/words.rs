@@ -1,8 +1,5 @@
 //! `GET /words`: which words the model has, by how they begin, and what it knows of one of them.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use model_store::{ModelStore, Row};
@@ -12,8 +9,8 @@ use serde::Serialize;
 use super::fields::invalid;
 use super::look_up::unknown_words;
 use super::query_string::WordsAsked;
-use super::state::AppState;
-use super::{ApiError, answer, negotiation, query_string, suggestions};
+use super::{ApiError, answer, caching, negotiation, query_string, suggestions};
+use crate::models::Call;
 
 /// Most words that one answer lists.
 pub const MAX_LISTED: usize = 1000;
@@ -24,6 +21,7 @@ const DEFAULT_LISTED: usize = 10;
 #[derive(Serialize)]
 struct Listed<'a> {
     model: &'a str,
+    version: &'a str,
     words: Vec<ListedWord<'a>>,
 }
 
@@ -37,6 +35,7 @@ struct ListedWord<'a> {
 #[derive(Serialize)]
 struct Described<'a> {
     model: &'a str,
+    version: &'a str,
     word: &'a str,
     row: u32,
     norm: f64,
@@ -47,7 +46,7 @@ struct Described<'a> {
 
 /// `GET /words`: a list, or one word
 pub(super) async fn get_words(
-    State(state): State<Arc<AppState>>,
+    call: Call,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
@@ -58,19 +57,22 @@ pub(super) async fn get_words(
                 return Err(invalid("limit"));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
-            let searched =
-                state.search_words(move |words| words.with_prefix(&prefix, limit)).await?;
-            Ok(list(&state.model, &searched))
+            let searched = call
+                .service()
+                .search_words(call.served().clone(), move |words| words.with_prefix(&prefix, limit))
+                .await
+                .ok_or(ApiError::Internal)?;
+            Ok(caching::answer(&headers, &call, list(&call.model, &searched)))
         }
         WordsAsked::Word { word, with_vector } => {
-            describe(&state, &headers, word, with_vector).await
+            describe(&call, &headers, word, with_vector).await
         }
     }
 }
 
 /// `GET /words/{word}`
 pub(super) async fn get_word(
-    State(state): State<Arc<AppState>>,
+    call: Call,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
@@ -80,35 +82,40 @@ pub(super) async fn get_word(
     let word = percent_decode_str(escaped)
         .decode_utf8()
         .map_err(|_| ApiError::NotUtf8 { place: "the path".to_owned() })?;
-    describe(&state, &headers, word.into_owned(), with_vector).await
+    describe(&call, &headers, word.into_owned(), with_vector).await
 }
 
 fn list(model: &ModelStore, rows: &[Row]) -> Response {
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
-    answer::json(&Listed { model: model.name(), words: words.collect() })
+    answer::json(&Listed { model: model.name(), version: model.version(), words: words.collect() })
 }
 
 async fn describe(
-    state: &Arc<AppState>,
+    call: &Call,
     headers: &HeaderMap,
     word: String,
     with_vector: bool,
 ) -> Result<Response, ApiError> {
-    let model = &state.model;
+    let model = &call.model;
     let Some(row) = model.words().row(&word) else {
         let mut error = unknown_words([word]);
-        suggestions::fill_in(state, std::iter::once(&mut error)).await;
+        suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
     negotiation::check(headers, &negotiation::JSON)?;
-    let suggestions = suggestions::of(state, vec![word]).await?.pop().unwrap_or_default();
+    let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();
-    Ok(answer::json(&Described {
-        model: model.name(),
-        word: model.words().word(row),
-        row: row.0,
-        norm: table.norm(row),
-        vector: with_vector.then(|| table.row(row)),
-        suggestions,
-    }))
+    Ok(caching::answer(
+        headers,
+        call,
+        answer::json(&Described {
+            model: model.name(),
+            version: model.version(),
+            word: model.words().word(row),
+            row: row.0,
+            norm: table.norm(row),
+            vector: with_vector.then(|| table.row(row)),
+            suggestions,
+        }),
+    ))
 }

@@ -30,6 +30,11 @@ pub struct EngineThread {
 }
 
 impl EngineThread {
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Waits until the thread has answered all jobs, which it does once every [`QueueHandle`] is
     /// gone.
     pub fn join(self) {

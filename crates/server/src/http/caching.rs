@@ -1,0 +1,42 @@
+//! What lets callers keep answers: the same question to the same version of a model has the same answer, so
+//! the version is the entity tag, and who has an answer of this version need not be sent it again.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::models::ServedModel;
+
+/// Answers may be kept but are to be asked for again, for the model may have been replaced.
+pub(super) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// An answer, with the version of the model that it is from.
+pub(super) fn tagged(mut response: Response, served: &ServedModel) -> Response {
+    response.headers_mut().insert(header::ETAG, tag(served));
+    response
+}
+
+/// Made each time: clones of one value would count their references in one place, for all threads.
+fn tag(served: &ServedModel) -> HeaderValue {
+    HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
+}
+
+/// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
+/// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
+pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
+    let version = served.etag.trim_start_matches("W/");
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|tag| {
+        let tag = tag.trim();
+        tag.strip_prefix("W/").unwrap_or(tag) == version
+    })
+}
+
+/// The answer to a GET, or that its caller has it already.
+pub(super) fn answer(headers: &HeaderMap, served: &ServedModel, response: Response) -> Response {
+    if is_known(headers, served) { not_modified(served) } else { tagged(response, served) }
+}
+
+/// The answer to who has it already.
+pub(super) fn not_modified(served: &ServedModel) -> Response {
+    tagged(StatusCode::NOT_MODIFIED.into_response(), served)
+}

@@ -1,0 +1,213 @@
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use model_store::{Engine, ModelError, ModelStore};
+use tokio::runtime;
+use tracing::{info, warn};
+
+use super::readiness::NotReady;
+use super::{ModelSource, ServedModel, memory};
+use crate::config::Config;
+use crate::default_model;
+use crate::engines::EngineStartError;
+use crate::queue::{self, EngineThread, Limits};
+
+/// Makes the engine for a model, on the thread that will own it.
+pub type MakeEngine =
+    Arc<dyn Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
+
+/// Kept by a new engine until it is as fast as it will be. Whoever loads a model in the place of another one
+/// waits until this is dropped.
+#[derive(Debug)]
+pub struct Warm(
+    #[expect(dead_code, reason = "what counts is when it is dropped")] mpsc::Sender<Infallible>,
+);
+
+impl Warm {
+    /// For an engine that nobody waits for.
+    pub fn for_nobody() -> Self {
+        Self(mpsc::channel().0)
+    }
+}
+
+/// How long a new engine may take until it is as fast as it will be, before it serves all the same.
+const WARM_UP: Duration = Duration::from_secs(600);
+
+/// Why a model is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The folder.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineStartError),
+    /// There is no room for it beside what is served.
+    #[error(
+        "{source_name} needs {needed_mb} MB of memory and {available_mb} MB are available, of which \
+         memory_reserve_mb keeps {reserve_mb} free; make room, or restart the service with the new model"
+    )]
+    NoMemory {
+        /// The folder.
+        source_name: String,
+        /// In MB.
+        needed_mb: u64,
+        /// In MB.
+        available_mb: u64,
+        /// In MB.
+        reserve_mb: u64,
+    },
+    /// Its engine does not answer the trial query.
+    #[error("the new engine does not pass its trial: {0}")]
+    Trial(String),
+    /// The thread that loads it does not start, or broke.
+    #[error("the model could not be loaded: {0}; the log has more")]
+    Broken(String),
+}
+
+impl From<NotReady> for LoadError {
+    fn from(why: NotReady) -> Self {
+        Self::Trial(why.to_string())
+    }
+}
+
+/// Loads models and starts their engines.
+pub struct Loader {
+    make_engine: MakeEngine,
+    /// Where deadlines are watched.
+    timer: runtime::Handle,
+    /// Of all engines that may still run.
+    engines: Mutex<Vec<EngineThread>>,
+}
+
+impl Loader {
+    /// Makes engines with this, and watches their callers' deadlines on `timer`.
+    pub fn new(make_engine: MakeEngine, timer: runtime::Handle) -> Self {
+        Self { make_engine, timer, engines: Mutex::default() }
+    }
+
+    /// A model for a service that begins: as soon as it answers.
+    ///
+    /// # Errors
+    /// If the folder is not a good model, or its engine does not start.
+    pub fn load(&self, source: &ModelSource, config: &Config) -> Result<ServedModel, LoadError> {
+        let model = open(source, config)?;
+        if let Err(why) = check_memory(&model, source, config) {
+            warn!("{why}");
+        }
+        let (served, _warm) = self.start_engine(model, config)?;
+        Ok(served)
+    }
+
+    /// A model for a service that runs: once every checksum is right, there is memory for it, its engine is as
+    /// fast as it will be, and gave the right answer to a query whose answer is known. `None` if this version
+    /// is the one that is served.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if one of these is not so.
+    pub(super) fn load_beside(
+        &self,
+        source: &ModelSource,
+        config: &Config,
+        served: Option<&ServedModel>,
+    ) -> Result<Option<ServedModel>, LoadError> {
+        let model = open(source, config)?;
+        if served.is_some_and(|served| served.model.version() == model.version()) {
+            return Ok(None);
+        }
+        check_memory(&model, source, config)?;
+        model.verify(|_| ())?;
+        let (served, warm) = self.start_engine(model, config)?;
+        // That nothing can be received any more is what is waited for.
+        if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
+            warn!(model = served.name(), "the new engine is not yet as fast as it will be");
+        }
+        self.timer.block_on(served.readiness.check(&served.queue))?;
+        Ok(Some(served))
+    }
+
+    fn start_engine(
+        &self,
+        model: ModelStore,
+        config: &Config,
+    ) -> Result<(ServedModel, mpsc::Receiver<Infallible>), LoadError> {
+        let model = Arc::new(model);
+        let limits = Limits {
+            capacity_queries: config.queue_capacity_queries,
+            max_batch_queries: config.max_batch_queries,
+        };
+        let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
+        let (warm, is_warm) = mpsc::channel();
+        let mut warm = Some(Warm(warm));
+        let make = move || {
+            // For an engine that is made again nobody waits.
+            let warm = warm.take().unwrap_or_else(Warm::for_nobody);
+            make_engine(for_engine.clone(), warm)
+        };
+        let (queue, engine) = queue::start(limits, &self.timer, make)?;
+        info!(
+            model = model.name(),
+            engine = engine.description.name,
+            detail = engine.description.detail,
+            "the engine is ready"
+        );
+        let timeout = Duration::from_millis(config.readiness_timeout_ms);
+        let served = ServedModel::new(model, queue, &engine, timeout);
+        let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
+        engines.retain(|engine| !engine.is_finished());
+        engines.push(engine);
+        Ok((served, is_warm))
+    }
+
+    /// Waits for the threads of all engines. They end once nobody can ask them any more.
+    pub fn join(self) {
+        let engines = self.engines.into_inner().expect("nothing panics while it holds this lock");
+        engines.into_iter().for_each(EngineThread::join);
+    }
+}
+
+fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError> {
+    let started = Instant::now();
+    let model = match &source.folder {
+        Some(folder) => ModelStore::open(folder)?,
+        None => default_model::open(&config.cache_dir)?,
+    };
+    let model = match &source.name {
+        Some(name) => model.named(name),
+        None => model,
+    };
+    info!(
+        model = model.name(),
+        version = model.version(),
+        rows = model.rows(),
+        dim = model.dim(),
+        milliseconds = started.elapsed().as_secs_f64() * 1e3,
+        "the model is open"
+    );
+    Ok(model)
+}
+
+fn check_memory(
+    model: &ModelStore,
+    source: &ModelSource,
+    config: &Config,
+) -> Result<(), LoadError> {
+    const MB: u64 = 1_000_000;
+    let Some(available) = memory::available() else {
+        return Ok(());
+    };
+    let (needed, reserve) = (memory::needed(model), config.memory_reserve_mb.saturating_mul(MB));
+    if needed.saturating_add(reserve) <= available {
+        return Ok(());
+    }
+    Err(LoadError::NoMemory {
+        source_name: source
+            .folder
+            .as_ref()
+            .map_or_else(|| "the built-in model".to_owned(), |folder| folder.display().to_string()),
+        needed_mb: needed.div_ceil(MB),
+        available_mb: available / MB,
+        reserve_mb: config.memory_reserve_mb,
+    })
+}

@@ -1,0 +1,38 @@
+//! The models that are served, each with its engine, and how one takes another's place while requests come.
+//!
+//! A request takes hold of all models when it comes and keeps them to its end ([`Call`]): so no answer is of
+//! two versions, and what was replaced goes when the last request that speaks to it has ended.
+
+mod call;
+mod load;
+mod memory;
+mod readiness;
+mod reload;
+mod served;
+mod service;
+mod set;
+mod source;
+
+pub use load::{LoadError, Loader, MakeEngine, Warm};
+pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, Reloader};
+pub use served::ServedModel;
+pub use service::Service;
+pub use set::{ModelSet, Models};
+pub use source::ModelSource;
+
+pub(crate) use call::{Call, NotMilliseconds};
+pub(crate) use readiness::NotReady;
+pub(crate) use set::View;
+
+/// A model behind an engine that searches it plainly.
+#[cfg(test)]
+pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
+    let model = std::sync::Arc::new(model);
+    let limits = crate::queue::Limits { capacity_queries: 8, max_batch_queries: 8 };
+    let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
+    let make = move || -> Result<Box<dyn model_store::Engine>, _> {
+        Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
+    };
+    let (queue, engine) = crate::queue::start(limits, &timer, make).unwrap();
+    ServedModel::new(model, queue, &engine, std::time::Duration::from_secs(5))
+}

@@ -1,0 +1,97 @@
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use model_store::{Filter, Hit, ModelStore, Query, QueryVector, Row};
+
+use crate::queue::{QueueHandle, SubmitError};
+
+/// How long a good answer counts.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+
+/// Why a model does not count as ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotReady {
+    /// There is no engine any more.
+    #[error("the engine has stopped working")]
+    EngineGone,
+    /// The engine failed in the check's own pass.
+    #[error("the engine failed")]
+    EngineFailed,
+    /// The answer did not come in time.
+    #[error("a query took longer than {0} ms")]
+    TooSlow(u128),
+    /// Another answer came than the contract's.
+    #[error("the engine gives a wrong answer to a query whose answer is known")]
+    WrongAnswer,
+}
+
+/// A query whose answer is known, for finding out whether the engine still gives it.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    /// `None` if every row is zero: then there is nothing to ask.
+    question: Option<(Query, Hit)>,
+    timeout: Duration,
+    last_good: Mutex<Option<Instant>>,
+    /// One check at a time; who comes meanwhile takes its good result.
+    checking: tokio::sync::Mutex<()>,
+}
+
+impl Readiness {
+    /// The first row that is not zero, looked for among the rows up to itself, finds itself, with
+    /// the score that the contract's formula gives.
+    pub(super) fn new(model: &ModelStore, timeout: Duration) -> Self {
+        let table = model.table();
+        let row = table.norms().iter().position(|&norm| norm > 0.0).map(|row| Row(row as u32));
+        let question = row.and_then(|row| {
+            let mut filter = Filter::default();
+            filter.first_rows = Some(row.0 + 1);
+            let query = Query::new(&table, QueryVector::Row(row), 1, filter).ok()?;
+            let score = table.score(table.row(row), table.norm(row), row)?;
+            Some((query, Hit { row, score }))
+        });
+        Self {
+            question,
+            timeout,
+            last_good: Mutex::new(None),
+            checking: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        let last = *self.last_good.lock().expect("nothing panics while it holds this lock");
+        last.is_some_and(|last| last.elapsed() < GOOD_FOR)
+    }
+
+    fn too_slow(&self) -> NotReady {
+        NotReady::TooSlow(self.timeout.as_millis())
+    }
+
+    /// That the engine behind this queue answers, and right: within the last second or now.
+    pub(crate) async fn check(&self, queue: &QueueHandle) -> Result<(), NotReady> {
+        if self.is_fresh() {
+            return Ok(());
+        }
+        let Ok(_one_at_a_time) = tokio::time::timeout(self.timeout, self.checking.lock()).await
+        else {
+            return Err(self.too_slow());
+        };
+        if self.is_fresh() {
+            return Ok(());
+        }
+        if let Some((query, expected)) = &self.question {
+            let deadline = Instant::now() + self.timeout;
+            let answer =
+                queue.submit_probe(query.clone(), deadline).await.map_err(|e| match e {
+                    SubmitError::EngineGone => NotReady::EngineGone,
+                    SubmitError::EngineFailed => NotReady::EngineFailed,
+                    SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
+                })?;
+            if answer.hits != [[*expected]] {
+                return Err(NotReady::WrongAnswer);
+            }
+        }
+        *self.last_good.lock().expect("nothing panics while it holds this lock") =
+            Some(Instant::now());
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tracing::{error, info};
+
+use super::{LoadError, Loader, ModelSet, ModelSource, Models, ServedModel};
+use crate::config::{Config, ConfigError};
+
+/// Reads the settings: again, with each call.
+pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+
+/// The models, and what loads them again while they are served.
+pub struct Reloader {
+    models: Models,
+    loader: Loader,
+    read_settings: ReadSettings,
+    /// One at a time.
+    turn: Arc<Mutex<()>>,
+}
+
+/// Why not everything is served that should be. What was served before still is.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// Another reload is under way.
+    #[error("the models are being loaded already")]
+    InProgress,
+    /// The settings can't be used.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    /// Some models can't be used; others may have been loaded.
+    #[error("{}", .0.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; "))]
+    Models(Vec<(String, LoadError)>),
+    /// The thread that loads does not start, or broke.
+    #[error("the models could not be loaded: {0}; the log has more")]
+    Broken(String),
+}
+
+/// What became of one model.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reloaded {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The version that is served now; none, if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// What becomes of a model when models are loaded again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Its folder has the version that is served.
+    Unchanged,
+    /// Another version took its place, or it is new.
+    Loaded,
+    /// The settings have it no more.
+    Removed,
+}
+
+impl Reloader {
+    /// These models, which `loader` has loaded; `read_settings` says which they should be later.
+    pub fn new(models: Models, loader: Loader, read_settings: ReadSettings) -> Self {
+        Self { models, loader, read_settings, turn: Arc::default() }
+    }
+
+    /// The models.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// Waits for the threads of all engines, whose models are gone now.
+    pub fn join(self) {
+        let Self { models, loader, .. } = self;
+        drop(models);
+        loader.join();
+    }
+
+    /// Reads the settings again and loads what they name: new versions of models that are served, and new
+    /// models. Whoever asks meanwhile gets answers from what there was before. Goes on if this future is
+    /// dropped.
+    ///
+    /// # Errors
+    /// At once if another reload is under way; later if not all could be loaded.
+    pub async fn reload(self: &Arc<Self>) -> Result<Vec<Reloaded>, ReloadError> {
+        let turn = self.turn.clone().try_lock_owned().map_err(|_| ReloadError::InProgress)?;
+        self.reload_in(turn).await
+    }
+
+    /// As [`reload`](Self::reload), after another one that may be under way.
+    ///
+    /// # Errors
+    /// If not all could be loaded.
+    pub async fn reload_next(self: &Arc<Self>) -> Result<Vec<Reloaded>, ReloadError> {
+        let turn = self.turn.clone().lock_owned().await;
+        self.reload_in(turn).await
+    }
+
+    async fn reload_in(
+        self: &Arc<Self>,
+        turn: OwnedMutexGuard<()>,
+    ) -> Result<Vec<Reloaded>, ReloadError> {
+        let (report, reported) = oneshot::channel();
+        let reloader = self.clone();
+        let load = move || {
+            let result = reloader.reload_now();
+            match &result {
+                Ok(reloaded) => reloaded.iter().for_each(|one| {
+                    info!(model = one.name, version = one.version, outcome = ?one.outcome, "loaded again");
+                }),
+                Err(e) => error!("not all is served that should be: {e}"),
+            }
+            // In this order: the next one may begin as soon as the caller of this one hears of it.
+            drop((turn, reloader));
+            let _ = report.send(result);
+        };
+        let thread = std::thread::Builder::new().name("kindred-load".into()).spawn(load);
+        thread.map_err(|e| ReloadError::Broken(e.to_string()))?;
+        reported.await.unwrap_or_else(|_| Err(ReloadError::Broken("it broke".into())))
+    }
+
+    fn reload_now(&self) -> Result<Vec<Reloaded>, ReloadError> {
+        let config = (self.read_settings)()?;
+        let mut reloaded = Vec::new();
+        let mut failed = Vec::new();
+        let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
+        for source in &config.sources() {
+            let started = Instant::now();
+            match self.reload_one(source, &config) {
+                Ok((served, outcome)) => {
+                    reloaded.push(Reloaded {
+                        name: served.name().to_owned(),
+                        outcome,
+                        version: Some(served.model.version().to_owned()),
+                        seconds: started.elapsed().as_secs_f64(),
+                    });
+                    wanted.push(served);
+                }
+                Err(why) => failed.push((source.expected_name(), why)),
+            }
+        }
+        if !failed.is_empty() {
+            // Nothing is taken away while something is missing.
+            return Err(ReloadError::Models(failed));
+        }
+        for before in self.models.current().models() {
+            if !wanted.iter().any(|served| served.name() == before.name()) {
+                let (name, version) = (before.name().to_owned(), None);
+                reloaded.push(Reloaded { name, outcome: Outcome::Removed, version, seconds: 0.0 });
+            }
+        }
+        self.models.replace(ModelSet::new(wanted));
+        Ok(reloaded)
+    }
+
+    /// Loads a model and puts it in its place at once, so that what it replaces can go.
+    fn reload_one(
+        &self,
+        source: &ModelSource,
+        config: &Config,
+    ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
+        let current = self.models.current();
+        let before = current.named(&source.expected_name());
+        let Some(served) = self.loader.load_beside(source, config, before.map(|b| &**b))? else {
+            let unchanged = before.expect("only a model that is served can be unchanged").clone();
+            return Ok((unchanged, Outcome::Unchanged));
+        };
+        let served = Arc::new(served);
+        let mut models = current.models().to_vec();
+        match current.place(served.name()) {
+            Some(place) => models[place] = served.clone(),
+            None => models.push(served.clone()),
+        }
+        self.models.replace(ModelSet::new(models));
+        Ok((served, Outcome::Loaded))
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model_store::{EngineDescription, ModelStore};
+
+use super::readiness::Readiness;
+use crate::http::{MAX_QUERIES, WordsAsJson};
+use crate::queue::{EngineThread, QueueHandle};
+
+/// A model that is served: its table and words, the queue in front of its engine, and what answers need to
+/// say of it.
+pub struct ServedModel {
+    // In this order they go: so it is the engine's thread that has the table last and gives its memory back,
+    // and not a thread that others wait for.
+    /// Table and words.
+    pub(crate) model: Arc<ModelStore>,
+    /// Where queries go.
+    pub(crate) queue: QueueHandle,
+    /// What answers them.
+    pub(crate) engine: EngineDescription,
+    /// The words as they are written in answers.
+    pub(crate) words: WordsAsJson,
+    /// What answers begin with: an open object with the model's name and version.
+    pub(crate) beginning: Vec<u8>,
+    /// The version as an entity tag. Weak, for an answer may be compressed.
+    pub(crate) etag: String,
+    /// The largest body that there can be any use for, in bytes.
+    pub(crate) body_limit: usize,
+    pub(crate) readiness: Readiness,
+}
+
+/// A component in JSON: sign, 17 digits, point, exponent, comma, space.
+const BYTES_PER_COMPONENT: usize = 27;
+/// Everything else in a body: words, options and excluded words.
+const BYTES_BESIDES: usize = 4 << 20;
+
+impl fmt::Debug for ServedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name(), self.model.version())
+    }
+}
+
+impl ServedModel {
+    /// A model and the queue in front of its engine. `readiness_timeout` bounds a readiness check.
+    pub fn new(
+        model: Arc<ModelStore>,
+        queue: QueueHandle,
+        engine: &EngineThread,
+        readiness_timeout: Duration,
+    ) -> Self {
+        let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
+        let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
+        Self {
+            words: WordsAsJson::new(model.words()),
+            beginning: beginning.into_bytes(),
+            etag: format!("W/\"{}\"", model.version()),
+            body_limit: BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT,
+            readiness: Readiness::new(&model, readiness_timeout),
+            engine: engine.description.clone(),
+            model,
+            queue,
+        }
+    }
+
+    /// The name that it is served under.
+    pub fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    /// Table and words.
+    pub fn model(&self) -> &ModelStore {
+        &self.model
+    }
+
+    /// What searches it.
+    pub fn engine(&self) -> &EngineDescription {
+        &self.engine
+    }
+}

@@ -1,0 +1,137 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use super::{ServedModel, Service};
+
+/// All models that are served at one time; the first is the one that the plain routes speak to.
+#[derive(Debug)]
+pub struct ModelSet {
+    models: Vec<Arc<ServedModel>>,
+}
+
+impl ModelSet {
+    /// The models, at least one, with different names.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn new(models: Vec<Arc<ServedModel>>) -> Self {
+        assert!(!models.is_empty(), "a service has at least one model");
+        Self { models }
+    }
+
+    /// All of them, the default first.
+    pub fn models(&self) -> &[Arc<ServedModel>] {
+        &self.models
+    }
+
+    /// Where the model of this name stands.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.models.iter().position(|model| model.name() == name)
+    }
+
+    /// The model of this name.
+    pub fn named(&self, name: &str) -> Option<&Arc<ServedModel>> {
+        self.place(name).map(|place| &self.models[place])
+    }
+}
+
+/// The models as one thread holds them. The threads of HTTP count references of their own, each thread's
+/// apart: one counter for all would be fought over by all of them, with every request.
+#[derive(Debug)]
+pub(crate) struct Held {
+    set: Arc<ModelSet>,
+    service: Arc<Service>,
+}
+
+impl Held {
+    /// The models.
+    pub(crate) fn set(&self) -> &ModelSet {
+        &self.set
+    }
+
+    /// What they share.
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
+/// Where the requests of one thread find the models.
+#[derive(Debug)]
+pub(crate) struct View(Mutex<Arc<Held>>);
+
+impl View {
+    fn lock(&self) -> MutexGuard<'_, Arc<Held>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// The models of now.
+    pub(crate) fn hold(&self) -> Arc<Held> {
+        self.lock().clone()
+    }
+}
+
+/// The models of now. When this goes, so do they, as soon as no request speaks to them any more.
+#[derive(Debug)]
+pub struct Models {
+    current: Mutex<Current>,
+    service: Arc<Service>,
+}
+
+#[derive(Debug)]
+struct Current {
+    set: Arc<ModelSet>,
+    views: HashMap<ThreadId, Arc<View>>,
+}
+
+impl Models {
+    /// These models, and how long a request may take.
+    pub fn new(set: ModelSet, request_timeout: Duration) -> Self {
+        Self {
+            current: Mutex::new(Current { set: Arc::new(set), views: HashMap::new() }),
+            service: Arc::new(Service::new(request_timeout)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// What all models share.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// The models of now.
+    pub fn current(&self) -> Arc<ModelSet> {
+        self.lock().set.clone()
+    }
+
+    /// For the requests of the thread that calls.
+    pub(crate) fn view(&self) -> Arc<View> {
+        let mut current = self.lock();
+        let held = self.held(&current.set);
+        let view = current.views.entry(std::thread::current().id());
+        view.or_insert_with(|| Arc::new(View(Mutex::new(held)))).clone()
+    }
+
+    fn held(&self, set: &Arc<ModelSet>) -> Arc<Held> {
+        Arc::new(Held { set: set.clone(), service: self.service.clone() })
+    }
+
+    /// Serves other models from now on: requests that are in work keep what they began with.
+    pub fn replace(&self, set: ModelSet) {
+        let set = Arc::new(set);
+        let mut current = self.lock();
+        let before = std::mem::replace(&mut current.set, set);
+        let held: Vec<Arc<Held>> = current
+            .views
+            .values()
+            .map(|view| std::mem::replace(&mut *view.lock(), self.held(&current.set)))
+            .collect();
+        drop(current);
+        // Outside the locks: the last references to a model may be among these.
+        drop((held, before));
+    }
+}

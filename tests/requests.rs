@@ -1,0 +1,112 @@
+//! What requests have in common: ids, time, and entity tags.
+
+mod support;
+
+use serde_json::json;
+use support::Service;
+
+#[test]
+fn every_answer_has_an_id_and_problems_name_it() {
+    let service = Service::with_default_model();
+    for (method, path, body) in [
+        ("GET", "/nearest?word=king", ""),
+        ("HEAD", "/nearest?word=king", ""),
+        ("GET", "/nearest?word=kinx", ""),
+        ("GET", "/nowhere", ""),
+        ("DELETE", "/nearest", ""),
+        ("POST", "/analogy", "{"),
+        ("GET", "/models/none/nearest", ""),
+        ("GET", "/health/live", ""),
+    ] {
+        let own = [("X-Request-Id", "my-id/7")];
+        let reply = service.send(method, path.as_bytes(), &own, body.as_bytes());
+        assert_eq!(reply.header("x-request-id"), Some("my-id/7"), "{method} {path}");
+        if reply.status >= 400 {
+            assert_eq!(reply.json()["request_id"], "my-id/7", "{method} {path}");
+        }
+    }
+    // One that could forge a line of the log is not taken over.
+    for bad in ["a b", &"x".repeat(129)] {
+        let reply = service.send("GET", b"/nowhere", &[("X-Request-Id", bad)], b"");
+        let made = reply.header("x-request-id").unwrap();
+        assert!(made.len() == 16 && made != bad);
+        assert_eq!(reply.json()["request_id"], made);
+    }
+    let ids: std::collections::BTreeSet<String> = (0..50)
+        .map(|_| service.get("/health/live").header("x-request-id").unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 50);
+}
+
+#[test]
+fn head_answers_as_get_does_without_a_body() {
+    let service = Service::with_default_model();
+    for path in ["/nearest?word=king", "/nearest?word=kinx", "/nowhere", "/model"] {
+        let [get, head] = ["GET", "HEAD"]
+            .map(|method| service.send(method, path.as_bytes(), &[("X-Request-Id", "same")], b""));
+        assert_eq!(get.status, head.status, "{path}");
+        assert_eq!(get.header("content-length"), head.header("content-length"), "{path}");
+        assert!(head.body.is_empty() && !get.body.is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn a_request_can_have_less_time_but_not_more() {
+    let service = Service::start(&["--request-timeout-ms", "20", "--threads", "1"]);
+    // Slow enough for one millisecond and quick enough for none to be late that should not be.
+    let many = json!({"queries": vec![json!({"word": "king", "k": 60}); 1024]});
+    let mut in_a_millisecond = many.clone();
+    in_a_millisecond["timeout_ms"] = json!(1);
+    let reply = service.post("/nearest", &in_a_millisecond);
+    assert_eq!((reply.status, &reply.json()["code"]), (504, &json!("deadline_passed")));
+    let header = [("Request-Timeout-Ms", "1"), ("Content-Type", "application/json")];
+    let body = many.to_string();
+    assert_eq!(service.send("POST", b"/nearest", &header, body.as_bytes()).status, 504);
+
+    // More than the service allows is what it allows.
+    let generous = Service::start(&["--request-timeout-ms", "1", "--threads", "1"]);
+    let mut patient = many.clone();
+    patient["timeout_ms"] = json!(100_000);
+    assert_eq!(generous.post("/nearest", &patient).status, 504);
+    let generous = Service::with_default_model();
+    assert_eq!(generous.post("/nearest", &patient).status, 200);
+    assert_eq!(generous.get("/nearest?word=king&timeout_ms=10000").status, 200);
+    let ranked = json!({"words": ["king"], "word": "queen", "timeout_ms": 10_000});
+    assert_eq!(generous.post("/rank", &ranked).status, 200);
+
+    for value in ["0", "-1", "1.5", "soon", ""] {
+        let reply =
+            generous.send("GET", b"/nearest?word=king", &[("Request-Timeout-Ms", value)], b"");
+        assert_eq!((reply.status, &reply.json()["field"]), (422, &json!("Request-Timeout-Ms")));
+        let reply = generous.get(&format!("/nearest?word=king&timeout_ms={value}"));
+        assert_eq!((reply.status, &reply.json()["field"]), (422, &json!("timeout_ms")));
+    }
+    let inside = json!({"queries": [{"word": "king", "timeout_ms": 5}]});
+    let error = &generous.post("/nearest", &inside).json()["results"][0]["error"];
+    assert_eq!(error["code"], "invalid_request");
+}
+
+#[test]
+fn who_has_the_answer_of_this_version_is_told_so() {
+    let service = Service::with_default_model();
+    let get = |path: &str, tag: &str| {
+        service.send("GET", path.as_bytes(), &[("If-None-Match", tag)], b"")
+    };
+    for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k", "/model"] {
+        let first = service.get(path);
+        let tag = first.header("etag").expect("an entity tag").to_owned();
+        assert_eq!(first.header("cache-control"), Some("no-cache"), "{path}");
+        for tags in [tag.clone(), format!("\"x\", {tag}"), tag.replace("W/", "")] {
+            let reply = get(path, &tags);
+            assert_eq!((reply.status, reply.body.len()), (304, 0), "{path} {tags}");
+            assert_eq!(reply.header("etag"), Some(&tag[..]));
+        }
+        for tags in ["\"0123456789abcdef\"", "*", "", "W/\"\""] {
+            assert_eq!(get(path, tags).status, 200, "{path} {tags}");
+        }
+    }
+    // What is wrong stays wrong.
+    let tag = service.get("/model").header("etag").unwrap().to_owned();
+    assert_eq!(get("/nearest?word=kinx", &tag).status, 404);
+    assert_eq!(get("/nearest?word=king&k=0", &tag).status, 422);
+}
