@@ -65,7 +65,7 @@ fn a_request_can_have_less_time_but_not_more() {
 
     // More than the service allows is what it allows.
     let generous = Service::start(&["--request-timeout-ms", "1", "--threads", "1"]);
-    let mut patient = many.clone();
+    let mut patient = many;
     patient["timeout_ms"] = json!(100_000);
     assert_eq!(generous.post("/nearest", &patient).status, 504);
     let generous = Service::with_default_model();

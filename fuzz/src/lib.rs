@@ -1,5 +1,7 @@
 //! What the fuzz targets share: a file in, a model out, and what must hold of it.
 
+pub mod service;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! The yardstick of the load tests: one axum route that returns the bytes of a usual answer, by
+//! The yardstick of the load tests: one axum route, GET or POST, that returns the bytes of a usual answer, by
 //! `axum::serve` on threads that share all connections. `scripts/load-http` measures the service against it.
 //!
 //!     cargo run --release -p server --example bare -- 127.0.0.1:8081 [HTTP_THREADS]
@@ -8,6 +8,7 @@
 use std::error::Error;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::{HeaderName, header};
 use axum::routing::get;
 use server::http::listen;
@@ -24,9 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads = if threads == 0 { (cores / 2).max(2) } else { threads };
     let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let timing = HeaderName::from_static("server-timing");
-    let route = get(move || async move {
-        ([(header::CONTENT_TYPE, "application/json"), (timing, TIMING)], BODY)
-    });
+    let headers = [(header::CONTENT_TYPE, "application/json"), (timing, TIMING)];
+    let posted = headers.clone();
+    let route = get(move || async move { (headers, BODY) })
+        .post(move |_: Bytes| async move { (posted, BODY) });
     runtime.block_on(async {
         let listener = listen::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);

@@ -1,0 +1,83 @@
+//! The whole service in this process, over a tiny model and the plain engine, without a socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use cpu_core::ReferenceEngine;
+use model_store::ModelStore;
+use server::config::Config;
+use server::http::Front;
+use server::models::{Loader, ModelSet, ModelSource, Models, Reloader};
+use server::cli::ServeFlags;
+use tokio::runtime::{Builder, Runtime};
+use tower::Service;
+
+/// Words that inputs are likely to hit upon.
+const WORDS: [(&str, [f32; 2]); 8] = [
+    ("a", [1.0, 0.0]),
+    ("b", [0.0, 1.0]),
+    ("c", [1.0, 1.0]),
+    ("A", [2.0, 0.0]),
+    ("-", [-1.0, 0.5]),
+    ("\"", [0.5, -3.0]),
+    ("é", [1.0, -1.0]),
+    ("0", [0.0, 0.0]),
+];
+
+struct InProcess {
+    runtime: Runtime,
+    front: Front,
+}
+
+thread_local! {
+    static SERVICE: InProcess = InProcess::start();
+}
+
+impl InProcess {
+    fn start() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let folder = tempfile::tempdir().expect("a folder").keep().join("tiny");
+        let lines = WORDS.map(|(word, [x, y])| format!("{word} {x} {y}\n")).concat();
+        let text = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(text.path(), lines).expect("the vectors are written");
+        let input = model_store::prepare::Input::File(text.path());
+        let options = model_store::prepare::PrepareOptions::default();
+        let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+        model_store::prepare::prepare_folder(input, &folder, &options, go_on).expect("a model");
+        let config = Config::load(&ServeFlags::default()).expect("the defaults");
+        let make = |model: Arc<ModelStore>, _| -> Result<Box<dyn model_store::Engine>, _> {
+            Ok(Box::new(ReferenceEngine::new(model)))
+        };
+        let loader = Loader::new(Arc::new(make), runtime.handle().clone());
+        let model = loader.load(&ModelSource::folder(folder), &config).expect("it loads");
+        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), Duration::from_secs(10));
+        let again = Box::new(|| Config::load(&ServeFlags::default()));
+        let front = Front::new(Arc::new(Reloader::new(models, loader, again)));
+        Self { runtime, front }
+    }
+}
+
+/// The status and body of the answer to a request.
+pub fn ask(method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    SERVICE.with(|service| {
+        let request = Request::builder().method(method).uri(target);
+        let request = request.body(Body::from(body.to_vec())).expect("a request");
+        service.runtime.block_on(async {
+            let response = service.front.service().call(request).await.expect("it never fails");
+            let status = response.status().as_u16();
+            let body = to_bytes(response.into_body(), usize::MAX).await.expect("it is in memory");
+            (status, body.into())
+        })
+    })
+}
+
+/// That an answer is JSON, with one of these statuses.
+pub fn check(status: u16, answer: &[u8], allowed: &[u16]) {
+    let said = String::from_utf8_lossy(answer);
+    assert!(allowed.contains(&status), "{status}: {said}");
+    let json: serde_json::Value = serde_json::from_slice(answer).expect("answers are JSON");
+    let code = json.get("code").is_some();
+    assert_eq!(code, status != 200, "problems, and nothing else, have a code: {said}");
+}

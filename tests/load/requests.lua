@@ -1,0 +1,111 @@
+-- Asks about random words of a file with one word a line (a model's words.txt):
+--
+--     wrk -t8 -c256 -d10s --latency -s tests/load/requests.lua http://127.0.0.1:8080 -- words.txt [KIND]
+--
+-- KIND: get    GET /nearest?word=…, the default
+--       post   POST /nearest {"word": …}
+--       mixed  nearest and analogies, GET and POST, k from 1 to 100, excluded words, and now and then 2 to 64
+--              queries at once
+-- Ends with one line for scripts: "result", requests/s, p50 and p99 in ms, errors.
+
+-- A request costs little the second time: making one must not cost more than answering it.
+local REQUESTS = 50000
+local threads = 0
+
+function setup(thread)
+   threads = threads + 1
+   thread:set("seed", threads)
+end
+
+local function encoded(word)
+   return (word:gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
+local function quoted(word)
+   return '"' .. word:gsub('[%c"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+local words, bytes, kind
+local requests, next_one = {}, 0
+
+-- Nothing here may take long, such as reading the file: wrk starts its threads one after the other, and
+-- counts what the first ones asked before the last one was ready as if it had been asked in its time.
+function init(args)
+   local path = assert(args[1], "which file of words? wrk ... URL -- words.txt [get|post|mixed]")
+   kind = args[2] or "get"
+   assert(kind == "get" or kind == "post" or kind == "mixed", "KIND is get, post or mixed")
+   words = assert(io.open(path))
+   bytes = words:seek("end")
+   math.randomseed(seed)
+end
+
+-- The line after a random place in the file; the first one after the last.
+local function random_word()
+   words:seek("set", math.random(0, bytes - 1))
+   words:read()
+   local word = words:read()
+   if word then return word end
+   words:seek("set", 0)
+   return words:read()
+end
+
+local JSON = { ["Content-Type"] = "application/json" }
+
+local function get(path, parameters)
+   return wrk.format("GET", path .. "?" .. parameters)
+end
+
+local function post(path, fields)
+   return wrk.format("POST", path, JSON, "{" .. fields .. "}")
+end
+
+local function random_k()
+   local k = { 1, 5, 10, 10, 10, 10, 20, 50, 100 }
+   return k[math.random(#k)]
+end
+
+local function positive_and_negative()
+   local form = '"positive": [%s, %s], "negative": [%s]'
+   return form:format(quoted(random_word()), quoted(random_word()), quoted(random_word()))
+end
+
+local MIXED = {
+   function() return get("/nearest", ("word=%s&k=%d"):format(encoded(random_word()), random_k())) end,
+   function() return get("/nearest", ("word=%s&exclude=%s"):format(encoded(random_word()), encoded(random_word()))) end,
+   function() return get("/analogy", ("positive=%s&negative=%s"):format(encoded(random_word()), encoded(random_word()))) end,
+   function() return post("/nearest", ('"word": %s, "k": %d'):format(quoted(random_word()), random_k())) end,
+   function() return post("/analogy", positive_and_negative()) end,
+}
+
+local function many()
+   local queries = {}
+   for i = 1, 2 ^ math.random(1, 6) do
+      queries[i] = ('{"word": %s}'):format(quoted(random_word()))
+   end
+   return post("/nearest", '"k": 5, "queries": [' .. table.concat(queries, ",") .. "]")
+end
+
+local function make()
+   if kind == "get" then return get("/nearest", "word=" .. encoded(random_word())) end
+   if kind == "post" then return post("/nearest", '"word": ' .. quoted(random_word())) end
+   if math.random(50) == 1 then return many() end
+   return MIXED[math.random(#MIXED)]()
+end
+
+function request()
+   next_one = next_one % REQUESTS + 1
+   local request = requests[next_one]
+   if not request then
+      request = make()
+      requests[next_one] = request
+   end
+   return request
+end
+
+function done(summary, latency)
+   local e = summary.errors
+   io.write(("result %.0f %.3f %.3f %d\n"):format(
+      summary.requests / summary.duration * 1e6,
+      latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+      e.connect + e.read + e.write + e.status + e.timeout))
+end

@@ -1,0 +1,346 @@
+"""What `soak` does: see there. Prints a table at the end; the exit code says whether everything held."""
+
+import argparse
+import collections
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+MODEL = "soaked"
+HEADERS = {"Content-Type": "application/json"}
+
+
+class Reference:
+    """The contract's formula over one model folder: every row, sums in the documented order, float64."""
+
+    def __init__(self, folder):
+        blob = (folder / "vectors.safetensors").read_bytes()
+        length = int.from_bytes(blob[:8], "little")
+        header = json.loads(blob[8 : 8 + length])
+
+        def tensor(name, kind):
+            begin, end = header[name]["data_offsets"]
+            data = blob[8 + length + begin : 8 + length + end]
+            return np.frombuffer(data, kind).reshape(header[name]["shape"])
+
+        self.words = (folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        self.rows = {word: row for row, word in enumerate(self.words)}
+        vectors = tensor("vectors", "<f4").astype(np.float64)
+        padding = -vectors.shape[1] % 32
+        self.vectors = np.pad(vectors, ((0, 0), (0, padding)))
+        self.norms = tensor("norms", "<f8")
+
+    def dots(self, query):
+        lanes = np.zeros((len(self.vectors), 32))
+        for first in range(0, self.vectors.shape[1], 32):
+            # The product of two float32 is exact in float64, so that nothing is rounded twice.
+            lanes += self.vectors[:, first : first + 32] * query[first : first + 32]
+        for step in (16, 8, 4, 2, 1):
+            lanes[:, :step] += lanes[:, step : 2 * step]
+        return lanes[:, 0]
+
+    def nearest(self, word, k, limit=None):
+        """Rows and scores, best first; the lower row first among equal ones."""
+        row = self.rows[word]
+        scores = np.clip(self.dots(self.vectors[row]) / (self.norms[row] * self.norms), -1, 1)
+        scores[row] = -np.inf
+        scores[self.norms == 0] = -np.inf
+        if limit is not None:
+            scores[limit:] = -np.inf
+        order = np.lexsort((np.arange(len(scores)), -scores))[:k]
+        return [(int(r), float(scores[r])) for r in order if scores[r] > -np.inf]
+
+
+class Service:
+    def __init__(self, program, folder, key):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
+        command = [program, "serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]
+        command += ["--model", f"{MODEL}={folder}", "--api-keys-file", str(key.file)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        for line in self.process.stdout:
+            if "http://" in line:
+                self.address = line.split("http://")[1].split()[0]
+                break
+        self.host, port = self.address.split(":")
+        self.port = int(port)
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def anonymous_memory(self):
+        """In bytes."""
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+
+    def connection(self, timeout=60):
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+
+
+class Key:
+    """One ordinary key and one for the operator."""
+
+    def __init__(self, program, folder):
+        self.file = folder / "keys"
+        self.caller = self.made(program, "soak")
+        self.operator = self.made(program, "operator", "--admin")
+
+    def made(self, program, *arguments):
+        said = subprocess.run([program, "api-key", *arguments], capture_output=True, text=True, check=True).stdout
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        entry = next(line for line in lines if len(line.split()[0]) == 64)
+        with open(self.file, "a") as file:
+            file.write(entry + "\n")
+        return next(word for line in lines if line != entry for word in line.split() if len(word) >= 40)
+
+
+class Soak:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.counts = collections.Counter()
+        self.failures = []
+        self.latencies = []
+        self.memory = []
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] += 1
+
+    def fail(self, what):
+        with self.lock:
+            self.failures.append(what)
+        print(f"failed: {what}"[:500], file=sys.stderr, flush=True)
+
+    def headers(self, **more):
+        return {**HEADERS, "Authorization": f"Bearer {self.key.caller}", **more}
+
+    def run(self):
+        with tempfile.TemporaryDirectory() as place:
+            self.soak(pathlib.Path(place))
+
+    def soak(self, place):
+        program, rows, dim = self.arguments.kindred, self.arguments.rows, self.arguments.dim
+        self.references = {}
+        for seed in (1, 2):
+            folder = place / f"seed{seed}"
+            command = [program, "synth", "--rows", str(rows), "--dim", str(dim), "--seed", str(seed)]
+            subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
+            self.references[seed] = Reference(folder)
+        self.words = self.references[1].words
+        assert self.words == self.references[2].words, "both models have the same words"
+        self.link, self.place = place / "current", place
+        self.point_to(1)
+        self.key = Key(program, place)
+        self.service = Service(program, self.link, self.key)
+        self.versions = {}
+        for seed in (1, 2):
+            self.point_to(seed)
+            self.reload()
+            self.versions[self.version()] = seed
+        assert len(self.versions) == 2
+        work = [self.sample, self.sample, self.invalid, self.hang_up, self.read_slowly, self.send_slowly, self.swap]
+        threads = [threading.Thread(target=self.repeat, args=(one,)) for one in work]
+        threads.append(threading.Thread(target=self.saturate, args=(place,)))
+        threads.append(threading.Thread(target=self.watch_memory))
+        for thread in threads:
+            thread.start()
+        ends = time.monotonic() + self.arguments.minutes * 60
+        while time.monotonic() < ends and self.service.process.poll() is None:
+            time.sleep(1)
+        self.stop.set()
+        for thread in threads:
+            thread.join()
+        if self.service.process.poll() is not None:
+            self.fail(f"the service ended with {self.service.process.returncode}")
+        self.service.process.send_signal(signal.SIGTERM)
+        if self.service.process.wait(60) != 0:
+            self.fail("the service did not stop in order")
+
+    def point_to(self, seed):
+        new = self.place / "next"
+        new.symlink_to(self.place / f"seed{seed}")
+        new.rename(self.link)
+
+    def version(self):
+        connection = self.service.connection()
+        connection.request("GET", "/model", headers=self.headers())
+        return json.loads(connection.getresponse().read())["version"]
+
+    def reload(self):
+        connection = self.service.connection()
+        headers = {"Authorization": f"Bearer {self.key.operator}"}
+        connection.request("POST", "/admin/reload", headers=headers)
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            self.fail(f"reload: {response.status} {body}")
+
+    def repeat(self, work):
+        while not self.stop.is_set():
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001: whatever it is, it is a failure
+                self.fail(f"{work.__name__}: {error!r}")
+                time.sleep(0.1)
+
+    def saturate(self, place):
+        """wrk with as many callers as it takes, in rounds, so that it meets every version of the model."""
+        words = place / "seed1" / "words.txt"
+        while not self.stop.is_set():
+            command = ["wrk", "-t1", "-c64", "-d20s", "--timeout", "20s", "-s", "tests/load/requests.lua"]
+            command += ["-H", f"Authorization: Bearer {self.key.caller}", f"http://{self.service.address}"]
+            said = subprocess.run([*command, "--", str(words), "mixed"], capture_output=True, text=True).stdout
+            _, rate, _, p99, errors = said.strip().splitlines()[-1].split()
+            with self.lock:
+                self.counts["by wrk"] += int(float(rate) * 20)
+                self.latencies.append(float(p99))
+            if int(errors):
+                self.fail(f"wrk saw {errors} errors: {said}")
+
+    def sample(self):
+        """A connection of valid requests, each answer held against the reference of its version."""
+        connection = self.service.connection()
+        for _ in range(random.randint(1, 40)):
+            if self.stop.is_set():
+                break
+            words, k = random.choices(self.words, k=random.randint(1, 3)), random.choice([1, 10, 10, 100])
+            limit = random.choice([None, None, len(self.words) // 2])
+            fields = {"k": k} if limit is None else {"k": k, "vocab_limit": limit}
+            fields |= {"word": words[0]} if len(words) == 1 else {"queries": [{"word": w} for w in words]}
+            connection.request("POST", "/nearest", json.dumps(fields), self.headers())
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+            if response.status != 200:
+                self.fail(f"valid request: {response.status} {answer}")
+                continue
+            reference = self.references[self.versions[answer["version"]]]
+            results = answer.get("results", [answer])
+            for word, result in zip(words, results, strict=True):
+                found = [(n["row"], n["score"]) for n in result["neighbors"]]
+                if found != reference.nearest(word, k, limit):
+                    self.fail(f"wrong answer for {word}, k {k}, limit {limit}: {found[:3]}")
+                if any(reference.words[n["row"]] != n["word"] for n in result["neighbors"]):
+                    self.fail(f"wrong words for {word}")
+                self.count("held against the reference")
+
+    INVALID = [
+        ("GET", "/nearest", None, 422),
+        ("GET", "/nearest?word=no-such-word-at-all", None, 404),
+        ("GET", "/nearest?word=%ff", None, 400),
+        ("GET", "/nowhere", None, 404),
+        ("GET", "/models/other/nearest?word=x", None, 404),
+        ("DELETE", "/nearest", None, 405),
+        ("POST", "/nearest", "{", 400),
+        ("POST", "/nearest", '{"vector": [1]}', 422),
+        ("POST", "/nearest", '{"queries": []}', 422),
+        ("POST", "/analogy", '{"expression": "a +"}', 400),
+        ("POST", "/evaluate", "[" * 200_000, 400),
+    ]
+
+    def invalid(self):
+        connection = self.service.connection()
+        for method, path, body, status in random.sample(self.INVALID, len(self.INVALID)):
+            connection.request(method, path, body, self.headers())
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status != status:
+                self.fail(f"{method} {path}: {response.status}, not {status}: {answer}")
+            self.count("invalid")
+        time.sleep(0.01)
+
+    def large(self):
+        queries = [{"word": word} for word in random.choices(self.words, k=1024)]
+        return json.dumps({"queries": queries, "k": 60}).encode()
+
+    def raw(self, body):
+        head = f"POST /nearest HTTP/1.1\r\nHost: soak\r\nAuthorization: Bearer {self.key.caller}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+    def connect(self):
+        return socket.create_connection((self.service.host, self.service.port), timeout=60)
+
+    def hang_up(self):
+        """Asks for much, and goes: at once, in the middle of the request, or while it is answered."""
+        request = self.raw(self.large())
+        with self.connect() as connection:
+            connection.sendall(request[: random.choice([10, len(request) // 2, len(request)])])
+            time.sleep(random.choice([0, 0.001, 0.02]))
+        self.count("hung up")
+        time.sleep(0.3)
+
+    def read_slowly(self):
+        """Asks for much and takes its time to read it; sometimes it never does."""
+        with self.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(self.raw(self.large()))
+            for _ in range(random.choice([0, 20, 60])):
+                if not connection.recv(4096):
+                    break
+                time.sleep(0.05)
+        self.count("read slowly")
+        time.sleep(0.1)
+
+    def send_slowly(self):
+        with self.connect() as connection:
+            for byte in b"GET /nearest?word=x HTTP/1.1\r\nHost: soak\r\nX-Slow: ":
+                connection.send(bytes([byte]))
+                time.sleep(0.02)
+        self.count("sent slowly")
+
+    def swap(self):
+        time.sleep(5)
+        self.point_to(random.choice([1, 2]))
+        self.reload()
+        self.count("reloads")
+
+    def watch_memory(self):
+        while not self.stop.is_set():
+            self.memory.append(self.service.anonymous_memory())
+            time.sleep(1)
+
+    def report(self):
+        megabytes = np.array([m for m in self.memory if m]) / 1e6
+        warm = megabytes[len(megabytes) // 5 :]
+        # What is swapped makes peaks: the memory in between is what may not grow.
+        first, last = np.median(warm[: len(warm) // 3]), np.median(warm[-len(warm) // 3 :])
+        growth = last / first - 1
+        if growth > 0.05:
+            self.fail(f"memory grew by {growth:.1%}")
+        if max(self.latencies) > self.arguments.most_p99_ms:
+            self.fail(f"p99 reached {max(self.latencies)} ms")
+        print("| what | |\n| --- | --- |")
+        for what, number in sorted(self.counts.items()):
+            print(f"| {what} | {number} |")
+        print(f"| p99 of wrk's rounds, median and most | {np.median(self.latencies):.1f}, {max(self.latencies):.1f} ms |")
+        print(f"| RssAnon, first and last third after warm-up | {first:.1f}, {last:.1f} MB ({growth:+.1%}) |")
+        print(f"| RssAnon, most | {megabytes.max():.1f} MB |")
+        print(f"| failures | {len(self.failures)} |")
+        return 1 if self.failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--kindred", default="target/release/kindred")
+    parser.add_argument("--rows", type=int, default=30_000)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--most-p99-ms", type=float, default=1000)
+    soak = Soak(parser.parse_args())
+    soak.run()
+    sys.exit(soak.report())
+
+
+if __name__ == "__main__":
+    main()
