@@ -73,7 +73,12 @@ pub fn words(answer: &Value) -> Vec<String> {
 impl Service {
     /// The program with these arguments, on a port that the system chooses.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
+        Self::start_at("127.0.0.1:0", arguments)
+    }
+
+    /// The program with these arguments, at this address.
+    pub fn start_at(address: &str, arguments: &[&str]) -> Self {
+        let mut command = kindred(&["serve", "--listen", address, "--log-level", "warn"]);
         let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
         let mut child = child.expect("the program starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
