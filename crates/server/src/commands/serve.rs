@@ -11,6 +11,7 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
 use crate::engines::EngineStartError;
+use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
 use crate::http::{AppState, Front, connections, listen};
 use crate::queue::{EngineThread, Limits};
@@ -39,6 +40,8 @@ where
     F: FnOnce(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
     logging::start(config)?;
+    let edge = Edge::new(config)?;
+    open_files::make_room(config.max_connections);
     let started = Instant::now();
     let model = Arc::new(open_model(config)?);
     let opened = started.elapsed();
@@ -75,8 +78,9 @@ where
         engine.description.clone(),
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
+        Duration::from_millis(config.body_read_timeout_ms),
     );
-    let result = runtime.block_on(listen_and_drain(config, state, &engine, &threads));
+    let result = runtime.block_on(listen_and_drain(config, state, edge, &engine, &threads));
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
@@ -99,13 +103,14 @@ fn open_model(config: &Config) -> Result<ModelStore, ModelError> {
 async fn listen_and_drain(
     config: &Config,
     state: Arc<AppState>,
+    edge: Arc<Edge>,
     engine: &EngineThread,
     threads: &HttpThreads,
 ) -> Result<(), CommandError> {
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
-    print_welcome(&state, engine, address);
+    print_welcome(&state, engine, edge.scheme(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
@@ -117,9 +122,9 @@ async fn listen_and_drain(
         drop(draining);
         let _ = stop.send(true);
     };
-    let front = Front::new(state);
+    let front = Front::new(state, edge.clone());
     let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, || front.service(), told);
+    let server = connections::serve(listener, threads, &edge, || front.service(), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.
@@ -160,7 +165,7 @@ pub(super) async fn told_to_stop() {
 }
 
 /// What is served, where, and what to type next.
-fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
+fn print_welcome(state: &AppState, engine: &EngineThread, scheme: &str, address: SocketAddr) {
     let model = state.model();
     let word = |preferred: &'static str, row: u32| {
         if model.words().row(preferred).is_some() {
@@ -178,17 +183,17 @@ fn print_welcome(state: &AppState, engine: &EngineThread, address: SocketAddr) {
         engine.description.name,
         engine.description.detail,
     );
-    say!("Listening on http://{address}");
+    say!("Listening on {scheme}://{address}");
     say!();
     say!("Try:");
-    say!("  curl 'http://{address}/nearest?word={}&k=5'", word("frog", 100));
+    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100));
     say!(
-        "  curl 'http://{address}/analogy?expression={}+-+{}+%2B+{}'",
+        "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
         word("king", 100),
         word("man", 101),
         word("woman", 102)
     );
-    say!("  curl http://{address}/openapi.yaml");
+    say!("  curl {scheme}://{address}/openapi.yaml");
     say!("Ctrl-C stops it.");
 }
 

@@ -30,9 +30,11 @@ impl FromRequest<Arc<AppState>> for Received {
 
     async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, ApiError> {
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
-        let bytes = Bytes::from_request(request, state).await;
+        let arrives = Bytes::from_request(request, state);
+        let bytes = tokio::time::timeout(state.body_read_timeout, arrives).await;
         query_string::check_encoding(uri.query().unwrap_or_default())?;
-        let bytes = bytes.map_err(|rejection| match rejection {
+        let late = |_| ApiError::BodyTimeout { limit: state.body_read_timeout };
+        let bytes = bytes.map_err(late)?.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 ApiError::BodyTooLarge { limit: state.body_limit }
             }

@@ -1,6 +1,8 @@
 //! Every way in which a request can fail, and the one table from there to what the client sees: RFC
 //! 9457 problem details.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model_store::QueryError;
@@ -35,6 +37,31 @@ pub enum ApiError {
     UnreadableBody,
     /// An expression that does not follow the grammar.
     BadExpression(ExpressionError),
+    /// The body did not arrive in time.
+    BodyTimeout {
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// No API key, or none that is in force.
+    Unauthorized {
+        /// What is missing, and what would be right.
+        reason: &'static str,
+    },
+    /// Not with this API key.
+    Forbidden {
+        /// What it takes.
+        reason: &'static str,
+    },
+    /// Path and query string are too long.
+    UriTooLong {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The header fields are too large.
+    HeadersTooLarge {
+        /// In bytes.
+        limit: usize,
+    },
     /// The body is larger than any valid one.
     BodyTooLarge {
         /// In bytes.
@@ -158,6 +185,35 @@ impl ApiError {
                 "Unreadable body",
                 "the body did not arrive whole; send it again".into(),
             ),
+            Self::BodyTimeout { limit } => (
+                S::REQUEST_TIMEOUT,
+                "body_timeout",
+                "Body timeout",
+                format!(
+                    "the body did not arrive within {} ms; send it again, faster",
+                    limit.as_millis()
+                ),
+            ),
+            Self::Unauthorized { reason } => {
+                (S::UNAUTHORIZED, "unauthorized", "Unauthorized", (*reason).into())
+            }
+            Self::Forbidden { reason } => {
+                (S::FORBIDDEN, "forbidden", "Forbidden", (*reason).into())
+            }
+            Self::UriTooLong { limit } => (
+                S::URI_TOO_LONG,
+                "uri_too_long",
+                "URI too long",
+                format!("path and query string may have {limit} bytes; send a POST request"),
+            ),
+            Self::HeadersTooLarge { limit } => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers_too_large",
+                "Headers too large",
+                format!(
+                    "the header fields may have {limit} bytes in all; send fewer or shorter ones"
+                ),
+            ),
             Self::BadExpression(e) => {
                 (S::BAD_REQUEST, "bad_expression", "Bad expression", e.to_string())
             }
@@ -277,7 +333,9 @@ impl ApiError {
     fn extras(&self) -> Value {
         match self {
             Self::BadExpression(e) => json!({"column": e.column, "expected": e.expected}),
-            Self::BodyTooLarge { limit } => json!({"limit": limit}),
+            Self::BodyTooLarge { limit }
+            | Self::UriTooLong { limit }
+            | Self::HeadersTooLarge { limit } => json!({"limit": limit}),
             Self::UnknownField { field, known } => json!({"field": field, "known": known}),
             Self::InvalidValue { field, expected } => json!({"field": field, "expected": expected}),
             Self::DimensionMismatch { found, expected } => {
@@ -342,6 +400,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Self::Unauthorized { .. } = self {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Self::QueueFull { retry_after_seconds } = self {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
         }

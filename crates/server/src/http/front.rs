@@ -14,9 +14,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
-use tower::{Service, service_fn};
+use tower::{Layer, Service, service_fn};
+use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
+use super::edge::Edge;
 use super::server_timing::{self, Timing};
 use super::state::AppState;
 use super::{ApiError, ask, routes};
@@ -25,13 +27,14 @@ use super::{ApiError, ask, routes};
 #[derive(Clone)]
 pub struct Front {
     state: Arc<AppState>,
+    edge: Arc<Edge>,
     router: Router,
 }
 
 impl Front {
-    /// The service over this state.
-    pub fn new(state: Arc<AppState>) -> Self {
-        Self { router: routes::router(state.clone()), state }
+    /// The service over this state, behind this edge.
+    pub fn new(state: Arc<AppState>, edge: Arc<Edge>) -> Self {
+        Self { router: routes::router(state.clone()), edge, state }
     }
 
     /// For one connection.
@@ -45,12 +48,30 @@ impl Front {
         let front = Arc::new(self.clone());
         service_fn(move |request: Request| {
             let front = front.clone();
-            let span = debug_span!("request", method = %request.method(), uri = %request.uri());
-            async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
+            let span = debug_span!("request", method = %request.method(), uri = %request.uri(), caller = Empty);
+            async move { Ok(guarded(front.answer(request)).await) }.instrument(span)
         })
     }
 
-    async fn respond(&self, request: Request) -> Response {
+    /// All of the edge around [`respond`](Self::respond).
+    async fn answer(&self, request: Request) -> Response {
+        let accepted = self.edge.accepted(request.headers());
+        let response = match self.edge.cors(&request) {
+            None => self.respond(request).await,
+            Some(cors) => {
+                let mut service = cors.layer(service_fn(async |request| {
+                    Ok::<_, Infallible>(self.respond(request).await)
+                }));
+                Box::pin(service.call(request)).await.unwrap_or_else(|never| match never {})
+            }
+        };
+        self.edge.finish(response, accepted).await
+    }
+
+    async fn respond(&self, mut request: Request) -> Response {
+        if let Err(refused) = self.edge.admit(&mut request) {
+            return refused.into_response();
+        }
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.
         let plain_get = request.method() == Method::GET

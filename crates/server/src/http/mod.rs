@@ -9,6 +9,7 @@ mod aside;
 mod ask;
 mod body;
 pub mod connections;
+pub mod edge;
 mod error;
 mod evaluate;
 mod explain;

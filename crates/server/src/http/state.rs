@@ -20,6 +20,8 @@ pub struct AppState {
     pub(super) engine: EngineDescription,
     /// How long a request may take.
     pub(super) request_timeout: Duration,
+    /// How long a body may take to arrive.
+    pub(super) body_read_timeout: Duration,
     /// The largest body there can be any use for.
     pub(super) body_limit: usize,
     pub(super) readiness: Readiness,
@@ -41,6 +43,7 @@ impl AppState {
         engine: EngineDescription,
         request_timeout: Duration,
         readiness_timeout: Duration,
+        body_read_timeout: Duration,
     ) -> Arc<Self> {
         let body_limit = BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT;
         let readiness = Readiness::new(&model, readiness_timeout);
@@ -50,6 +53,7 @@ impl AppState {
             queue,
             engine,
             request_timeout,
+            body_read_timeout,
             body_limit,
             readiness,
             word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
