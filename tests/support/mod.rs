@@ -171,7 +171,7 @@ impl Drop for Service {
 }
 
 /// A cache for the built-in model that all tests of this build share.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 

@@ -13,6 +13,8 @@ pub mod keys;
 mod limits;
 pub mod open_files;
 mod protocols;
+#[cfg(test)]
+mod tests;
 pub(super) mod timeouts;
 mod tls;
 
