@@ -1,6 +1,7 @@
 //! The edge of the real program: clients that are slow, many, large, strange, or have no key.
 
 mod answers;
+mod http2;
 mod keys;
 mod limits;
 mod slow;

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -16,6 +16,7 @@ use axum::response::Response;
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -24,7 +25,7 @@ use tower::{Service, ServiceExt};
 use tracing::{debug, trace};
 
 use super::edge::Edge;
-use super::edge::activity::{Activity, NotedIo, Waiting};
+use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
 use super::edge::timeouts::Watch;
 use super::threads::HttpThreads;
 
@@ -121,12 +122,7 @@ async fn serve_requests<I, S>(
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let in_work = activity.begin(request.version());
-        let answer = service.clone().oneshot(request.map(Body::new));
-        async move {
-            let answer = answer.await;
-            drop(in_work);
-            answer
-        }
+        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work }
     });
     let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
     let mut is_closing = false;
@@ -154,6 +150,24 @@ async fn serve_requests<I, S>(
         }
     })
     .await;
+}
+
+pin_project! {
+    /// A request's answer to be, and the request's place among those in work. (An async block would hold the answer
+    /// twice, and it is large.)
+    struct Working<F> {
+        #[pin]
+        answer: F,
+        in_work: InWork,
+    }
+}
+
+impl<F: Future> Future for Working<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().answer.poll(context)
+    }
 }
 
 fn gave_up(waiting: Waiting) {

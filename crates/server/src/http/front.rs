@@ -5,7 +5,7 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
@@ -15,6 +15,7 @@ use axum::extract::Request;
 use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service, service_fn};
+use tower_http::cors::CorsLayer;
 use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
@@ -49,23 +50,27 @@ impl Front {
         service_fn(move |request: Request| {
             let front = front.clone();
             let span = debug_span!("request", method = %request.method(), uri = %request.uri(), caller = Empty);
-            async move { Ok(guarded(front.answer(request)).await) }.instrument(span)
+            async move { Ok(guarded(pin!(front.answer(request))).await) }.instrument(span)
         })
     }
 
-    /// All of the edge around [`respond`](Self::respond).
+    /// All of the edge around [`respond`](Self::respond). What few requests need is boxed: the future of a request is
+    /// copied a few times, and each byte in it costs all of them.
     async fn answer(&self, request: Request) -> Response {
         let accepted = self.edge.accepted(request.headers());
-        let response = match self.edge.cors(&request) {
+        let mut response = match self.edge.cors(&request) {
             None => self.respond(request).await,
-            Some(cors) => {
-                let mut service = cors.layer(service_fn(async |request| {
-                    Ok::<_, Infallible>(self.respond(request).await)
-                }));
-                Box::pin(service.call(request)).await.unwrap_or_else(|never| match never {})
-            }
+            Some(cors) => Box::pin(self.respond_across_origins(cors, request)).await,
         };
-        self.edge.finish(response, accepted).await
+        if self.edge.finish(&mut response) {
+            return Box::pin(self.edge.compress(response, accepted)).await;
+        }
+        response
+    }
+
+    async fn respond_across_origins(&self, cors: &CorsLayer, request: Request) -> Response {
+        let respond = async |request| Ok::<_, Infallible>(self.respond(request).await);
+        cors.layer(service_fn(respond)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
     async fn respond(&self, mut request: Request) -> Response {
@@ -94,8 +99,7 @@ impl Front {
 }
 
 /// A fault of ours must not take the connection, let alone the process.
-async fn guarded(response: impl Future<Output = Response>) -> Response {
-    let mut response = pin!(response);
+async fn guarded(mut response: Pin<&mut impl Future<Output = Response>>) -> Response {
     poll_fn(|context| {
         let poll = AssertUnwindSafe(|| response.as_mut().poll(context));
         catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic)))
@@ -120,7 +124,7 @@ mod tests {
     async fn a_panic_becomes_a_problem_document() {
         for words in ["as ordered", ""] {
             let broken = async { if words.is_empty() { panic!() } else { panic!("{words}") } };
-            assert_eq!(guarded(broken).await.status(), 500);
+            assert_eq!(guarded(pin!(broken)).await.status(), 500);
         }
     }
 }

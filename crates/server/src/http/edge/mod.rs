@@ -176,22 +176,23 @@ impl Edge {
         self.keys.check(request)
     }
 
-    /// Of a request, what [`finish`](Self::finish) needs for its answer.
+    /// Of a request, what [`compress`](Self::compress) needs for its answer.
     pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         self.compressor.accepted(headers)
     }
 
-    /// What all answers have in common.
-    pub(super) async fn finish(
+    /// What all answers have in common. Returns whether this one is to be compressed.
+    pub(super) fn finish(&self, response: &mut Response) -> bool {
+        headers::secure(response.headers_mut());
+        self.compressor.is_large(response)
+    }
+
+    /// A large answer in the best form that its request accepted.
+    pub(super) async fn compress(
         &self,
-        mut response: Response,
+        response: Response,
         accepted: Option<HeaderValue>,
     ) -> Response {
-        headers::secure(response.headers_mut());
-        if self.compressor.is_large(&response) {
-            // Boxed, so that small answers carry no room for it.
-            return Box::pin(self.compressor.compress(response, accepted)).await;
-        }
-        response
+        self.compressor.compress(response, accepted).await
     }
 }
