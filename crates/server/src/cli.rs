@@ -40,7 +40,7 @@ Examples:
 pub enum Command {
     /// Answer queries over HTTP
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeFlags),
+    Serve(Box<ServeFlags>),
     /// Turn a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),

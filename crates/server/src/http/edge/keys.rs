@@ -260,7 +260,7 @@ mod tests {
             format!("Bearer {}", one.to_uppercase()),
             format!("Bearer {hash}"),
             format!("Basic {one}"),
-            one.clone(),
+            one,
             "Bearer ".to_owned(),
             String::new(),
         ] {

@@ -101,7 +101,7 @@ async fn new_connections_see_a_new_certificate_and_old_ones_go_on() {
             Ok::<_, Infallible>(Response::new(Body::from("done")))
         });
         connections::serve(listener, &threads, &served, || service, async {
-            stopped.await.unwrap()
+            stopped.await.unwrap();
         })
         .await;
     });
