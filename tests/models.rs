@@ -128,7 +128,7 @@ fn a_reload_serves_what_is_new_and_keeps_what_can_not_be_replaced() {
         std::fs::write(&settings, format!("model = {models:?}")).unwrap();
     };
     several(&["m"]);
-    let service = Service::start(&["--config", settings.to_str().unwrap()]);
+    let service = Service::start_with_keys(&["--config", settings.to_str().unwrap()]);
     let first = version(&service, "/model");
     let outcomes = |reply: &Reply| -> BTreeMap<String, String> {
         let models = ok(reply)["models"].as_array().unwrap().clone();
@@ -191,8 +191,12 @@ fn a_reload_serves_what_is_new_and_keeps_what_can_not_be_replaced() {
 fn a_model_that_memory_has_no_room_for_is_refused() {
     let folder = Folder::new();
     folder.prepare("m", TINY);
-    let service =
-        Service::start(&["--model", &folder.text("m"), "--memory-reserve-mb", "1000000000"]);
+    let service = Service::start_with_keys(&[
+        "--model",
+        &folder.text("m"),
+        "--memory-reserve-mb",
+        "1000000000",
+    ]);
     let before = version(&service, "/model");
     folder.prepare("m", OTHER);
     let said = reload(&service).text().to_owned();
@@ -206,7 +210,7 @@ fn a_second_reload_is_told_of_the_first() {
     // Large enough that checking it takes a while.
     let vectors = random_vectors((0..60_000).map(|i| format!("w{i}")));
     folder.prepare("m", &vectors);
-    let service = Service::start(&["--model", &folder.text("m")]);
+    let service = Service::start_with_keys(&["--model", &folder.text("m")]);
     folder.prepare("m", &vectors.replacen("w0 ", "W0 ", 1));
     let statuses: BTreeSet<u16> = std::thread::scope(|scope| {
         let asked: Vec<_> = (0..6).map(|_| scope.spawn(|| reload(&service).status)).collect();
@@ -226,7 +230,7 @@ fn no_request_fails_and_no_answer_is_mixed_while_models_are_swapped() {
     let one = random_vectors(names.iter().cloned());
     let two = random_vectors(names.iter().rev().cloned());
     folder.prepare("m", &one);
-    let service = Service::start(&["--model", &folder.text("m")]);
+    let service = Service::start_with_keys(&["--model", &folder.text("m")]);
     let ask = |word: &str| service.get(&format!("/nearest?word={word}&k=20"));
     // What each version answers, alone.
     let mut answers: BTreeMap<String, BTreeMap<&str, Value>> = BTreeMap::new();
@@ -296,10 +300,17 @@ fn threads(service: &Service, name: &str) -> usize {
 fn what_was_replaced_goes_when_nobody_speaks_to_it_any_more() {
     let folder = Folder::new();
     folder.prepare("m", TINY);
-    let service = Service::start(&["--model", &folder.text("m")]);
+    let service = Service::start_with_keys(&["--model", &folder.text("m")]);
     let mut idle = service.connect();
-    std::io::Write::write_all(&mut idle, b"GET /nearest?word=east HTTP/1.1\r\nHost: h\r\n\r\n")
-        .unwrap();
+    std::io::Write::write_all(
+        &mut idle,
+        format!(
+            "GET /nearest?word=east HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {}\r\n\r\n",
+            service.key.as_ref().unwrap()
+        )
+        .as_bytes(),
+    )
+    .unwrap();
     assert_eq!(support::read_reply(&mut idle).status, 200);
     for vectors in [OTHER, TINY, OTHER] {
         folder.prepare("m", vectors);

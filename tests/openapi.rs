@@ -218,9 +218,19 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
             let route = contract.route(path).to_owned();
             seen.entry((method.to_owned(), route)).or_default().insert(reply.status);
         };
+    let impatient = Service::start(&["--body-read-timeout-ms", "1"]);
+    let (long, large) = ("a".repeat(40_000), ("X-Large", &*"x".repeat(20_000)));
     for (path, operations) in contract.paths() {
         let path = &asked_for(path);
         check(&service, "PUT", path, &[], b"");
+        for method in operations.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
+            check(&service, &method, &format!("{path}?{long}"), &[], b"");
+            check(&service, &method, path, &[large], b"");
+            if method == "POST" {
+                // Announced, and never sent.
+                check(&impatient, "POST", path, &[JSON, ("Content-Length", "10")], b"");
+            }
+        }
         if !["/nearest", "/analogy"].contains(&&path[..]) && operations.get("get").is_some() {
             check(&service, "GET", path, &[], b"");
             check(&service, "GET", path, &[("Accept", "image/png")], b"");
@@ -301,10 +311,12 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
     check(&service, "GET", "/words/king", &[("If-None-Match", &version)], b"");
+    let with_keys = Service::start_with_keys(&[]);
     for path in ["/admin/reload", "/admin/reload?a=b", "/admin/reload?a=%ff"] {
-        check(&service, "POST", path, &[], b"");
+        check(&with_keys, "POST", path, &[], b"");
     }
-    check(&service, "POST", "/admin/reload", &[("Accept", "image/png")], b"");
+    check(&with_keys, "POST", "/admin/reload", &[("Accept", "image/png")], b"");
+    check(&service, "POST", "/admin/reload", &[], b"");
     check(&service, "GET", "/words?word=kinx", &[], b"");
     check(&service, "GET", "/words/kinx", &[], b"");
     check(&service, "GET", "/nearest?text=The+qwertyish+king!", &[], b"");
@@ -315,7 +327,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     // The other way round: what is documented was seen, but for what a healthy service that is not
     // overloaded does not answer. Other tests see those.
     let elsewhere = |method: &str, status: u16| {
-        matches!(status, 405 | 409 | 429 | 503) || (method == "GET" && status == 504)
+        matches!(status, 401 | 405 | 409 | 429 | 503) || (method == "GET" && status == 504)
     };
     for (method, path, operation) in contract.operations() {
         for status in operation["responses"].as_object().unwrap().keys() {
@@ -365,6 +377,21 @@ fn the_examples_are_requests_that_are_answered() {
         }
     }
     assert!(examples >= 4, "{examples}");
+}
+
+#[test]
+fn a_service_with_keys_answers_as_documented() {
+    let contract = Contract::read();
+    let mut keys = tempfile::NamedTempFile::new().unwrap();
+    writeln!(keys, "{} somebody", "0".repeat(64)).unwrap();
+    let keys = keys.path().to_str().unwrap();
+    let service = Service::start(&["--api-keys-file", keys, "--public-routes", ""]);
+    for (method, path, _) in contract.operations() {
+        let path = asked_for(path);
+        let reply = service.send(&method, path.as_bytes(), &[JSON], b"");
+        assert_eq!(reply.status, 401, "{method} {path}");
+        contract.check(&method, &path, &reply);
+    }
 }
 
 #[test]

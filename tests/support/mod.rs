@@ -27,11 +27,23 @@ pub fn kindred(arguments: &[&str]) -> Command {
     command
 }
 
+/// A key of the program's making, and its line for the file of keys.
+pub fn api_key(arguments: &[&str]) -> (String, String) {
+    let output = kindred(&[&["api-key"], arguments].concat()).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().collect();
+    let [_, key, "", _, line] = lines[..] else { panic!("{text}") };
+    (key.to_owned(), line.to_owned())
+}
+
 /// A running service. Killed when dropped.
 pub struct Service {
     pub child: Child,
     pub address: String,
     pub welcome: String,
+    /// Sent with every request, if the service takes keys.
+    pub key: Option<String>,
     agent: ureq::Agent,
 }
 
@@ -93,7 +105,18 @@ impl Service {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)));
-        Self { child, address, welcome, agent: config.build().into() }
+        Self { child, address, welcome, key: None, agent: config.build().into() }
+    }
+
+    /// As [`start`](Self::start), with API keys; asks as an admin.
+    pub fn start_with_keys(arguments: &[&str]) -> Self {
+        let (key, line) = api_key(&["operator", "--admin"]);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), line).expect("the line is written");
+        let path = file.into_temp_path().keep().expect("the file stays: it is read again");
+        let keys = ["--api-keys-file", path.to_str().expect("a UTF-8 path")];
+        let service = Self::start(&[arguments, &keys].concat());
+        Self { key: Some(key), ..service }
     }
 
     /// With the built-in model, in a cache of its own that vanishes at once: prepared in memory if
@@ -107,11 +130,19 @@ impl Service {
     }
 
     pub fn get(&self, path: &str) -> Reply {
-        reply(self.agent.get(self.url(path)).call())
+        let mut request = self.agent.get(self.url(path));
+        if let Some(key) = &self.key {
+            request = request.header("Authorization", format!("Bearer {key}"));
+        }
+        reply(request.call())
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Reply {
-        reply(self.agent.post(self.url(path)).send_json(body))
+        let mut request = self.agent.post(self.url(path));
+        if let Some(key) = &self.key {
+            request = request.header("Authorization", format!("Bearer {key}"));
+        }
+        reply(request.send_json(body))
     }
 
     /// A request as bytes on a connection of its own, for what no client library would send.
@@ -131,6 +162,9 @@ impl Service {
     ) -> Reply {
         let mut request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\n"].concat();
         request.extend(b"Host: localhost\r\nConnection: close\r\n");
+        if let Some(key) = &self.key {
+            request.extend(format!("Authorization: Bearer {key}\r\n").bytes());
+        }
         for (name, value) in headers {
             request.extend(format!("{name}: {value}\r\n").bytes());
         }
@@ -176,7 +210,7 @@ impl Drop for Service {
 }
 
 /// A cache for the built-in model that all tests of this build share.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 

@@ -40,7 +40,7 @@ Examples:
 pub enum Command {
     /// Answer queries over HTTP
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeFlags),
+    Serve(Box<ServeFlags>),
     /// Turn a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
@@ -56,6 +56,9 @@ pub enum Command {
     /// Say how good a model is: sets of analogies and of similarities
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArguments),
+    /// Make an API key for the file that the setting api_keys_file names
+    #[command(after_help = API_KEY_EXAMPLES)]
+    ApiKey(ApiKeyArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -124,6 +127,60 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readiness_timeout_ms: Option<u64>,
+    /// Milliseconds that the head of a request may take, the first one with its handshake [default: 10000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_read_timeout_ms: Option<u64>,
+    /// Milliseconds that the body of a request may take before it is answered 408 [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_read_timeout_ms: Option<u64>,
+    /// Milliseconds that a connection may be without a request before it is closed [default: 60000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+    /// Milliseconds that a client may read nothing of its answer before it is given up [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_timeout_ms: Option<u64>,
+    /// Connections that are let in; others wait until one closes [default: 10000]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_connections: Option<usize>,
+    /// Bytes that path and query string may have; more are answered 414 [default: 32768]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_uri_bytes: Option<usize>,
+    /// Bytes that the header fields may have; more are answered 431 [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_header_bytes: Option<usize>,
+    /// From how many bytes on answers are compressed for whoever takes it; 0 is never [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress_from_bytes: Option<u64>,
+    /// Origins whose pages may ask from a browser, with commas between several; * is all [default: none]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cors_origins: Vec<String>,
+    /// File of API keys, of which every request then needs one; `kindred api-key` makes its lines
+    /// [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_keys_file: Option<PathBuf>,
+    /// Paths that need no API key, with commas between several
+    /// [default: /health/live,/health/ready,/metrics]
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub public_routes: Vec<String>,
+    /// File of certificates in PEM: serves HTTPS; needs --tls-private-key [default: none, plain HTTP]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_certificate: Option<PathBuf>,
+    /// File of the first certificate's key in PEM [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_private_key: Option<PathBuf>,
     /// Milliseconds that requests in flight may take when the service stops [default: 30000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -316,4 +373,23 @@ pub struct EvalArguments {
     /// Threads of the CPU engine; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
+}
+
+const API_KEY_EXAMPLES: &str = "\
+Prints a new key, which is kept nowhere, and the line for the file: the key's hash, its name, and `admin`.
+Clients send the key as `Authorization: Bearer KEY`. A reload reads the file again.
+
+Examples:
+  kindred api-key search-frontend
+  kindred api-key operator --admin
+  kindred serve --api-keys-file keys.txt";
+
+/// What `api-key` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct ApiKeyArguments {
+    /// Whose key it is, for the log; without spaces
+    pub name: String,
+    /// The key may also change the service, such as reload it
+    #[arg(long)]
+    pub admin: bool,
 }

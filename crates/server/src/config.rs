@@ -45,6 +45,32 @@ pub struct Config {
     pub request_timeout_ms: u64,
     /// Bound of a readiness check's time.
     pub readiness_timeout_ms: u64,
+    /// Bound of the time for a request's head, and for the first one of a connection with its handshake.
+    pub header_read_timeout_ms: u64,
+    /// Bound of the time for a request's body.
+    pub body_read_timeout_ms: u64,
+    /// Bound of the time without a request.
+    pub idle_timeout_ms: u64,
+    /// Bound of the time that a client reads nothing of what is sent.
+    pub write_timeout_ms: u64,
+    /// Bound of the number of connections.
+    pub max_connections: usize,
+    /// Bound of a request's path and query string.
+    pub max_uri_bytes: usize,
+    /// Bound of a request's header fields.
+    pub max_header_bytes: usize,
+    /// From which size on answers are compressed; 0 for never.
+    pub compress_from_bytes: u64,
+    /// Origins whose pages may ask; `*` for all.
+    pub cors_origins: Vec<String>,
+    /// File of API keys; empty for none needed.
+    pub api_keys_file: PathBuf,
+    /// Paths that need no API key.
+    pub public_routes: Vec<String>,
+    /// Certificates in PEM; empty for plain HTTP.
+    pub tls_certificate: PathBuf,
+    /// Their key in PEM; empty for plain HTTP.
+    pub tls_private_key: PathBuf,
     /// Bound of the time between being told to stop and stopping.
     pub drain_timeout_ms: u64,
     /// Where the built-in model is kept; empty for the user's cache folder.
@@ -122,6 +148,9 @@ pub enum ConfigError {
 
 const PREFIX: &str = "KINDRED_";
 
+/// Settings of several values, with commas between them in the environment.
+const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
+
 /// Names the settings file; not itself a setting.
 const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
 
@@ -166,8 +195,13 @@ impl Config {
             layers =
                 layers.add_source(File::from_str(&read_file(&path, &known)?, FileFormat::Toml));
         }
+        let mut environment =
+            Environment::with_prefix("KINDRED").try_parsing(true).list_separator(",");
+        for key in LISTS {
+            environment = environment.with_list_parse_key(key);
+        }
         let config: Self = layers
-            .add_source(Environment::with_prefix("KINDRED").try_parsing(true).source(Some(ours)))
+            .add_source(environment.source(Some(ours)))
             .add_source(config::Config::try_from(flags)?)
             .build()?
             .try_deserialize()?;
@@ -198,13 +232,34 @@ impl Config {
         Ok(())
     }
 
-    fn check(self) -> Result<Self, ConfigError> {
+    fn check(mut self) -> Result<Self, ConfigError> {
         self.check_names()?;
+        for list in [&mut self.cors_origins, &mut self.public_routes] {
+            // An empty variable or flag is a list of nothing, not of one empty value.
+            *list = list
+                .iter()
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
+                .collect();
+        }
+        let head_bytes = 256..=65_534;
+        for (key, bytes) in
+            [("max_uri_bytes", self.max_uri_bytes), ("max_header_bytes", self.max_header_bytes)]
+        {
+            if !head_bytes.contains(&bytes) {
+                return Err(ConfigError::OutOfRange { key, reason: "must be from 256 to 65534" });
+            }
+        }
         for (key, value) in [
             ("queue_capacity_queries", u64::from(self.queue_capacity_queries)),
             ("max_batch_queries", self.max_batch_queries as u64),
             ("request_timeout_ms", self.request_timeout_ms),
             ("readiness_timeout_ms", self.readiness_timeout_ms),
+            ("header_read_timeout_ms", self.header_read_timeout_ms),
+            ("body_read_timeout_ms", self.body_read_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
+            ("write_timeout_ms", self.write_timeout_ms),
+            ("max_connections", self.max_connections as u64),
         ] {
             if value == 0 {
                 return Err(ConfigError::OutOfRange { key, reason: "must be at least 1" });
@@ -294,6 +349,27 @@ mod tests {
     }
 
     #[test]
+    fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
+        let lists = |config: Config| (config.cors_origins, config.public_routes);
+        let of = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
+        let health = of(&["/health/live", "/health/ready", "/metrics"]);
+        let defaults = load(&ServeFlags::default(), &[]).unwrap();
+        assert_eq!(lists(defaults), (vec![], health));
+        let (_file, mut flags) =
+            file("cors_origins = ['https://a', 'https://b']\npublic_routes = []");
+        assert_eq!(lists(load(&flags, &[]).unwrap()), (of(&["https://a", "https://b"]), vec![]));
+        let environment =
+            [("KINDRED_CORS_ORIGINS", "https://c, https://d"), ("KINDRED_PUBLIC_ROUTES", "/1")];
+        let found = lists(load(&flags, &environment).unwrap());
+        assert_eq!(found, (of(&["https://c", "https://d"]), of(&["/1"])));
+        let found = lists(load(&flags, &[("KINDRED_CORS_ORIGINS", "")]).unwrap());
+        assert_eq!(found, (vec![], vec![]));
+        flags.cors_origins = of(&["https://e"]);
+        let config = load(&flags, &environment).unwrap();
+        assert_eq!((config.cors_origins, config.name), (of(&["https://e"]), String::new()));
+    }
+
+    #[test]
     fn models_are_one_or_several_of_different_names() {
         let models = |flags: &ServeFlags, environment: &[(&str, &str)]| {
             let config = load(flags, environment)?;
@@ -352,6 +428,9 @@ mod tests {
             ("device = 'tpu'", "device"),
             ("queue_capacity_queries = 0", "queue_capacity_queries"),
             ("request_timeout_ms = -5", "request_timeout_ms"),
+            ("idle_timeout_ms = 0", "idle_timeout_ms"),
+            ("max_uri_bytes = 100000", "max_uri_bytes"),
+            ("cors_origins = 5", "cors_origins"),
         ] {
             let (_file, flags) = file(content);
             let said = load(&flags, &[]).unwrap_err();

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
+        Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

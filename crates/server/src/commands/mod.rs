@@ -9,6 +9,7 @@ macro_rules! say {
     }};
 }
 
+mod api_key;
 mod eval;
 mod export;
 mod prepare;
@@ -19,6 +20,7 @@ mod verify;
 
 use std::io;
 
+pub use api_key::api_key;
 pub use eval::eval;
 pub use export::export;
 pub use prepare::prepare;
@@ -29,6 +31,7 @@ pub use verify::verify;
 use crate::config::ConfigError;
 use crate::engines::EngineStartError;
 use crate::evaluation::EvaluationError;
+use crate::http::edge::EdgeError;
 use crate::models::LoadError;
 use model_store::ModelError;
 
@@ -41,6 +44,9 @@ pub enum CommandError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Keys, certificates, origins.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),

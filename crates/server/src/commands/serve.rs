@@ -12,9 +12,10 @@ use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::{Config, ConfigError};
 use crate::engines::EngineStartError;
+use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
 use crate::http::{Front, connections, listen};
-use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Warm};
+use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts, Warm};
 use crate::{engines, logging};
 
 /// Serves models until it is told to stop, then answers what is in flight and returns.
@@ -47,6 +48,8 @@ where
         + 'static,
 {
     logging::start(config)?;
+    let edge = Edge::new(config)?;
+    open_files::make_room(config.max_connections);
     let no_threads =
         |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
@@ -56,9 +59,12 @@ where
     let loader = Loader::new(Arc::new(make_engine), runtime.handle().clone());
     let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
     let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    let timeout = Duration::from_millis(config.request_timeout_ms);
-    let models = Models::new(ModelSet::new(models), timeout);
-    let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again)));
+    let timeouts = Timeouts {
+        request: Duration::from_millis(config.request_timeout_ms),
+        body_read: Duration::from_millis(config.body_read_timeout_ms),
+    };
+    let models = Models::new(ModelSet::new(models), timeouts);
+    let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again), edge));
     let result = runtime.block_on(listen_and_drain(config, &reloader, &threads));
     // What is left are connections past their time: they end with their threads.
     drop(threads);
@@ -78,10 +84,11 @@ async fn listen_and_drain(
     reloader: &Arc<Reloader>,
     threads: &HttpThreads,
 ) -> Result<(), CommandError> {
+    let edge = reloader.edge();
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
-    print_welcome(&reloader.models().current(), address);
+    print_welcome(&reloader.models().current(), edge.scheme(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
@@ -94,7 +101,7 @@ async fn listen_and_drain(
     };
     let front = Front::new(reloader.clone());
     let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, || front.service(), told);
+    let server = connections::serve(listener, threads, edge, || front.service(), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.
@@ -155,7 +162,7 @@ pub(super) async fn told_to_stop() {
 }
 
 /// What is served, where, and what to type next.
-fn print_welcome(models: &ModelSet, address: SocketAddr) {
+fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) {
     let [served, others @ ..] = models.models() else { return };
     let (model, engine) = (served.model(), served.engine());
     let word = |preferred: &'static str, row: u32| {
@@ -178,17 +185,17 @@ fn print_welcome(models: &ModelSet, address: SocketAddr) {
         let model = other.model();
         say!("Also {} ({} rows × {} dimensions).", model.name(), model.rows(), model.dim());
     }
-    say!("Listening on http://{address}");
+    say!("Listening on {scheme}://{address}");
     say!();
     say!("Try:");
-    say!("  curl 'http://{address}/nearest?word={}&k=5'", word("frog", 100));
+    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100));
     say!(
-        "  curl 'http://{address}/analogy?expression={}+-+{}+%2B+{}'",
+        "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
         word("king", 100),
         word("man", 101),
         word("woman", 102)
     );
-    say!("  curl http://{address}/openapi.yaml");
+    say!("  curl {scheme}://{address}/openapi.yaml");
     say!("Ctrl-C stops it.");
 }
 

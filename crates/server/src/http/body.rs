@@ -25,13 +25,16 @@ impl<S: Send + Sync> FromRequest<S> for Received {
     type Rejection = ApiError;
 
     async fn from_request(mut request: Request, _: &S) -> Result<Self, ApiError> {
-        let limit = Call::of(request.extensions()).body_limit;
+        let call = Call::of(request.extensions());
+        let (limit, body_read_timeout) = (call.body_limit, call.service().timeouts.body_read);
         refuse_large(request.headers(), limit)?;
         DefaultBodyLimit::max(limit).apply(&mut request);
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
-        let bytes = Bytes::from_request(request, &()).await;
+        let arrives = Bytes::from_request(request, &());
+        let bytes = tokio::time::timeout(body_read_timeout, arrives).await;
         query_string::check_encoding(uri.query().unwrap_or_default())?;
-        let bytes = bytes.map_err(|rejection| match rejection {
+        let late = |_| ApiError::BodyTimeout { limit: body_read_timeout };
+        let bytes = bytes.map_err(late)?.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 ApiError::BodyTooLarge { limit }
             }

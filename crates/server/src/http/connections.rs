@@ -5,30 +5,38 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use axum::serve::Listener;
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
+use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
-use tracing::trace;
+use tracing::{debug, trace};
 
+use super::edge::Edge;
+use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
+use super::edge::timeouts::Watch;
 use super::threads::HttpThreads;
 
 /// Serves whoever connects until `told_to_stop` ends. Then nobody new is let in, requests in work are
 /// answered, and connections without any are closed; returns when all are. A connection stays on one of
 /// `threads`; it has a service of its own, which is cloned for each of its requests: so no two threads count the same references.
+/// While there are as many connections as `edge` allows, others wait in the system's queue.
 pub async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr: Send>,
     threads: &HttpThreads,
+    edge: &Arc<Edge>,
     make_service: impl Fn() -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
@@ -41,20 +49,25 @@ pub async fn serve<S>(
     // Every connection holds a sender: when there is none any more, all are closed.
     let (connected, mut all_closed) = mpsc::channel::<Infallible>(1);
     let mut told_to_stop = pin!(told_to_stop);
+    let room = Arc::new(Semaphore::new(edge.max_connections.min(Semaphore::MAX_PERMITS)));
     for number in 0.. {
-        let io = tokio::select! {
-            (io, _address) = listener.accept() => io,
+        let accept = async {
+            let room = room.clone().acquire_owned().await.expect("it is never closed");
+            (listener.accept().await, room)
+        };
+        let ((io, _address), room) = tokio::select! {
+            accepted = accept => accepted,
             () = &mut told_to_stop => break,
         };
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
-        let (service, connected) = (make_service(), connected.clone());
+        let (service, connected, edge) = (make_service(), connected.clone(), edge.clone());
         // From this thread's events to that thread's.
         let io = io.into_std();
         threads.put(async move {
-            let _until_closed = (place, connected);
+            let _until_closed = (place, connected, room);
             match io.and_then(TcpStream::from_std) {
-                Ok(io) => serve_one(TokioIo::new(io), service, closing).await,
+                Ok(io) => serve_one(io, &edge, service, closing).await,
                 Err(e) => trace!("a connection broke: {e:#}"),
             }
         });
@@ -64,28 +77,109 @@ pub async fn serve<S>(
     all_closed.recv().await;
 }
 
-async fn serve_one<I, S>(io: I, service: S, mut closing: oneshot::Receiver<Infallible>)
-where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+/// One connection: its handshake, if there is TLS, and its requests.
+async fn serve_one<S>(
+    io: TcpStream,
+    edge: &Edge,
+    service: S,
+    mut closing: oneshot::Receiver<Infallible>,
+) where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
         + 'static,
 {
-    let service = service.map_request(|request: hyper::Request<Incoming>| request.map(Body::new));
-    let builder = Builder::new(TokioExecutor::new());
-    let mut connection = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        _ = &mut closing => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let activity = Activity::new();
+    let mut watch = edge.watch(activity.clone());
+    let io = NotedIo::new(io, activity.clone());
+    let Some(tls) = edge.tls() else {
+        return serve_requests(io, edge, service, activity, watch, closing).await;
     };
-    if let Err(e) = ended {
-        trace!("a connection broke: {e:#}");
+    let shaken = tokio::select! {
+        shaken = watch.until(TlsAcceptor::from(tls).accept(io)) => shaken,
+        _ = &mut closing => return,
+    };
+    match shaken {
+        Ok(Ok(io)) => serve_requests(io, edge, service, activity, watch, closing).await,
+        Ok(Err(e)) => debug!("a TLS handshake failed: {e}"),
+        Err(waiting) => gave_up(waiting),
     }
+}
+
+async fn serve_requests<I, S>(
+    io: I,
+    edge: &Edge,
+    service: S,
+    activity: Arc<Activity>,
+    mut watch: Watch,
+    mut closing: oneshot::Receiver<Infallible>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+{
+    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        let in_work = activity.begin(request.version());
+        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work }
+    });
+    let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
+    let mut is_closing = false;
+    poll_fn(|context| {
+        loop {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                if let Err(e) = ended {
+                    trace!("a connection broke: {e:#}");
+                }
+                return Poll::Ready(());
+            }
+            if is_closing || Pin::new(&mut closing).poll(context).is_pending() {
+                match watch.poll_expired(context) {
+                    Poll::Pending => return Poll::Pending,
+                    // In HTTP/2 it is told, so that a request that is on its way is not lost.
+                    Poll::Ready(Waiting::Request) if !is_closing => watch.restart(),
+                    Poll::Ready(waiting) => {
+                        gave_up(waiting);
+                        return Poll::Ready(());
+                    }
+                }
+            }
+            is_closing = true;
+            connection.as_mut().graceful_shutdown();
+        }
+    })
+    .await;
+}
+
+pin_project! {
+    /// A request's answer to be, and the request's place among those in work. (An async block would hold the answer
+    /// twice, and it is large.)
+    struct Working<F> {
+        #[pin]
+        answer: F,
+        in_work: InWork,
+    }
+}
+
+impl<F: Future> Future for Working<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().answer.poll(context)
+    }
+}
+
+fn gave_up(waiting: Waiting) {
+    debug!(
+        "a connection is closed: {}",
+        match waiting {
+            Waiting::Head => "no request came whole in time (header_read_timeout_ms)",
+            Waiting::Reader => "the client does not read its answer (write_timeout_ms)",
+            Waiting::Request => "it was idle, and did not end when it should (idle_timeout_ms)",
+            Waiting::Handler => unreachable!("a handler has bounds of its own"),
+        }
+    );
 }
 
 /// The connections that are open, each with what it hears of the end.
@@ -133,6 +227,13 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
+    use crate::cli::ServeFlags;
+    use crate::config::Config;
+
+    fn edge(max_connections: usize) -> Arc<Edge> {
+        let config = Config::load(&ServeFlags::default()).unwrap();
+        Edge::new(&Config { max_connections, ..config }).unwrap()
+    }
 
     async fn ask(stream: &mut TcpStream, path: &str) {
         let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\n\r\n");
@@ -157,7 +258,7 @@ mod tests {
         let make = move || service.clone();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(2).unwrap();
-            serve(listener, &threads, make, async move { told.notified().await }).await;
+            serve(listener, &threads, &edge(10), make, async move { told.notified().await }).await;
         });
 
         let mut idle = TcpStream::connect(address).await.unwrap();
@@ -189,7 +290,8 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(3).unwrap();
-            serve(listener, &threads, || service, async { stopped.await.unwrap() }).await;
+            serve(listener, &threads, &edge(10), || service, async { stopped.await.unwrap() })
+                .await;
         });
         let mut connections = Vec::new();
         let mut on_thread: HashMap<String, usize> = HashMap::new();
@@ -212,6 +314,33 @@ mod tests {
         let mut next = TcpStream::connect(address).await.unwrap();
         assert_eq!(answer_to(&mut next).await, thread);
         drop((next, connections));
+        stop.send(()).unwrap();
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn beyond_the_cap_a_connection_waits_until_another_closes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = service_fn(|_: Request| async { Ok(Response::new(Body::from("done"))) });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tokio::spawn(async move {
+            let threads = HttpThreads::start(1).unwrap();
+            serve(listener, &threads, &edge(2), || service, async { stopped.await.unwrap() }).await;
+        });
+        let mut first = TcpStream::connect(address).await.unwrap();
+        let mut second = TcpStream::connect(address).await.unwrap();
+        for connection in [&mut first, &mut second] {
+            assert_eq!(answer_to(connection).await, "done");
+        }
+        let mut third = TcpStream::connect(address).await.unwrap();
+        let third = tokio::spawn(async move { answer_to(&mut third).await });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!third.is_finished(), "there is no room");
+        assert_eq!(answer_to(&mut first).await, "done", "the others go on");
+        drop(second);
+        assert_eq!(third.await.unwrap(), "done");
+        drop(first);
         stop.send(()).unwrap();
         server.await.unwrap();
     }

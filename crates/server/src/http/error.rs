@@ -1,6 +1,8 @@
 //! Every way in which a request can fail, and the one table from there to what the client sees: RFC
 //! 9457 problem details.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model_store::QueryError;
@@ -36,6 +38,31 @@ pub enum ApiError {
     UnreadableBody,
     /// An expression that does not follow the grammar.
     BadExpression(ExpressionError),
+    /// The body did not arrive in time.
+    BodyTimeout {
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// No API key, or none that is in force.
+    Unauthorized {
+        /// What is missing, and what would be right.
+        reason: &'static str,
+    },
+    /// Not with this API key.
+    Forbidden {
+        /// What it takes.
+        reason: &'static str,
+    },
+    /// Path and query string are too long.
+    UriTooLong {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The header fields are too large.
+    HeadersTooLarge {
+        /// In bytes.
+        limit: usize,
+    },
     /// The body is larger than any valid one.
     BodyTooLarge {
         /// In bytes.
@@ -172,6 +199,35 @@ impl ApiError {
                 "unreadable_body",
                 "Unreadable body",
                 "the body did not arrive whole; send it again".into(),
+            ),
+            Self::BodyTimeout { limit } => (
+                S::REQUEST_TIMEOUT,
+                "body_timeout",
+                "Body timeout",
+                format!(
+                    "the body did not arrive within {} ms; send it again, faster",
+                    limit.as_millis()
+                ),
+            ),
+            Self::Unauthorized { reason } => {
+                (S::UNAUTHORIZED, "unauthorized", "Unauthorized", (*reason).into())
+            }
+            Self::Forbidden { reason } => {
+                (S::FORBIDDEN, "forbidden", "Forbidden", (*reason).into())
+            }
+            Self::UriTooLong { limit } => (
+                S::URI_TOO_LONG,
+                "uri_too_long",
+                "URI too long",
+                format!("path and query string may have {limit} bytes; send a POST request"),
+            ),
+            Self::HeadersTooLarge { limit } => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers_too_large",
+                "Headers too large",
+                format!(
+                    "the header fields may have {limit} bytes in all; send fewer or shorter ones"
+                ),
             ),
             Self::BadExpression(e) => {
                 (S::BAD_REQUEST, "bad_expression", "Bad expression", e.to_string())
@@ -310,7 +366,9 @@ impl ApiError {
                 map.serialize_entry("column", &e.column)?;
                 map.serialize_entry("expected", &e.expected)
             }
-            Self::BodyTooLarge { limit } => map.serialize_entry("limit", limit),
+            Self::BodyTooLarge { limit }
+            | Self::UriTooLong { limit }
+            | Self::HeadersTooLarge { limit } => map.serialize_entry("limit", limit),
             Self::UnknownField { field, known } => {
                 map.serialize_entry("field", field)?;
                 map.serialize_entry("known", known)
@@ -407,6 +465,9 @@ impl IntoResponse for ApiError {
         let mut response = self.status().into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Self::Unauthorized { .. } = self {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Self::QueueFull { retry_after_seconds } = self {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
         }

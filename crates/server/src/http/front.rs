@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
@@ -17,7 +17,9 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
-use tower::{Service, service_fn};
+use tower::{Layer, Service, service_fn};
+use tower_http::cors::CorsLayer;
+use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
 use super::request_id::{self, RequestId};
@@ -44,7 +46,7 @@ struct Connection {
 }
 
 impl Front {
-    /// The service over the models that this loads.
+    /// The service over the models that this loads, behind its edge.
     pub fn new(reloader: Arc<Reloader>) -> Self {
         Self { routes: Routes::new(reloader.clone()), reloader }
     }
@@ -61,16 +63,25 @@ impl Front {
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
-            let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri());
+            let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri(), caller = Empty);
             async move { Ok(connection.answer(request, id).await) }.instrument(span)
         })
     }
 }
 
 impl Connection {
+    /// All of the edge around [`respond`](Self::respond). What few requests need is boxed: the future of a request is
+    /// copied a few times, and each byte in it costs all of them.
     async fn answer(&self, request: Request, id: RequestId) -> Response {
+        let edge = self.front.reloader.edge();
         let is_head = request.method() == Method::HEAD;
-        let mut response = guarded(self.respond(request), &id).await;
+        let accepted = edge.accepted(request.headers());
+        let mut response = match edge.cors(&request) {
+            None => guarded(pin!(self.respond(request)), &id).await,
+            Some(cors) => {
+                guarded(Box::pin(self.respond_across_origins(cors, request)).as_mut(), &id).await
+            }
+        };
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             let document = error.document(id.as_str());
             // In place of the router's: what it saw was empty.
@@ -82,11 +93,22 @@ impl Connection {
         let headers = response.headers_mut();
         headers.insert(request_id::NAME, id.into_value());
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
+        if edge.finish(&mut response) {
+            return Box::pin(edge.compress(response, accepted)).await;
+        }
         response
+    }
+
+    async fn respond_across_origins(&self, cors: &CorsLayer, request: Request) -> Response {
+        let respond = async |request| Ok::<_, Infallible>(self.respond(request).await);
+        cors.layer(service_fn(respond)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
     async fn respond(&self, mut request: Request) -> Response {
         let arrived = Instant::now();
+        if let Err(refused) = self.front.reloader.edge().admit(&mut request) {
+            return refused.into_response();
+        }
         let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
         let (headers, uri) = (request.headers(), request.uri());
         let (name, path) = match named_model(uri.path()) {
@@ -152,8 +174,10 @@ fn with_end_of_path(uri: &Uri, bytes: usize) -> Uri {
 }
 
 /// A fault of ours must not take the connection, let alone the process.
-async fn guarded(response: impl Future<Output = Response>, id: &RequestId) -> Response {
-    let mut response = pin!(response);
+async fn guarded(
+    mut response: Pin<&mut impl Future<Output = Response>>,
+    id: &RequestId,
+) -> Response {
     poll_fn(|context| {
         let poll = AssertUnwindSafe(|| response.as_mut().poll(context));
         catch_unwind(poll).unwrap_or_else(|panic| Poll::Ready(panicked(&*panic, id)))
@@ -181,7 +205,7 @@ mod tests {
         let id = RequestId::of(&HeaderMap::new());
         for words in ["as ordered", ""] {
             let broken = async { if words.is_empty() { panic!() } else { panic!("{words}") } };
-            assert_eq!(guarded(broken, &id).await.status(), 500);
+            assert_eq!(guarded(pin!(broken), &id).await.status(), 500);
         }
     }
 

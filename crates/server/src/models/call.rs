@@ -74,7 +74,7 @@ impl Call {
             return Err(NotMilliseconds("timeout_ms"));
         }
         let asked = [self.allowed.transpose()?, timeout_ms].into_iter().flatten();
-        let longest = self.service().request_timeout;
+        let longest = self.service().timeouts.request;
         Ok(self.arrived + asked.map(Duration::from_millis).fold(longest, Duration::min))
     }
 }

@@ -14,9 +14,9 @@ mod set;
 mod source;
 
 pub use load::{LoadError, Loader, MakeEngine, Warm};
-pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, Reloader};
+pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
 pub use served::ServedModel;
-pub use service::Service;
+pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
 

@@ -7,6 +7,7 @@ use tracing::{error, info};
 
 use super::{LoadError, Loader, ModelSet, ModelSource, Models, ServedModel};
 use crate::config::{Config, ConfigError};
+use crate::http::edge::{Edge, EdgeError};
 
 /// Reads the settings: again, with each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -16,6 +17,8 @@ pub struct Reloader {
     models: Models,
     loader: Loader,
     read_settings: ReadSettings,
+    /// Whose keys and certificates are read again as well.
+    edge: Arc<Edge>,
     /// One at a time.
     turn: Arc<Mutex<()>>,
 }
@@ -29,6 +32,9 @@ pub enum ReloadError {
     /// The settings can't be used.
     #[error(transparent)]
     Settings(#[from] ConfigError),
+    /// The API keys or the certificates can't be used.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
     /// Some models can't be used; others may have been loaded.
     #[error("{}", .0.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; "))]
     Models(Vec<(String, LoadError)>),
@@ -37,9 +43,18 @@ pub enum ReloadError {
     Broken(String),
 }
 
-/// What became of one model.
+/// What became of all.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reloaded {
+    /// The models of the settings, and those that are served no more.
+    pub models: Vec<ReloadedModel>,
+    /// Of the files of keys and certificates: what is in force now.
+    pub files: Vec<String>,
+}
+
+/// What became of one model.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReloadedModel {
     /// Its name.
     pub name: String,
     /// What became of it.
@@ -65,8 +80,18 @@ pub enum Outcome {
 
 impl Reloader {
     /// These models, which `loader` has loaded; `read_settings` says which they should be later.
-    pub fn new(models: Models, loader: Loader, read_settings: ReadSettings) -> Self {
-        Self { models, loader, read_settings, turn: Arc::default() }
+    pub fn new(
+        models: Models,
+        loader: Loader,
+        read_settings: ReadSettings,
+        edge: Arc<Edge>,
+    ) -> Self {
+        Self { models, loader, read_settings, edge, turn: Arc::default() }
+    }
+
+    /// What stands before the routes.
+    pub fn edge(&self) -> &Arc<Edge> {
+        &self.edge
     }
 
     /// The models.
@@ -81,13 +106,13 @@ impl Reloader {
         loader.join();
     }
 
-    /// Reads the settings again and loads what they name: new versions of models that are served, and new
-    /// models. Whoever asks meanwhile gets answers from what there was before. Goes on if this future is
+    /// Reads keys, certificates and settings again, and loads what the settings name: new versions of models that are
+    /// served, and new models. Whoever asks meanwhile gets answers from what there was before. Goes on if this future is
     /// dropped.
     ///
     /// # Errors
     /// At once if another reload is under way; later if not all could be loaded.
-    pub async fn reload(self: &Arc<Self>) -> Result<Vec<Reloaded>, ReloadError> {
+    pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, ReloadError> {
         let turn = self.turn.clone().try_lock_owned().map_err(|_| ReloadError::InProgress)?;
         self.reload_in(turn).await
     }
@@ -96,7 +121,7 @@ impl Reloader {
     ///
     /// # Errors
     /// If not all could be loaded.
-    pub async fn reload_next(self: &Arc<Self>) -> Result<Vec<Reloaded>, ReloadError> {
+    pub async fn reload_next(self: &Arc<Self>) -> Result<Reloaded, ReloadError> {
         let turn = self.turn.clone().lock_owned().await;
         self.reload_in(turn).await
     }
@@ -104,15 +129,18 @@ impl Reloader {
     async fn reload_in(
         self: &Arc<Self>,
         turn: OwnedMutexGuard<()>,
-    ) -> Result<Vec<Reloaded>, ReloadError> {
+    ) -> Result<Reloaded, ReloadError> {
         let (report, reported) = oneshot::channel();
         let reloader = self.clone();
         let load = move || {
             let result = reloader.reload_now();
             match &result {
-                Ok(reloaded) => reloaded.iter().for_each(|one| {
-                    info!(model = one.name, version = one.version, outcome = ?one.outcome, "loaded again");
-                }),
+                Ok(Reloaded { models, files }) => {
+                    for one in models {
+                        info!(model = one.name, version = one.version, outcome = ?one.outcome, "loaded again");
+                    }
+                    files.iter().for_each(|line| info!("read again: {line}"));
+                }
                 Err(e) => error!("not all is served that should be: {e}"),
             }
             // In this order: the next one may begin as soon as the caller of this one hears of it.
@@ -124,8 +152,9 @@ impl Reloader {
         reported.await.unwrap_or_else(|_| Err(ReloadError::Broken("it broke".into())))
     }
 
-    fn reload_now(&self) -> Result<Vec<Reloaded>, ReloadError> {
+    fn reload_now(&self) -> Result<Reloaded, ReloadError> {
         let config = (self.read_settings)()?;
+        let files = self.edge.reload()?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
@@ -133,7 +162,7 @@ impl Reloader {
             let started = Instant::now();
             match self.reload_one(source, &config) {
                 Ok((served, outcome)) => {
-                    reloaded.push(Reloaded {
+                    reloaded.push(ReloadedModel {
                         name: served.name().to_owned(),
                         outcome,
                         version: Some(served.model.version().to_owned()),
@@ -151,11 +180,16 @@ impl Reloader {
         for before in self.models.current().models() {
             if !wanted.iter().any(|served| served.name() == before.name()) {
                 let (name, version) = (before.name().to_owned(), None);
-                reloaded.push(Reloaded { name, outcome: Outcome::Removed, version, seconds: 0.0 });
+                reloaded.push(ReloadedModel {
+                    name,
+                    outcome: Outcome::Removed,
+                    version,
+                    seconds: 0.0,
+                });
             }
         }
         self.models.replace(ModelSet::new(wanted));
-        Ok(reloaded)
+        Ok(Reloaded { models: reloaded, files })
     }
 
     /// Loads a model and puts it in its place at once, so that what it replaces can go.

@@ -7,21 +7,29 @@ use tokio::sync::Semaphore;
 
 use super::ServedModel;
 
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// A request, from its first byte to its answer.
+    pub request: Duration,
+    /// The body of one, to arrive.
+    pub body_read: Duration,
+}
+
 /// What the requests to all models share.
 #[derive(Debug)]
 pub struct Service {
-    /// How long a request may take.
-    pub(crate) request_timeout: Duration,
+    pub(crate) timeouts: Timeouts,
     /// Searches among words, for suggestions and lists, that may run at once.
     word_searches: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
 impl Service {
-    pub(super) fn new(request_timeout: Duration) -> Self {
+    pub(super) fn new(timeouts: Timeouts) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            request_timeout,
+            timeouts,
             word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
             draining: AtomicBool::new(false),
         }

@@ -1,9 +1,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
-use std::time::Duration;
 
-use super::{ServedModel, Service};
+use super::{ServedModel, Service, Timeouts};
 
 /// All models that are served at one time; the first is the one that the plain routes speak to.
 #[derive(Debug)]
@@ -86,11 +85,11 @@ struct Current {
 }
 
 impl Models {
-    /// These models, and how long a request may take.
-    pub fn new(set: ModelSet, request_timeout: Duration) -> Self {
+    /// These models, and how long requests may take.
+    pub fn new(set: ModelSet, timeouts: Timeouts) -> Self {
         Self {
             current: Mutex::new(Current { set: Arc::new(set), views: HashMap::new() }),
-            service: Arc::new(Service::new(request_timeout)),
+            service: Arc::new(Service::new(timeouts)),
         }
     }
 

@@ -1,0 +1,17 @@
+use super::CommandError;
+use crate::cli::ApiKeyArguments;
+use crate::http::edge::keys;
+
+/// Makes an API key and prints it, once, with the line for the file of keys.
+///
+/// # Errors
+/// If the name is none, or the system has no randomness.
+pub fn api_key(arguments: &ApiKeyArguments) -> Result<(), CommandError> {
+    let (key, line) = keys::make(&arguments.name, arguments.admin).map_err(CommandError::Usage)?;
+    say!("The key, for the client; it is not shown again:");
+    say!("{key}");
+    say!();
+    say!("The line for the file that api_keys_file names:");
+    say!("{line}");
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Large answers in gzip or brotli, for whoever takes them. Small ones never: they go out in one packet anyway.
+
+use std::convert::Infallible;
+use std::future::ready;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use tower::{Service, ServiceExt, service_fn};
+use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::{Compression, CompressionLevel};
+
+/// Compresses from so many bytes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compressor {
+    /// 0: never.
+    pub(super) from_bytes: u64,
+}
+
+impl Compressor {
+    /// What a request says about its answer's coding. To be taken before the request is.
+    pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        headers.get(header::ACCEPT_ENCODING).cloned()
+    }
+
+    /// Whether an answer is worth it: an error or an answer of unknown size is not.
+    pub(super) fn is_large(&self, response: &Response) -> bool {
+        self.from_bytes > 0 && response.body().size_hint().lower() >= self.from_bytes
+    }
+
+    /// A large answer in the best form that is accepted. tower-http's layer does it, but around this answer
+    /// alone: around the service it would box every answer's body.
+    pub(super) async fn compress(
+        &self,
+        response: Response,
+        accepted: Option<HeaderValue>,
+    ) -> Response {
+        let status = response.status();
+        let mut response = Some(response);
+        let answer = service_fn(move |_: Request<()>| {
+            ready(Ok::<_, Infallible>(response.take().expect("it is called once")))
+        });
+        let mut request = Request::new(());
+        if let Some(accepted) = accepted {
+            request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+        }
+        let layer = Compression::new(answer).quality(CompressionLevel::Fastest);
+        let mut layer = layer.compress_when(SizeAbove::new(0));
+        let layer = layer.ready().await.unwrap_or_else(|never| match never {});
+        let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
+        let mut response = compressed.map(Body::new);
+        // Whoever takes no form at all gets the plain one: better than nothing (RFC 9110, section 12.5.3).
+        *response.status_mut() = status;
+        if response.headers().contains_key(header::CONTENT_ENCODING) {
+            weaken(response.headers_mut());
+        }
+        response
+    }
+}
+
+/// An entity tag for these very bytes would now be wrong; for the same content it is still right.
+fn weaken(headers: &mut HeaderMap) {
+    let weak = match headers.get(header::ETAG) {
+        Some(tag) if !tag.as_bytes().starts_with(b"W/") => {
+            HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok()
+        }
+        _ => None,
+    };
+    if let Some(weak) = weak {
+        headers.insert(header::ETAG, weak);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(bytes: usize) -> Response {
+        let mut response = Response::new(Body::from(vec![b'a'; bytes]));
+        response.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"v1\""));
+        response
+    }
+
+    #[test]
+    fn large_is_what_the_setting_says() {
+        let compressor = Compressor { from_bytes: 100 };
+        assert!(compressor.is_large(&answer(100)) && !compressor.is_large(&answer(99)));
+        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20)));
+    }
+
+    #[tokio::test]
+    async fn the_client_chooses_and_the_status_stays() {
+        for (accepted, coding) in [
+            (Some("gzip"), Some("gzip")),
+            (Some("br"), Some("br")),
+            (Some("gzip;q=0.5, br"), Some("br")),
+            (Some("zstd, deflate"), None),
+            (Some("gzip;q=0"), None),
+            (Some("*;q=0"), None),
+            (None, None),
+        ] {
+            let accepted_value = accepted.map(HeaderValue::from_static);
+            let response =
+                Compressor { from_bytes: 1 }.compress(answer(5000), accepted_value).await;
+            assert_eq!(response.status(), 200, "{accepted:?}");
+            let headers = response.headers();
+            assert_eq!(headers[header::VARY], "accept-encoding", "{accepted:?}");
+            let found =
+                headers.get(header::CONTENT_ENCODING).map(|coding| coding.to_str().unwrap());
+            assert_eq!(found, coding, "{accepted:?}");
+            let tag = if coding.is_some() { "W/\"v1\"" } else { "\"v1\"" };
+            assert_eq!(headers[header::ETAG], tag, "{accepted:?}");
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(body.len() == 5000, coding.is_none(), "{accepted:?}");
+        }
+    }
+}

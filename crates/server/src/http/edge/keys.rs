@@ -1,0 +1,337 @@
+//! API keys: who may ask.
+//!
+//! A file has one key a line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the key in hexadecimal,
+//! whose key it is, and whether it may also change the service. `#` begins a comment. A fast hash is the
+//! right one here: keys have 256 random bits, which nobody finds by trying, however fast. (It would
+//! be the wrong one for passwords.)
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::extract::Request;
+use axum::http::{Extensions, HeaderMap, header};
+use blake3::Hash;
+use tracing::Span;
+
+use super::EdgeError;
+use crate::http::ApiError;
+
+/// What each key begins with, so that one that got lost can be recognised.
+const PREFIX: &str = "kindred_";
+
+/// Whose key a request came with; an extension of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// As the file of keys calls them.
+    pub name: Arc<str>,
+    /// Whether the key may change the service.
+    pub is_admin: bool,
+}
+
+/// Checks that a request came with an admin key.
+///
+/// # Errors
+/// `forbidden` if it did not, or if there are no keys at all.
+pub fn require_admin(extensions: &Extensions) -> Result<(), ApiError> {
+    match extensions.get::<Caller>() {
+        Some(caller) if caller.is_admin => Ok(()),
+        Some(_) => Err(ApiError::Forbidden {
+            reason: "this takes an admin key, and this key is none: make one with `kindred api-key NAME --admin`",
+        }),
+        None => Err(ApiError::Forbidden {
+            reason: "this takes an admin key: make one with `kindred api-key NAME --admin`, put the line that it \
+                     prints into the file that the setting api_keys_file names, and send the key as \
+                     Authorization: Bearer KEY",
+        }),
+    }
+}
+
+/// The keys in force.
+pub(super) struct Keys {
+    /// None: everybody may ask.
+    file: Option<PathBuf>,
+    /// Paths that need no key.
+    public_routes: Vec<String>,
+    keys: ArcSwap<Vec<Key>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
+    hash: Hash,
+    caller: Caller,
+}
+
+impl Keys {
+    /// Those in this file; an empty path is none.
+    pub(super) fn open(file: &Path, public_routes: &[String]) -> Result<Self, EdgeError> {
+        let file = (!file.as_os_str().is_empty()).then(|| file.to_owned());
+        if let Some(wrong) = public_routes.iter().find(|route| !route.starts_with('/')) {
+            return Err(EdgeError::Setting {
+                key: "public_routes",
+                value: wrong.clone(),
+                reason: "it must be a path, as /health/live",
+            });
+        }
+        let keys = Self { file, public_routes: public_routes.to_vec(), keys: ArcSwap::default() };
+        keys.keys.store(keys.read()?.into());
+        Ok(keys)
+    }
+
+    /// What the file says now.
+    fn read(&self) -> Result<Vec<Key>, EdgeError> {
+        let Some(path) = &self.file else { return Ok(Vec::new()) };
+        let text = std::fs::read_to_string(path).map_err(|source| EdgeError::Unreadable {
+            setting: "api_keys_file",
+            path: path.clone(),
+            source,
+        })?;
+        parse(&text).map_err(|(line, reason)| EdgeError::BadKey {
+            path: path.clone(),
+            line,
+            reason,
+        })
+    }
+
+    /// Reads the file again. What is returned puts its keys in force; without, the old ones stay.
+    pub(super) fn reload(&self) -> Result<impl FnOnce() -> Option<String> + '_, EdgeError> {
+        let new = self.read()?;
+        Ok(move || {
+            let old = self.keys.swap(Arc::new(new.clone()));
+            let count =
+                |of: &[Key], not_in: &[Key]| of.iter().filter(|key| !not_in.contains(key)).count();
+            let (came, went) = (count(&new, &old), count(&old, &new));
+            let path = self.file.as_ref()?.display();
+            let (all, keys) = (new.len(), if new.len() == 1 { "key" } else { "keys" });
+            Some(format!("{path}: {all} {keys} in force, {came} of them new, {went} no longer"))
+        })
+    }
+
+    /// Lets a request through, with whose it is as an extension.
+    pub(super) fn check(&self, request: &mut Request) -> Result<(), ApiError> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        match self.caller(request.headers()) {
+            Ok(caller) => {
+                Span::current().record("caller", &*caller.name);
+                request.extensions_mut().insert(caller);
+                Ok(())
+            }
+            Err(_) if self.public_routes.iter().any(|route| route == request.uri().path()) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let sent = headers.get(header::AUTHORIZATION).ok_or(ApiError::Unauthorized {
+            reason: "this service takes API keys; send yours in the header Authorization: Bearer KEY",
+        })?;
+        let key = sent.to_str().ok().and_then(|sent| {
+            let (scheme, key) = sent.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+        });
+        let key = key.ok_or(ApiError::Unauthorized {
+            reason: "the Authorization header does not hold an API key; it must be: Bearer KEY",
+        })?;
+        let hash = blake3::hash(key.as_bytes());
+        let mut found = None;
+        // All of them, each in constant time: how long it takes tells nothing of any key.
+        for key in self.keys.load().iter() {
+            if key.hash == hash {
+                found = Some(key.caller.clone());
+            }
+        }
+        found.ok_or(ApiError::Unauthorized { reason: "this API key is not in force" })
+    }
+}
+
+/// The keys of a file, or which line is wrong and why.
+fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
+    let mut keys: Vec<Key> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut fields = line.split_whitespace();
+        let Some(hash) = fields.next() else { continue };
+        let key = parse_key(hash, &mut fields).map_err(|reason| (number + 1, reason))?;
+        if keys.iter().any(|other| other.hash == key.hash) {
+            return Err((
+                number + 1,
+                "this key stands in the file already; delete one of its lines",
+            ));
+        }
+        keys.push(key);
+    }
+    if keys.is_empty() {
+        return Err((
+            1,
+            "there is no key in it, so nobody could ask; make one with `kindred api-key NAME`",
+        ));
+    }
+    Ok(keys)
+}
+
+fn parse_key<'a>(
+    hash: &str,
+    rest: &mut impl Iterator<Item = &'a str>,
+) -> Result<Key, &'static str> {
+    if hash.starts_with(PREFIX) {
+        return Err(
+            "this is a key itself, where its hash must be; it is known now: make another with \
+                    `kindred api-key NAME`, which prints the line",
+        );
+    }
+    let hash = Hash::from_hex(hash)
+        .map_err(|_| "it must begin with the BLAKE3 hash of a key, 64 hexadecimal digits, as `kindred api-key NAME` prints it")?;
+    let name = rest.next().ok_or("behind the hash must be a name: whose key is it?")?;
+    let is_admin = match rest.next() {
+        None => false,
+        Some("admin") => true,
+        Some(_) => return Err("behind the name may only be `admin`; names have no spaces"),
+    };
+    if rest.next().is_some() {
+        return Err("behind `admin` may be nothing; one key a line");
+    }
+    Ok(Key { hash, caller: Caller { name: name.into(), is_admin } })
+}
+
+/// A new key, and its line for the file.
+///
+/// # Errors
+/// If the name is none, or the system has no randomness.
+pub fn make(name: &str, is_admin: bool) -> Result<(String, String), String> {
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
+        return Err(format!(
+            "`{name}` can't be a name in the file of keys; take one without spaces and #"
+        ));
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)
+        .map_err(|e| format!("the system has no randomness for a key: {e}"))?;
+    let mut key = PREFIX.to_owned();
+    for byte in random {
+        let _ = write!(key, "{byte:02x}");
+    }
+    let admin = if is_admin { " admin" } else { "" };
+    let line = format!("{} {name}{admin}", blake3::hash(key.as_bytes()).to_hex());
+    Ok((key, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(path: &str, authorization: Option<&str>) -> Request {
+        let mut request = axum::http::Request::get(path);
+        if let Some(value) = authorization {
+            request = request.header("authorization", value);
+        }
+        request.body(axum::body::Body::empty()).unwrap()
+    }
+
+    fn keys_of(content: &str) -> (tempfile::NamedTempFile, Keys) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), content).unwrap();
+        let keys = Keys::open(file.path(), &["/health/live".to_owned()]).unwrap();
+        (file, keys)
+    }
+
+    #[test]
+    fn each_key_of_the_file_opens_and_nothing_else() {
+        let ((one, line_one), (two, line_two)) =
+            (make("one", false).unwrap(), make("two", true).unwrap());
+        let (_file, keys) = keys_of(&format!("# ours\n\n{line_one} # of one\n{line_two}\n"));
+        for (key, name, is_admin) in [(&one, "one", false), (&two, "two", true)] {
+            for scheme in ["Bearer ", "bearer ", "BEARER  "] {
+                let mut asked = request("/nearest", Some(&format!("{scheme}{key}")));
+                keys.check(&mut asked).unwrap();
+                let caller = Caller { name: name.into(), is_admin };
+                assert_eq!(asked.extensions().get(), Some(&caller));
+                assert_eq!(require_admin(asked.extensions()).is_ok(), is_admin);
+            }
+        }
+        let hash = line_one.split(' ').next().unwrap();
+        for wrong in [
+            format!("Bearer {one}0"),
+            format!("Bearer {}", &one[..one.len() - 1]),
+            format!("Bearer {}", one.to_uppercase()),
+            format!("Bearer {hash}"),
+            format!("Basic {one}"),
+            one,
+            "Bearer ".to_owned(),
+            String::new(),
+        ] {
+            let refused = keys.check(&mut request("/nearest", Some(&wrong)));
+            assert!(matches!(refused, Err(ApiError::Unauthorized { .. })), "{wrong}");
+        }
+        assert!(keys.check(&mut request("/nearest", None)).is_err());
+        assert!(keys.check(&mut request("/health/live?x=1", None)).is_ok());
+        assert!(keys.check(&mut request("/health/live/", None)).is_err());
+    }
+
+    #[test]
+    fn without_a_file_everybody_may_ask_and_nobody_is_admin() {
+        let keys = Keys::open(Path::new(""), &[]).unwrap();
+        let mut asked = request("/nearest", Some("Bearer whatever"));
+        assert!(keys.check(&mut asked).is_ok());
+        assert!(matches!(require_admin(asked.extensions()), Err(ApiError::Forbidden { .. })));
+    }
+
+    #[test]
+    fn a_reload_exchanges_the_keys_or_leaves_them_all() {
+        let ((old, old_line), (new, new_line)) =
+            (make("a", false).unwrap(), make("a", false).unwrap());
+        let (file, keys) = keys_of(&old_line);
+        let opens =
+            |key: &str| keys.check(&mut request("/", Some(&format!("Bearer {key}")))).is_ok();
+        for bad in
+            ["", "# none\n", &format!("{old_line}\nxyz b\n"), &format!("{new_line}\n{new_line}")]
+        {
+            std::fs::write(file.path(), bad).unwrap();
+            assert!(keys.reload().is_err(), "{bad}");
+            assert!(opens(&old) && !opens(&new), "{bad}");
+        }
+        std::fs::write(file.path(), format!("{old_line}\n{new_line}\n")).unwrap();
+        let exchange = keys.reload().unwrap();
+        assert!(!opens(&new), "not before it is said");
+        assert!(exchange().unwrap().ends_with("2 keys in force, 1 of them new, 0 no longer"));
+        assert!(opens(&old) && opens(&new));
+        std::fs::write(file.path(), &new_line).unwrap();
+        assert!(
+            keys.reload().unwrap()()
+                .unwrap()
+                .ends_with("1 key in force, 0 of them new, 1 no longer")
+        );
+        assert!(!opens(&old) && opens(&new));
+    }
+
+    #[test]
+    fn bad_lines_are_errors_that_say_which_and_why() {
+        let (key, line) = make("a", false).unwrap();
+        for (content, number, said) in [
+            (format!("{line}\n\n{key} b"), 3, "a key itself"),
+            (line.split(' ').next().unwrap().to_owned(), 1, "must be a name"),
+            (format!("{line} root"), 1, "`admin`"),
+            (format!("{line} admin admin"), 1, "nothing"),
+            (format!("{line}\n{line} admin"), 2, "already"),
+            (format!("abc {line}"), 1, "64 hexadecimal digits"),
+        ] {
+            let (found, reason) = parse(&content).unwrap_err();
+            assert!(found == number && reason.contains(said), "{content}: {found} {reason}");
+        }
+    }
+
+    #[test]
+    fn names_that_a_line_can_not_hold_are_refused() {
+        for name in ["", "a b", "a#b", "a\n", "\t"] {
+            assert!(make(name, false).is_err(), "{name:?}");
+        }
+        let (key, line) = make("søk", true).unwrap();
+        assert_eq!(key.len(), PREFIX.len() + 64);
+        assert!(parse(&line).is_ok());
+        assert_ne!(make("a", false).unwrap().0, make("a", false).unwrap().0);
+    }
+}

@@ -1,0 +1,111 @@
+//! HTTP/2 as no client library speaks it: frame by frame.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use crate::{ms, serve};
+
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GO_AWAY: u8 = 7;
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const END_STREAM_AND_HEADERS: u8 = 5;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// GET /health/live, by HPACK's static table and one literal.
+fn get() -> Vec<u8> {
+    [&[0x82, 0x86, 0x04, 12][..], b"/health/live", &[0x01, 9], b"localhost"].concat()
+}
+
+fn begin(connection: &mut TcpStream) {
+    connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    connection.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+}
+
+/// The next frame's kind, stream and payload; none at the end.
+fn next(connection: &mut TcpStream) -> Option<(u8, u32, Vec<u8>)> {
+    let mut head = [0; 9];
+    connection.read_exact(&mut head).ok()?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let mut payload = vec![0; length];
+    connection.read_exact(&mut payload).ok()?;
+    Some((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload))
+}
+
+#[test]
+fn the_bounds_are_told_at_the_beginning() {
+    let service = serve(&["--max-uri-bytes", "3000", "--max-header-bytes", "5000"]);
+    let mut connection = service.connect();
+    begin(&mut connection);
+    let (kind, _, payload) = next(&mut connection).unwrap();
+    assert_eq!(kind, SETTINGS);
+    let settings: Vec<(u16, u32)> = payload
+        .chunks(6)
+        .map(|s| (u16::from_be_bytes([s[0], s[1]]), u32::from_be_bytes([s[2], s[3], s[4], s[5]])))
+        .collect();
+    // SETTINGS_MAX_CONCURRENT_STREAMS, SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2).
+    assert!(settings.contains(&(3, 200)) && settings.contains(&(6, 16_000)), "{settings:?}");
+}
+
+#[test]
+fn who_opens_and_resets_without_end_is_closed_and_others_are_answered() {
+    let service = serve(&[]);
+    let mut connection = service.connect();
+    begin(&mut connection);
+    let mut flood = Vec::new();
+    for stream in (1..20_000).step_by(2) {
+        flood.extend(frame(HEADERS, END_STREAM_AND_HEADERS, stream, &get()));
+        flood.extend(frame(RESET, 0, stream, &8u32.to_be_bytes()));
+    }
+    // It may be closed before all of it is sent.
+    let _ = connection.write_all(&flood);
+    let mut reason = None;
+    while let Some((kind, _, payload)) = next(&mut connection) {
+        if kind == GO_AWAY {
+            reason = Some(payload[7]);
+        }
+    }
+    // ENHANCE_YOUR_CALM, or nothing at all if the reset came first.
+    assert!(matches!(reason, None | Some(11)), "{reason:?}");
+    assert_eq!(service.get("/nearest?word=frog").status, 200);
+}
+
+#[test]
+fn pings_do_not_make_a_connection_busy() {
+    let service = serve(&["--idle-timeout-ms", "600"]);
+    let mut connection = service.connect();
+    begin(&mut connection);
+    connection.write_all(&frame(HEADERS, END_STREAM_AND_HEADERS, 1, &get())).unwrap();
+    let mut pinging = connection.try_clone().unwrap();
+    let begun = Instant::now();
+    let pings = std::thread::spawn(move || {
+        while begun.elapsed() < ms(10_000) && pinging.write_all(&frame(PING, 0, 0, &[0; 8])).is_ok()
+        {
+            std::thread::sleep(ms(50));
+        }
+    });
+    let (mut is_answered, mut is_told) = (false, false);
+    while let Some((kind, stream, _)) = next(&mut connection) {
+        is_answered |= kind == HEADERS && stream == 1;
+        is_told |= kind == GO_AWAY;
+    }
+    let after = begun.elapsed();
+    assert!(is_answered && is_told && (ms(500)..ms(5000)).contains(&after), "{after:?}");
+    pings.join().unwrap();
+}
+
+#[test]
+fn a_connection_without_a_request_is_closed() {
+    let service = serve(&["--header-read-timeout-ms", "400"]);
+    let mut connection = service.connect();
+    let begun = Instant::now();
+    begin(&mut connection);
+    while next(&mut connection).is_some() {}
+    assert!((ms(300)..ms(5000)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+}
