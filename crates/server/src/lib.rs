@@ -17,4 +17,5 @@ pub mod expression;
 pub mod http;
 pub mod logging;
 pub mod method;
+pub mod observe;
 pub mod queue;

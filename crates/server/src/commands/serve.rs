@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use crate::config::Config;
 use crate::engines::EngineStartError;
 use crate::http::threads::HttpThreads;
 use crate::http::{AppState, Front, connections, listen};
+use crate::observe::{AccessLog, EngineRecord, Observer, measured};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
@@ -39,6 +41,7 @@ where
     F: FnOnce(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
     logging::start(config)?;
+    logging::say_settings(config);
     let started = Instant::now();
     let model = Arc::new(open_model(config)?);
     let opened = started.elapsed();
@@ -61,8 +64,11 @@ where
         max_batch_queries: config.max_batch_queries,
     };
     let engine_model = model.clone();
-    let (queue, engine) =
-        queue::start(limits, runtime.handle(), move || make_engine(engine_model))?;
+    let record = Arc::<EngineRecord>::default();
+    let engine_record = record.clone();
+    let (queue, engine) = queue::start(limits, runtime.handle(), move || {
+        Ok(measured(make_engine(engine_model)?, engine_record))
+    })?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -75,6 +81,11 @@ where
         engine.description.clone(),
         Duration::from_millis(config.request_timeout_ms),
         Duration::from_millis(config.readiness_timeout_ms),
+        Observer::new(AccessLog {
+            one_in: NonZeroU64::new(config.access_log_one_in),
+            query: config.access_log_query,
+        }),
+        record,
     );
     let result = runtime.block_on(listen_and_drain(config, state, &engine, &threads));
     // What is left are connections past their time: they end with their threads.
@@ -119,7 +130,7 @@ async fn listen_and_drain(
     };
     let front = Front::new(state);
     let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, || front.service(), told);
+    let server = connections::serve(listener, threads, |address| front.service(address), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tracing::{Instrument, Span};
 
 use super::ApiError;
 use super::state::AppState;
@@ -33,6 +34,8 @@ pub(super) async fn read_aside_if_large(
             _ = gone => Err(ApiError::Internal),
         }
     };
+    // What is logged there is still about this request.
+    let answered_or_gone = answered_or_gone.in_current_span();
     let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered_or_gone));
     aside.await.unwrap_or(Err(ApiError::Internal))
 }
@@ -53,7 +56,8 @@ pub(super) async fn work_aside_if_large<T: Send + 'static>(
         return Ok(work(state));
     }
     let state = state.clone();
-    let done = tokio::task::spawn_blocking(move || work(&state));
+    let span = Span::current();
+    let done = tokio::task::spawn_blocking(move || span.in_scope(|| work(&state)));
     done.await.map_err(|_| ApiError::Internal)
 }
 

@@ -1,6 +1,7 @@
 //! The two routes that search, in both their forms: fields in, queries through the queue, JSON out.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
@@ -102,7 +103,8 @@ async fn answer_one(state: &Arc<AppState>, prepared: Result<(Prepared, usize), A
             return Err(error);
         }
     };
-    let (found, timing) = search_one(state, prepared).await?;
+    let (found, mut timing) = search_one(state, prepared).await?;
+    timing.encoding_since = Some(Instant::now());
     let write =
         move |state: &AppState| answer::single(state.model.name(), &found.neighbors(&state.model));
     let response = if is_large(size) {
@@ -159,7 +161,8 @@ where
             Err(error) => Some(error),
         })
         .collect();
-    let (found, timing) = search(state, queries).await?;
+    let (found, mut timing) = search(state, queries).await?;
+    timing.encoding_since = Some(Instant::now());
     let response = work_aside_if_large(state, size, move |state| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {

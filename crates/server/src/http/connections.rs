@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,9 +28,9 @@ use super::threads::HttpThreads;
 /// answered, and connections without any are closed; returns when all are. A connection stays on one of
 /// `threads`; it has a service of its own, which is cloned for each of its requests: so no two threads count the same references.
 pub async fn serve<S>(
-    mut listener: impl Listener<Io = TcpStream, Addr: Send>,
+    mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
-    make_service: impl Fn() -> S,
+    make_service: impl Fn(SocketAddr) -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
@@ -42,13 +43,13 @@ pub async fn serve<S>(
     let (connected, mut all_closed) = mpsc::channel::<Infallible>(1);
     let mut told_to_stop = pin!(told_to_stop);
     for number in 0.. {
-        let io = tokio::select! {
-            (io, _address) = listener.accept() => io,
+        let (io, address) = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = &mut told_to_stop => break,
         };
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
-        let (service, connected) = (make_service(), connected.clone());
+        let (service, connected) = (make_service(address), connected.clone());
         // From this thread's events to that thread's.
         let io = io.into_std();
         threads.put(async move {
@@ -154,7 +155,7 @@ mod tests {
                 Ok(Response::new(Body::from("done")))
             }
         });
-        let make = move || service.clone();
+        let make = move |_| service.clone();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(2).unwrap();
             serve(listener, &threads, make, async move { told.notified().await }).await;
@@ -189,7 +190,7 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(3).unwrap();
-            serve(listener, &threads, || service, async { stopped.await.unwrap() }).await;
+            serve(listener, &threads, |_| service, async { stopped.await.unwrap() }).await;
         });
         let mut connections = Vec::new();
         let mut on_thread: HashMap<String, usize> = HashMap::new();

@@ -4,11 +4,12 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::Request;
@@ -20,6 +21,7 @@ use tracing::{Instrument, debug_span, error};
 use super::server_timing::{self, Timing};
 use super::state::AppState;
 use super::{ApiError, ask, routes};
+use crate::observe::Connection;
 
 /// All of the service over a state.
 #[derive(Clone)]
@@ -34,39 +36,63 @@ impl Front {
         Self { router: routes::router(state.clone()), state }
     }
 
-    /// For one connection.
+    /// For one connection, which is from there.
     pub fn service(
         &self,
+        client: SocketAddr,
     ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send>
     + Clone
     + Send
     + 'static
     + use<> {
-        let front = Arc::new(self.clone());
+        let connection = Connection::new(self.state.observer.clone(), client);
+        let front = Arc::new((self.clone(), connection));
         service_fn(move |request: Request| {
             let front = front.clone();
             let span = debug_span!("request", method = %request.method(), uri = %request.uri());
-            async move { Ok(guarded(front.respond(request)).await) }.instrument(span)
+            async move { Ok(front.0.observed(&front.1, request).await) }.instrument(span)
         })
     }
 
-    async fn respond(&self, request: Request) -> Response {
+    /// The answer, counted.
+    async fn observed(&self, connection: &Connection, request: Request) -> Response {
+        let (observed, started) = (connection.begin(&request), Instant::now());
+        let mut noted = None;
+        let response = guarded(self.respond(request, started, &mut noted)).await;
+        // Nothing was noted by a handler that panicked.
+        let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), started.elapsed()));
+        observed.answered(&response, took, timing.stages(started + took));
+        response
+    }
+
+    /// Notes what is known of the request's time, and how long it took in all.
+    async fn respond(
+        &self,
+        request: Request,
+        started: Instant,
+        noted: &mut Option<(Timing, Duration)>,
+    ) -> Response {
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.
         let plain_get = request.method() == Method::GET
             && !request.headers().contains_key(header::CONTENT_LENGTH);
-        let started = Instant::now();
         let (headers, uri) = (request.headers(), request.uri());
         let asked = match uri.path() {
             "/nearest" if plain_get => ask::nearest(&self.state, headers, uri).await,
             "/analogy" if plain_get => ask::analogy(&self.state, headers, uri).await,
             _ => match self.router.clone().call(request).await {
-                Ok(response) => return response,
+                Ok(response) => {
+                    let timing = response.extensions().get::<Timing>().copied();
+                    *noted = Some((timing.unwrap_or_default(), started.elapsed()));
+                    return response;
+                }
             },
         };
         let (mut response, timing) =
             asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
-        let value = server_timing::value(&self.state.engine, timing, started.elapsed());
+        let took = started.elapsed();
+        *noted = Some((timing, took));
+        let value = server_timing::value(&self.state.engine, timing, took);
         response.headers_mut().insert(server_timing::NAME, value);
         response
     }

@@ -101,9 +101,14 @@ pub(super) async fn ready(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    check(&state).await?;
+    Ok(answer::json(&json!({"status": "ready"})))
+}
+
+/// Whether the service is ready, or why not.
+pub(super) async fn check(state: &AppState) -> Result<(), ApiError> {
     if state.is_draining() {
         return Err(ApiError::Draining);
     }
-    state.readiness.check(&state.queue).await?;
-    Ok(answer::json(&json!({"status": "ready"})))
+    state.readiness.check(&state.queue).await
 }

@@ -22,6 +22,7 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
   GET  /words?prefix=fro    which words there are
   GET  /model               what is served
   GET  /health/live, /health/ready
+  GET  /metrics             what it does, for Prometheus
   GET  /openapi.yaml        all of it in detail
 ";
 

@@ -92,7 +92,7 @@ pub(super) async fn post_rank(state: Shared, received: Received) -> Answered {
         negotiation::check(&received.headers, &negotiation::JSON)?;
         let deadline = Instant::now() + state.request_timeout;
         let answer = submitted(&state, state.queue.full_pass(vec![query], deadline).await)?;
-        let timing = Timing { queue: answer.queued, engine: answer.engine };
+        let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
         let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
         Ok(with_timing((write(&state, ranks, &notes), timing)))
     })

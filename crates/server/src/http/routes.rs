@@ -8,8 +8,8 @@ use axum::routing::{get, post};
 
 use super::state::AppState;
 use super::{
-    ApiError, ask, body, evaluate, health, info, odd_one_out, rank, server_timing, similarity,
-    words,
+    ApiError, ask, body, evaluate, health, info, metrics, odd_one_out, rank, server_timing,
+    similarity, words,
 };
 
 /// All routes over this state.
@@ -31,6 +31,7 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/words", get(words::get_words))
         .route("/words/{word}", get(words::get_word))
         .route("/model", get(info::model))
+        .route("/metrics", get(metrics::get_metrics))
         .route("/openapi.yaml", get(info::openapi))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))

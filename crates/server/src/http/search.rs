@@ -66,7 +66,7 @@ pub(super) async fn search_one(
     let mut answer = submitted(state, state.queue.submit(vec![query], deadline).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
     let found = Found { hits, with_vectors, notes, explanation: None };
-    Ok((found, Timing { queue: answer.queued, engine: answer.engine }))
+    Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
 }
 
 /// Asks all of them together. What was found for each, in their order, and how long that took.
@@ -181,6 +181,7 @@ impl Round {
         Ok(Timing {
             queue: searched.queued.max(passed.queued),
             engine: searched.engine + passed.engine,
+            ..Timing::default()
         })
     }
 }
@@ -190,7 +191,7 @@ pub(super) fn submitted<T>(
     state: &AppState,
     answer: Result<T, SubmitError>,
 ) -> Result<T, ApiError> {
-    answer.map_err(|e| match e {
+    answer.inspect_err(|e| state.count(e)).map_err(|e| match e {
         SubmitError::Full { retry_after } => ApiError::QueueFull {
             // Whole seconds, rounded up, and not so many that a client gives up.
             retry_after_seconds: (retry_after.as_secs() + 1).min(60),

@@ -8,7 +8,8 @@ use tokio::sync::Semaphore;
 use super::ApiError;
 use super::fields::MAX_QUERIES;
 use super::health::Readiness;
-use crate::queue::QueueHandle;
+use crate::observe::{EngineFigures, EngineRecord, Observer};
+use crate::queue::{QueueHandle, SubmitError};
 
 /// What all handlers share.
 pub struct AppState {
@@ -26,6 +27,10 @@ pub struct AppState {
     /// Searches among the words, for suggestions and lists, that may run at once.
     word_searches: Arc<Semaphore>,
     draining: AtomicBool,
+    /// What is counted of requests.
+    pub(super) observer: Arc<Observer>,
+    /// What is counted of the engine.
+    record: Arc<EngineRecord>,
 }
 
 /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
@@ -41,6 +46,8 @@ impl AppState {
         engine: EngineDescription,
         request_timeout: Duration,
         readiness_timeout: Duration,
+        observer: Arc<Observer>,
+        record: Arc<EngineRecord>,
     ) -> Arc<Self> {
         let body_limit = BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT;
         let readiness = Readiness::new(&model, readiness_timeout);
@@ -54,12 +61,42 @@ impl AppState {
             readiness,
             word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
             draining: AtomicBool::new(false),
+            observer,
+            record,
         })
     }
 
     /// The model that is served.
     pub fn model(&self) -> &ModelStore {
         &self.model
+    }
+
+    /// What each model's queue and engine have counted.
+    pub(super) fn engine_figures(&self) -> Vec<EngineFigures> {
+        let (model, mut figures) = (&self.model, self.record.figures());
+        let (taken, capacity) = self.queue.places();
+        for (lane, taken) in figures.lanes.iter_mut().zip(taken) {
+            lane.places_taken = u64::from(taken);
+        }
+        vec![EngineFigures {
+            model: model.name().to_owned(),
+            rows: model.rows(),
+            dim: model.dim(),
+            bytes: (size_of_val(model.table().components()) + size_of_val(model.table().norms()))
+                as u64,
+            queue_capacity: u64::from(capacity),
+            hung_up: self.queue.hung_up(),
+            ..figures
+        }]
+    }
+
+    /// A job was not answered.
+    pub(super) fn count(&self, error: &SubmitError) {
+        match error {
+            SubmitError::Full { .. } => self.record.refused(),
+            SubmitError::DeadlinePassed => self.record.late(),
+            SubmitError::EngineFailed | SubmitError::EngineGone => self.record.failed(),
+        }
     }
 
     /// Searches among the words of the model, off the async threads, a bounded number at a time.
