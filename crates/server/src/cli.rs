@@ -197,6 +197,14 @@ pub struct ServeFlags {
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<LogFormat>,
+    /// Log one request in so many, and every one that the service fails; 0 is none [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log_one_in: Option<u64>,
+    /// Whether the query string is part of that: what people look for [default: false]
+    #[arg(long, value_name = "BOOL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log_query: Option<bool>,
     /// File of settings; config/kindred.toml shows them all
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]

@@ -17,7 +17,7 @@ use crate::models::ModelSource;
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
 
 /// All settings of the service. `config/kindred.toml` says what each means.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Where the models come from, the default one first; none for the built-in model.
@@ -79,6 +79,10 @@ pub struct Config {
     pub log_level: String,
     /// Form of the log.
     pub log_format: LogFormat,
+    /// One request in so many is logged; 0 for none.
+    pub access_log_one_in: u64,
+    /// Whether the log of requests has their query strings.
+    pub access_log_query: bool,
 }
 
 /// Form of the log.
@@ -167,6 +171,11 @@ impl Config {
                 Some((key.into_string().ok()?, value.into_string().ok()?))
             }),
         )
+    }
+
+    /// What the settings are if nobody says anything.
+    pub fn defaults() -> Self {
+        Self::from_layers(&ServeFlags::default(), std::iter::empty()).expect("pinned by a test")
     }
 
     fn from_layers(

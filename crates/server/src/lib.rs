@@ -19,4 +19,5 @@ pub mod http;
 pub mod logging;
 pub mod method;
 pub mod models;
+pub mod observe;
 pub mod queue;

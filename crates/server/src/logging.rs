@@ -1,6 +1,10 @@
 //! The log: to standard error, for people or for machines.
 
+use serde_json::Value;
+use tracing::{Subscriber, info};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Config, ConfigError, LogFormat};
 
@@ -9,17 +13,127 @@ use crate::config::{Config, ConfigError, LogFormat};
 /// # Errors
 /// If the level is none.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    subscriber(config, colours, std::io::stderr)?.init();
+    Ok(())
+}
+
+/// Writes lines with the fields of the spans that they stand in, a request's id among them.
+fn subscriber(
+    config: &Config,
+    colours: bool,
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
     let filter = EnvFilter::try_new(&config.log_level).map_err(|_| ConfigError::OutOfRange {
         key: "log_level",
         reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
     })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match config.log_format {
-        LogFormat::Text => {
-            let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            log.with_ansi(colours).with_target(false).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    Ok(match config.log_format {
+        LogFormat::Text => Box::new(log.with_ansi(colours).with_target(false).finish()),
+        LogFormat::Json => Box::new(log.json().flatten_event(true).finish()),
+    })
+}
+
+/// What was compiled in beyond the ordinary.
+pub fn features() -> &'static str {
+    if cfg!(feature = "cuda") { "cuda" } else { "" }
+}
+
+/// Logs which program this is and what it was told.
+pub fn say_settings(config: &Config) {
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        features = features(),
+        settings = changed(config).join(", "),
+        "kindred starts"
+    );
+}
+
+/// The settings that differ from the defaults, as `key = value`, secrets without their values.
+fn changed(config: &Config) -> Vec<String> {
+    let fields = |config: &Config| match serde_json::to_value(config) {
+        Ok(Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let defaults = fields(&Config::defaults());
+    let differs = |(key, value): &(String, Value)| defaults.get(key) != Some(value);
+    let shown = |(key, value): (String, Value)| {
+        if is_secret(&key, &value) {
+            format!("{key} = (not shown)")
+        } else {
+            format!("{key} = {value}")
         }
-        LogFormat::Json => log.json().flatten_event(true).init(),
+    };
+    fields(config).into_iter().filter(differs).map(shown).collect()
+}
+
+/// By the setting's name, and addresses that carry a user and a password.
+fn is_secret(key: &str, value: &Value) -> bool {
+    let named = |part: &str| ["key", "keys", "secret", "token", "password"].contains(&part);
+    let with_user = |text: &str| text.contains("://") && text.contains('@');
+    key.split('_').any(named) || value.as_str().is_some_and(with_user)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_fields_of_its_spans_in_both_forms() {
+        for (format, shown) in
+            [(LogFormat::Text, r#"request{id="a1b2"}"#), (LogFormat::Json, r#""id":"a1b2""#)]
+        {
+            let lines = Arc::new(Mutex::new(Vec::new()));
+            let config = Config { log_format: format, ..Config::defaults() };
+            let writer = lines.clone();
+            let writer = move || Lines(writer.clone());
+            tracing::subscriber::with_default(subscriber(&config, false, writer).unwrap(), || {
+                tracing::info_span!("request", id = "a1b2").in_scope(|| info!("something"));
+            });
+            let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+            assert!(lines.contains(shown) && lines.contains("something"), "{lines}");
+        }
     }
-    Ok(())
+
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_differs_from_the_defaults_is_said_and_nothing_else() {
+        let mut config = Config::defaults();
+        assert_eq!(changed(&config), [""; 0]);
+        config.listen = "0.0.0.0:80".into();
+        config.max_batch_queries = 7;
+        config.keep_tables = false;
+        let mut said = changed(&config);
+        said.sort();
+        assert_eq!(
+            said,
+            [r#"keep_tables = false"#, r#"listen = "0.0.0.0:80""#, "max_batch_queries = 7"]
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_said() {
+        let text = |text: &str| Value::String(text.into());
+        for key in ["api_keys", "admin_key", "api_key_hashes", "some_token"] {
+            assert!(is_secret(key, &text("x")), "{key}");
+        }
+        assert!(is_secret("otlp_endpoint", &text("http://user:word@host")));
+        assert!(!is_secret("otlp_endpoint", &text("http://host:4318")));
+        assert!(!is_secret("keep_tables", &Value::Bool(true)));
+    }
 }

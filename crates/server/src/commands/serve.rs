@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
 use crate::http::{Front, connections, listen};
 use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts, Warm};
+use crate::observe::{AccessLog, Observer};
 use crate::{engines, logging};
 
 /// Serves models until it is told to stop, then answers what is in flight and returns.
@@ -48,6 +50,7 @@ where
         + 'static,
 {
     logging::start(config)?;
+    logging::say_settings(config);
     let edge = Edge::new(config)?;
     open_files::make_room(config.max_connections);
     let no_threads =
@@ -63,7 +66,11 @@ where
         request: Duration::from_millis(config.request_timeout_ms),
         body_read: Duration::from_millis(config.body_read_timeout_ms),
     };
-    let models = Models::new(ModelSet::new(models), timeouts);
+    let observer = Observer::new(AccessLog {
+        one_in: NonZeroU64::new(config.access_log_one_in),
+        query: config.access_log_query,
+    });
+    let models = Models::new(ModelSet::new(models), timeouts, observer);
     let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again), edge));
     let result = runtime.block_on(listen_and_drain(config, &reloader, &threads));
     // What is left are connections past their time: they end with their threads.
@@ -101,7 +108,7 @@ async fn listen_and_drain(
     };
     let front = Front::new(reloader.clone());
     let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, edge, || front.service(), told);
+    let server = connections::serve(listener, threads, edge, |client| front.service(client), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::response::Response;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tracing::{Instrument, Span};
 
 use super::ApiError;
 use crate::models::{Call, ServedModel};
@@ -32,6 +33,8 @@ pub(super) async fn read_aside_if_large(
             _ = gone => Err(ApiError::Internal),
         }
     };
+    // What is logged there is still about this request.
+    let answered_or_gone = answered_or_gone.in_current_span();
     let aside = tokio::task::spawn_blocking(move || runtime.block_on(answered_or_gone));
     aside.await.unwrap_or(Err(ApiError::Internal))
 }
@@ -51,8 +54,8 @@ pub(super) async fn work_aside_if_large<T: Send + 'static>(
     if !is_large(size) {
         return Ok(work(call));
     }
-    let served = call.served().clone();
-    let done = tokio::task::spawn_blocking(move || work(&served));
+    let (served, span) = (call.served().clone(), Span::current());
+    let done = tokio::task::spawn_blocking(move || span.in_scope(|| work(&served)));
     done.await.map_err(|_| ApiError::Internal)
 }
 

@@ -111,7 +111,8 @@ async fn answer_one(
     if get.is_some_and(|headers| caching::is_known(headers, call)) {
         return Ok((caching::not_modified(call), Timing::default()));
     }
-    let (found, timing) = search_one(call, prepared, deadline).await?;
+    let (found, mut timing) = search_one(call, prepared, deadline).await?;
+    timing.encoding_since = Some(Instant::now());
     let write = move |served: &ServedModel| answer::single(&found.neighbors(served));
     let response = if is_large(size) {
         Box::pin(work_aside_if_large(call, size, write)).await?
@@ -172,7 +173,8 @@ where
             Err(error) => Some(error),
         })
         .collect();
-    let (found, timing) = search(call, queries, deadline).await?;
+    let (found, mut timing) = search(call, queries, deadline).await?;
+    timing.encoding_since = Some(Instant::now());
     let response = work_aside_if_large(call, size, move |served| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -34,7 +35,7 @@ use super::threads::HttpThreads;
 /// `threads`; it has a service of its own, which is cloned for each of its requests: so no two threads count the same references.
 /// While there are as many connections as `edge` allows, others wait in the system's queue.
 pub async fn serve<S>(
-    mut listener: impl Listener<Io = TcpStream, Addr: Send>,
+    mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
     edge: &Arc<Edge>,
     make_service: impl Fn() -> S,
@@ -55,13 +56,13 @@ pub async fn serve<S>(
             let room = room.clone().acquire_owned().await.expect("it is never closed");
             (listener.accept().await, room)
         };
-        let ((io, _address), room) = tokio::select! {
+        let ((io, address), room) = tokio::select! {
             accepted = accept => accepted,
             () = &mut told_to_stop => break,
         };
         let place = Place { number, open: open.clone() };
         let closing = open.enter(number);
-        let (service, connected, edge) = (make_service(), connected.clone(), edge.clone());
+        let (service, connected, edge) = (make_service(address), connected.clone(), edge.clone());
         // From this thread's events to that thread's.
         let io = io.into_std();
         threads.put(async move {
@@ -255,7 +256,7 @@ mod tests {
                 Ok(Response::new(Body::from("done")))
             }
         });
-        let make = move || service.clone();
+        let make = move |_| service.clone();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(2).unwrap();
             serve(listener, &threads, &edge(10), make, async move { told.notified().await }).await;
@@ -290,7 +291,7 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(3).unwrap();
-            serve(listener, &threads, &edge(10), || service, async { stopped.await.unwrap() })
+            serve(listener, &threads, &edge(10), |_| service, async { stopped.await.unwrap() })
                 .await;
         });
         let mut connections = Vec::new();
@@ -326,7 +327,7 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(1).unwrap();
-            serve(listener, &threads, &edge(2), || service, async { stopped.await.unwrap() }).await;
+            serve(listener, &threads, &edge(2), |_| service, async { stopped.await.unwrap() }).await;
         });
         let mut first = TcpStream::connect(address).await.unwrap();
         let mut second = TcpStream::connect(address).await.unwrap();

@@ -6,11 +6,13 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -27,6 +29,7 @@ use super::routes::Routes;
 use super::server_timing::{self, Timing};
 use super::{ApiError, ask, caching};
 use crate::models::{Call, Reloader, View};
+use crate::observe;
 
 /// The header that lowers the time that a request may take.
 pub(super) const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
@@ -38,9 +41,13 @@ pub struct Front {
     routes: Routes,
 }
 
+/// What is known of a request's time, and how long it took in all.
+type Noted = (Timing, Duration);
+
 /// A connection's share of it.
 struct Connection {
     front: Front,
+    observed: observe::Connection,
     /// Of the thread that the connection stays on.
     view: OnceLock<Arc<View>>,
 }
@@ -51,35 +58,57 @@ impl Front {
         Self { routes: Routes::new(reloader.clone()), reloader }
     }
 
-    /// For one connection.
+    /// For one connection, which is from there.
     pub fn service(
         &self,
+        client: SocketAddr,
     ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send>
     + Clone
     + Send
     + 'static
     + use<> {
-        let connection = Arc::new(Connection { front: self.clone(), view: OnceLock::new() });
+        let observer = self.reloader.models().service().observer.clone();
+        let observed = observe::Connection::new(observer, client);
+        let connection =
+            Arc::new(Connection { front: self.clone(), observed, view: OnceLock::new() });
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
             let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri(), caller = Empty);
-            async move { Ok(connection.answer(request, id).await) }.instrument(span)
+            async move { Ok(connection.observed(request, id).await) }.instrument(span)
         })
     }
 }
 
 impl Connection {
+    /// The answer, counted.
+    async fn observed(&self, request: Request, id: RequestId) -> Response {
+        let (observed, arrived) = (self.observed.begin(&request), Instant::now());
+        let mut noted = None;
+        let response = self.answer(request, id, arrived, &mut noted).await;
+        // Nothing was noted by a handler that panicked, nor where no handler was asked.
+        let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
+        observed.answered(&response, took, timing.stages(arrived + took));
+        response
+    }
+
     /// All of the edge around [`respond`](Self::respond). What few requests need is boxed: the future of a request is
     /// copied a few times, and each byte in it costs all of them.
-    async fn answer(&self, request: Request, id: RequestId) -> Response {
+    async fn answer(
+        &self,
+        request: Request,
+        id: RequestId,
+        arrived: Instant,
+        noted: &mut Option<Noted>,
+    ) -> Response {
         let edge = self.front.reloader.edge();
         let is_head = request.method() == Method::HEAD;
         let accepted = edge.accepted(request.headers());
         let mut response = match edge.cors(&request) {
-            None => guarded(pin!(self.respond(request)), &id).await,
+            None => guarded(pin!(self.respond(request, arrived, noted)), &id).await,
             Some(cors) => {
-                guarded(Box::pin(self.respond_across_origins(cors, request)).as_mut(), &id).await
+                let respond = self.respond_across_origins(cors, request, arrived);
+                guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
@@ -99,13 +128,25 @@ impl Connection {
         response
     }
 
-    async fn respond_across_origins(&self, cors: &CorsLayer, request: Request) -> Response {
-        let respond = async |request| Ok::<_, Infallible>(self.respond(request).await);
+    async fn respond_across_origins(
+        &self,
+        cors: &CorsLayer,
+        request: Request,
+        arrived: Instant,
+    ) -> Response {
+        let respond = async |request| {
+            Ok::<_, Infallible>(self.respond(request, arrived, &mut None).await)
+        };
         cors.layer(service_fn(respond)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
-    async fn respond(&self, mut request: Request) -> Response {
-        let arrived = Instant::now();
+    /// Notes what is known of the request's time, and how long it took in all.
+    async fn respond(
+        &self,
+        mut request: Request,
+        arrived: Instant,
+        noted: &mut Option<Noted>,
+    ) -> Response {
         if let Err(refused) = self.front.reloader.edge().admit(&mut request) {
             return refused.into_response();
         }
@@ -140,12 +181,17 @@ impl Connection {
                     *request.uri_mut() = with_end_of_path(uri, path.len());
                 }
                 request.extensions_mut().insert(call);
-                return self.front.routes.answer(of_model, request).await;
+                let response = self.front.routes.answer(of_model, request).await;
+                let timing = response.extensions().get::<Timing>().copied();
+                *noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
+                return response;
             }
         };
         let (mut response, timing) =
             asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
-        let value = server_timing::value(call.engine(), timing, arrived.elapsed());
+        let took = arrived.elapsed();
+        *noted = Some((timing, took));
+        let value = server_timing::value(call.engine(), timing, took);
         response.headers_mut().insert(server_timing::NAME, value);
         response
     }

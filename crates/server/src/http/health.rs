@@ -1,11 +1,13 @@
 //! Whether the process answers, and whether it answers right.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use serde_json::json;
 
 use super::{ApiError, answer, negotiation};
-use crate::models::{Call, NotReady};
+use crate::models::{Call, NotReady, ServedModel, Service};
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
@@ -17,10 +19,16 @@ pub(super) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiEr
 /// second or now.
 pub(super) async fn ready(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    if call.service().is_draining() {
+    check(call.service(), call.all_models()).await?;
+    Ok(answer::json(&json!({"status": "ready"})))
+}
+
+/// Whether the service is ready, or why not.
+pub(super) async fn check(service: &Service, models: &[Arc<ServedModel>]) -> Result<(), ApiError> {
+    if service.is_draining() {
         return Err(ApiError::Draining);
     }
-    for served in call.all_models() {
+    for served in models {
         served.readiness.check(&served.queue).await.map_err(|why| match why {
             NotReady::EngineGone => ApiError::EngineGone,
             NotReady::EngineFailed => ApiError::EngineFailed,
@@ -29,5 +37,5 @@ pub(super) async fn ready(call: Call, headers: HeaderMap, uri: Uri) -> Result<Re
             }
         })?;
     }
-    Ok(answer::json(&json!({"status": "ready"})))
+    Ok(())
 }

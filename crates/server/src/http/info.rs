@@ -21,6 +21,7 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
   GET  /words?prefix=fro    which words there are
   GET  /models, /model      what is served; /models/NAME/nearest and so on speak to one of several
   GET  /health/live, /health/ready
+  GET  /metrics             what it does, for Prometheus
   GET  /openapi.yaml        all of it in detail
 ";
 

@@ -23,6 +23,7 @@ mod health;
 mod info;
 pub mod listen;
 mod look_up;
+mod metrics;
 mod negotiation;
 mod odd_one_out;
 mod query_string;

@@ -93,7 +93,7 @@ pub(super) async fn post_rank(call: Call, received: Received) -> Answered {
         };
         negotiation::check(&received.headers, &negotiation::JSON)?;
         let answer = submitted(&call, call.queue.full_pass(vec![query], deadline).await)?;
-        let timing = Timing { queue: answer.queued, engine: answer.engine };
+        let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
         let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
         Ok(with_timing((write(&call, ranks, &notes), timing)))
     })

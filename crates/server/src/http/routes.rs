@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use tower::Service;
 
 use super::{
-    ApiError, admin, ask, evaluate, health, info, odd_one_out, rank, server_timing, similarity,
+    ApiError, admin, ask, evaluate, health, info, metrics, odd_one_out, rank, server_timing, similarity,
     words,
 };
 use crate::models::Reloader;
@@ -29,6 +29,7 @@ impl Routes {
         let plain = of_model()
             .route("/", get(info::start_page))
             .route("/models", get(info::models))
+            .route("/metrics", get(metrics::get_metrics))
             .route("/openapi.yaml", get(info::openapi))
             .route("/health/live", get(health::live))
             .route("/health/ready", get(health::ready))

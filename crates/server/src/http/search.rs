@@ -65,7 +65,7 @@ pub(super) async fn search_one(
     let mut answer = submitted(call, call.queue.submit(vec![query], deadline).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
     let found = Found { hits, with_vectors, notes, explanation: None };
-    Ok((found, Timing { queue: answer.queued, engine: answer.engine }))
+    Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
 }
 
 /// Asks all of them together. What was found for each, in their order, and how long that took.
@@ -183,6 +183,7 @@ impl Round {
         Ok(Timing {
             queue: searched.queued.max(passed.queued),
             engine: searched.engine + passed.engine,
+            ..Timing::default()
         })
     }
 }

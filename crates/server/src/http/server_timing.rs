@@ -9,6 +9,7 @@ use axum::response::Response;
 use model_store::EngineDescription;
 
 use crate::models::Call;
+use crate::observe::Stages;
 
 pub(super) const NAME: HeaderName = HeaderName::from_static("server-timing");
 
@@ -19,6 +20,17 @@ pub(super) struct Timing {
     pub(super) queue: Duration,
     /// In passes of the engine.
     pub(super) engine: Duration,
+    /// Since when what was found is written.
+    pub(super) encoding_since: Option<Instant>,
+}
+
+impl Timing {
+    /// Of a request whose answer was there at `ended`; `None` if nothing was searched.
+    pub(super) fn stages(&self, ended: Instant) -> Option<Stages> {
+        let Self { queue, engine, encoding_since } = *self;
+        let encode = encoding_since.map(|since| ended.saturating_duration_since(since));
+        (!engine.is_zero()).then_some(Stages { queue, engine, encode })
+    }
 }
 
 /// Writes the header on every answer of a route, errors too. Handlers leave their [`Timing`] on the
@@ -62,8 +74,11 @@ mod tests {
     #[test]
     fn times_are_milliseconds_with_three_digits() {
         let engine = EngineDescription { name: "cuda", detail: String::new() };
-        let timing =
-            Timing { queue: Duration::from_nanos(9_600), engine: Duration::from_micros(123) };
+        let timing = Timing {
+            queue: Duration::from_nanos(9_600),
+            engine: Duration::from_micros(123),
+            ..Timing::default()
+        };
         assert_eq!(
             value(&engine, timing, Duration::from_micros(12_001_050)),
             r#"queue;dur=0.010, engine;desc="cuda";dur=0.123, total;dur=12001.050"#

@@ -6,6 +6,7 @@ use model_store::{EngineDescription, ModelStore};
 
 use super::readiness::Readiness;
 use crate::http::{MAX_QUERIES, WordsAsJson};
+use crate::observe::{EngineFigures, LaneFigures};
 use crate::queue::{EngineThread, QueueHandle};
 
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
@@ -71,6 +72,30 @@ impl ServedModel {
     /// Table and words.
     pub fn model(&self) -> &ModelStore {
         &self.model
+    }
+
+    /// What its queue and engine have counted.
+    pub(crate) fn figures(&self) -> EngineFigures {
+        let table = self.model.table();
+        let bytes = size_of_val(table.components()) + size_of_val(table.norms());
+        let counted = self.queue.statistics();
+        EngineFigures {
+            model: self.name().to_owned(),
+            rows: self.model.rows(),
+            dim: self.model.dim(),
+            bytes: bytes as u64,
+            lanes: [
+                LaneFigures::new("search", &counted.searches),
+                LaneFigures::new("full_pass", &counted.full_passes),
+            ],
+            queue_capacity: u64::from(counted.capacity_places),
+            refused: counted.refused_full,
+            late: counted.deadline_passed,
+            hung_up: counted.hung_up,
+            failed: counted.failed + counted.refused_without_engine,
+            restarts: counted.engine_restarts,
+            counters: counted.engine_counters,
+        }
     }
 
     /// What searches it.

@@ -6,6 +6,7 @@ use model_store::Words;
 use tokio::sync::Semaphore;
 
 use super::ServedModel;
+use crate::observe::Observer;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -20,16 +21,19 @@ pub struct Timeouts {
 #[derive(Debug)]
 pub struct Service {
     pub(crate) timeouts: Timeouts,
+    /// What is counted of connections and requests.
+    pub(crate) observer: Arc<Observer>,
     /// Searches among words, for suggestions and lists, that may run at once.
     word_searches: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
 impl Service {
-    pub(super) fn new(timeouts: Timeouts) -> Self {
+    pub(super) fn new(timeouts: Timeouts, observer: Arc<Observer>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             timeouts,
+            observer,
             word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
             draining: AtomicBool::new(false),
         }

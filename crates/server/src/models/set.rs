@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 
 use super::{ServedModel, Service, Timeouts};
+use crate::observe::Observer;
 
 /// All models that are served at one time; the first is the one that the plain routes speak to.
 #[derive(Debug)]
@@ -85,11 +86,11 @@ struct Current {
 }
 
 impl Models {
-    /// These models, and how long requests may take.
-    pub fn new(set: ModelSet, timeouts: Timeouts) -> Self {
+    /// These models, how long requests may take, and what counts them.
+    pub fn new(set: ModelSet, timeouts: Timeouts, observer: Arc<Observer>) -> Self {
         Self {
             current: Mutex::new(Current { set: Arc::new(set), views: HashMap::new() }),
-            service: Arc::new(Service::new(timeouts)),
+            service: Arc::new(Service::new(timeouts, observer)),
         }
     }
 

@@ -104,6 +104,16 @@ impl QueueHandle {
         self.wait(answer).await
     }
 
+    /// Places that are taken, by searches and by full passes, and how many there are for both.
+    pub fn places(&self) -> ([u32; 2], u32) {
+        self.shared().taken_and_capacity()
+    }
+
+    /// How many callers have gone without their answer.
+    pub fn hung_up(&self) -> u64 {
+        self.shared().hung_up()
+    }
+
     async fn wait<A>(
         &self,
         answer: oneshot::Receiver<Result<A, JobError>>,

@@ -120,6 +120,12 @@ impl Shared {
         u32::try_from(places).unwrap_or(u32::MAX).min(self.capacity)
     }
 
+    /// Places that are taken, by searches and by full passes, and how many there are for both.
+    pub(super) fn taken_and_capacity(&self) -> ([u32; 2], u32) {
+        let state = self.lock();
+        ([state.searches.taken, state.full_passes.taken], self.capacity)
+    }
+
     /// Takes a job in, if there is room.
     pub(super) fn admit<Q: HasLane>(&self, job: Job<Q>) -> Result<(), SubmitError> {
         self.put(|state| {

@@ -1,0 +1,40 @@
+//! `GET /metrics`: what the service does, for Prometheus.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::{ApiError, health, negotiation, query_string};
+use crate::models::Reloader;
+use crate::observe::{Format, Known};
+
+/// How long the figures wait to hear that the engine answers: much less than Prometheus waits for them.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
+/// `GET /metrics`: all figures, in the form that is asked for.
+pub(super) async fn get_metrics(
+    State(reloader): State<Arc<Reloader>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    let format = Format::wanted(&headers);
+    if format == Format::Text {
+        negotiation::check(&headers, &negotiation::TEXT)?;
+    }
+    let (service, models) = (reloader.models().service(), reloader.models().current());
+    let ready = health::check(service, models.models());
+    let ready = tokio::time::timeout(READY_WITHIN, ready).await;
+    let is_ready = matches!(ready, Ok(Ok(())));
+    // Sums over all threads, and files of the system: not between two requests of a connection.
+    let text = tokio::task::spawn_blocking(move || {
+        let known = Known { engine: models.models()[0].engine.name, is_ready };
+        let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
+        reloader.models().service().observer.write(known, &figures, format)
+    });
+    let text = text.await.map_err(|_| ApiError::Internal)?;
+    Ok(([(header::CONTENT_TYPE, format.content_type())], text).into_response())
+}

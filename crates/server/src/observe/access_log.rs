@@ -1,0 +1,91 @@
+//! A line for a request, or for one in so many.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, Uri, header};
+use axum::response::Response;
+use tracing::info;
+
+use super::counter::Counter;
+use super::thread_figures::Stages;
+
+/// Which requests are logged, and what of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AccessLog {
+    /// One in so many; none at all without it. Requests that the service itself fails (5xx) are always
+    /// logged then.
+    pub one_in: Option<NonZeroU64>,
+    /// Whether the query string is part of the path: what people look for may be nobody's business.
+    pub query: bool,
+}
+
+/// What a request said, kept until it is answered.
+#[derive(Debug)]
+pub(super) struct Asked {
+    settings: AccessLog,
+    one_in: NonZeroU64,
+    client: SocketAddr,
+    method: Method,
+    uri: Uri,
+    user_agent: Option<HeaderValue>,
+}
+
+impl Asked {
+    #[inline]
+    pub(super) fn note(
+        settings: &AccessLog,
+        request: &Request,
+        client: SocketAddr,
+    ) -> Option<Box<Self>> {
+        let one_in = settings.one_in?;
+        Some(Box::new(Self {
+            settings: *settings,
+            one_in,
+            client,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            user_agent: request.headers().get(header::USER_AGENT).cloned(),
+        }))
+    }
+
+    /// Writes the line, if it is this one's turn.
+    pub(super) fn log(
+        self: Box<Self>,
+        counted: &Counter,
+        response: &Response,
+        bytes: u64,
+        took: Duration,
+        stages: Option<Stages>,
+    ) {
+        let status = response.status();
+        let is_next = counted.get().is_multiple_of(self.one_in.get());
+        counted.add(1);
+        if !is_next && !status.is_server_error() {
+            return;
+        }
+        let path = match self.uri.path_and_query() {
+            Some(whole) if self.settings.query => whole.as_str(),
+            Some(whole) => whole.path(),
+            None => self.uri.path(),
+        };
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
+        info!(
+            target: "access",
+            id = response.headers().get("x-request-id").map(text),
+            client = %self.client.ip(),
+            method = self.method.as_str(),
+            path,
+            status = status.as_u16(),
+            bytes,
+            milliseconds = milliseconds(took),
+            queue_milliseconds = stages.map(|stages| milliseconds(stages.queue)),
+            engine_milliseconds = stages.map(|stages| milliseconds(stages.engine)),
+            user_agent = self.user_agent.as_ref().map(text),
+            "answered"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+use super::Histogram;
+use crate::queue::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
+
+/// What the queue and the engine of one model have counted. Counts never go back while the service runs.
+#[derive(Debug, Clone, Default)]
+pub struct EngineFigures {
+    /// The model's name.
+    pub model: String,
+    /// Its rows.
+    pub rows: usize,
+    /// Components of a row.
+    pub dim: usize,
+    /// Bytes of its table: vectors and norms.
+    pub bytes: u64,
+    /// Searches and full passes.
+    pub lanes: [LaneFigures; 2],
+    /// Places of the queue, which the lanes share.
+    pub queue_capacity: u64,
+    /// Jobs that were refused because the queue was full.
+    pub refused: u64,
+    /// Jobs whose deadline passed first.
+    pub late: u64,
+    /// Jobs whose callers hung up first.
+    pub hung_up: u64,
+    /// Jobs of passes that failed, and those that came while there was no engine.
+    pub failed: u64,
+    /// How often the engine was made anew.
+    pub restarts: u64,
+    /// What the engine itself counts: [`Engine::counters`](model_store::Engine::counters).
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+/// One kind of passes, and the queries that wait for them.
+#[derive(Debug, Clone, Default)]
+pub struct LaneFigures {
+    /// `search` or `full_pass`.
+    pub lane: &'static str,
+    /// Passes over the table.
+    pub passes: u64,
+    /// Queries that they took.
+    pub queries: u64,
+    /// Queries of a pass.
+    pub batch: Histogram,
+    /// Seconds of a pass.
+    pub pass_seconds: Histogram,
+    /// Places of the queue that are taken: by queries that wait or are in work.
+    pub places_taken: u64,
+}
+
+impl LaneFigures {
+    /// What the queue has counted of the lane of this name.
+    pub fn new(lane: &'static str, counted: &LaneStatistics) -> Self {
+        let buckets = |bounds: &mut dyn Iterator<Item = f64>, counts: &[u64]| {
+            bounds.chain([f64::INFINITY]).zip(counts.iter().copied()).collect()
+        };
+        let sizes = &mut BATCH_SIZE_BOUNDS.iter().map(|&bound| bound as f64);
+        let seconds = &mut PASS_SECONDS_BOUNDS.iter().copied();
+        Self {
+            lane,
+            passes: counted.passes,
+            queries: counted.queries,
+            batch: Histogram {
+                buckets: buckets(sizes, &counted.batch_sizes),
+                sum: counted.queries as f64,
+            },
+            pass_seconds: Histogram {
+                buckets: buckets(seconds, &counted.pass_seconds),
+                sum: counted.pass_seconds_sum,
+            },
+            places_taken: u64::from(counted.places_taken),
+        }
+    }
+}
+
+/// What an engine counts, by its own name for it: the metric, and what it means.
+pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
+    ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
+    ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
+    (
+        "full",
+        "kindred_scan_uncertified_queries",
+        "Queries that took every row by the formula from the start",
+    ),
+    (
+        "exact",
+        "kindred_scan_uncertified_queries",
+        "Queries that took every row by the formula from the start",
+    ),
+    (
+        "retried",
+        "kindred_scan_retried_queries",
+        "Queries that a second, wider certified pass answered",
+    ),
+    (
+        "fallbacks",
+        "kindred_scan_fallbacks",
+        "Queries without a certificate, answered by every row then",
+    ),
+    ("second_looks", "kindred_scan_second_looks", "Rows that the first look did not rule out"),
+    ("candidates", "kindred_scan_candidates", "Rows that the scan did not rule out"),
+    (
+        "survivors",
+        "kindred_scan_survivors",
+        "Rows that were scored by the formula after a certified scan",
+    ),
+    (
+        "full_pass_queries",
+        "kindred_full_pass_queries",
+        "Queries of full passes that the engine answered",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cpu_core::{CpuEngine, Options};
+    use model_store::{Engine, ModelStore};
+
+    use super::*;
+
+    #[test]
+    fn whatever_the_engine_counts_has_a_metric() {
+        let rows = [("a", &[1.0f32, 0.0][..]), ("b", &[1.0, 1.0])];
+        let model = Arc::new(ModelStore::from_rows("two", 2, rows).unwrap());
+        let engine = CpuEngine::new(model, Options::default()).unwrap();
+        let known: Vec<&str> = COUNTERS.iter().map(|(name, ..)| *name).collect();
+        for (name, _) in engine.counters() {
+            assert!(known.contains(&name), "{name}");
+        }
+    }
+}

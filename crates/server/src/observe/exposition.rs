@@ -1,0 +1,150 @@
+//! All figures as text. The form comes from the Prometheus project's own library; what is counted where is
+//! ours, and is summed here.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
+
+use super::families;
+use super::formats::to_text;
+use super::{EngineFigures, Format, Observer};
+
+/// What is not counted but known.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The engine that searches.
+    pub engine: &'a str,
+    /// Whether `/health/ready` would say so.
+    pub is_ready: bool,
+}
+
+impl Observer {
+    /// All figures as they are now, with those of these models' queues and engines.
+    pub fn write(&self, known: Known<'_>, models: &[EngineFigures], format: Format) -> String {
+        let mut registry = Registry::default();
+        let families = families::all(self, known, models);
+        registry.register_collector(Box::new(Families(families)));
+        let mut text = String::with_capacity(64 << 10);
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .expect("a string takes all that is written");
+        match format {
+            Format::OpenMetrics => text,
+            Format::Text => to_text(&text),
+        }
+    }
+}
+
+/// Metrics of one name.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// Without the `_total` that counters get.
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) samples: Samples,
+}
+
+/// Labels by name, and values that are all of one kind.
+#[derive(Debug)]
+pub(super) enum Samples {
+    Counts(Vec<(Labels, u64)>),
+    /// A count of what comes in parts.
+    Sum(f64),
+    Gauges(Vec<(Labels, f64)>),
+    Histograms(Vec<(Labels, super::Histogram)>),
+}
+
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+impl Family {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let kind = match self.samples {
+            Samples::Counts(_) | Samples::Sum(_) => MetricType::Counter,
+            Samples::Gauges(_) => MetricType::Gauge,
+            Samples::Histograms(_) => MetricType::Histogram,
+        };
+        let mut metric = encoder.encode_descriptor(self.name, self.help, None, kind)?;
+        const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, f64>> = None;
+        match &self.samples {
+            Samples::Counts(samples) => {
+                each(&mut metric, samples, |one, count| one.encode_counter(count, NO_EXEMPLAR))
+            }
+            Samples::Sum(sum) => metric.encode_counter(sum, NO_EXEMPLAR),
+            Samples::Gauges(samples) => {
+                each(&mut metric, samples, |one, value| one.encode_gauge(value))
+            }
+            Samples::Histograms(samples) => each(&mut metric, samples, |one, histogram| {
+                let (sum, count) = (histogram.sum, histogram.count());
+                one.encode_histogram::<NoLabelSet>(sum, count, &histogram.buckets, None)
+            }),
+        }
+    }
+}
+
+fn each<V>(
+    metric: &mut MetricEncoder<'_>,
+    samples: &[(Labels, V)],
+    encode: impl Fn(&mut MetricEncoder<'_>, &V) -> fmt::Result,
+) -> fmt::Result {
+    samples.iter().try_for_each(|(labels, value)| {
+        if labels.is_empty() {
+            encode(metric, value)
+        } else {
+            encode(&mut metric.encode_family(labels)?, value)
+        }
+    })
+}
+
+#[derive(Debug)]
+struct Families(Vec<Family>);
+
+impl Collector for Families {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|family| family.encode(&mut encoder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AccessLog, Histogram, LaneFigures};
+    use super::*;
+
+    #[test]
+    fn a_name_can_hold_anything_and_a_histogram_adds_up() {
+        let batch = Histogram { buckets: vec![(1.0, 2), (f64::INFINITY, 3)], sum: 9.0 };
+        let lane = LaneFigures { lane: "search", batch, ..LaneFigures::default() };
+        let model = EngineFigures {
+            model: "quo\"te\\new\nline".into(),
+            rows: 3,
+            lanes: [lane, LaneFigures { lane: "full_pass", ..LaneFigures::default() }],
+            counters: vec![("fallbacks", 7), ("unheard_of", 1)],
+            ..EngineFigures::default()
+        };
+        let observer = Observer::new(AccessLog::default());
+        let known = Known { engine: "cpu", is_ready: true };
+        let text = observer.write(known, std::slice::from_ref(&model), Format::Text);
+        let label = r#"model="quo\"te\\new\nline""#;
+        for line in [
+            &format!("kindred_model_rows{{{label}}} 3.0"),
+            &format!("kindred_batch_queries_bucket{{le=\"1.0\",{label},lane=\"search\"}} 2"),
+            &format!("kindred_batch_queries_bucket{{le=\"+Inf\",{label},lane=\"search\"}} 5"),
+            &format!("kindred_batch_queries_sum{{{label},lane=\"search\"}} 9.0"),
+            &format!("kindred_scan_fallbacks_total{{{label}}} 7"),
+            "# TYPE kindred_scan_fallbacks_total counter",
+            "kindred_ready 1.0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("unheard_of"));
+        // Two models are two samples of one family.
+        let two = [model, EngineFigures { model: "other".into(), ..EngineFigures::default() }];
+        let open = observer.write(known, &two, Format::OpenMetrics);
+        assert!(open.contains("# TYPE kindred_scan_fallbacks counter\n"), "{open}");
+        assert_eq!(open.matches("# TYPE kindred_model_rows ").count(), 1);
+        assert_eq!(open.matches("\nkindred_model_rows{").count(), 2);
+        assert!(open.ends_with("# EOF\n"));
+    }
+}

@@ -1,0 +1,277 @@
+//! Which metrics there are, what they are called, and where their numbers are. `docs/operating.md` has the
+//! same list for people.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::counter::{Counter, Durations};
+use super::engine_figures::COUNTERS;
+use super::exposition::{Family, Known, Labels, Samples};
+use super::route::{METHOD_COUNT, ROUTE_COUNT, STATUS_COUNT, method_name, route_name, status_name};
+use super::thread_figures::ThreadFigures;
+use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+
+/// All of them, in the order in which they are written.
+pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {
+    let mut families = of_build(known);
+    families.extend(of_requests(&observer.all()));
+    families.extend(of_connections(observer));
+    families.extend(of_models(models));
+    families.extend(of_engines(models));
+    families.extend(of_process());
+    families
+}
+
+fn count(name: &'static str, help: &'static str, count: u64) -> Family {
+    Family { name, help, samples: Samples::Counts(vec![(Labels::new(), count)]) }
+}
+
+fn gauge(name: &'static str, help: &'static str, value: f64) -> Family {
+    Family { name, help, samples: Samples::Gauges(vec![(Labels::new(), value)]) }
+}
+
+fn histogram(name: &'static str, help: &'static str, histogram: Histogram) -> Family {
+    Family { name, help, samples: Samples::Histograms(vec![(Labels::new(), histogram)]) }
+}
+
+fn of_build(known: Known<'_>) -> Vec<Family> {
+    let labels = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("engine", known.engine.to_owned()),
+        ("features", crate::logging::features().to_owned()),
+    ];
+    let samples = Samples::Gauges(vec![(labels, 1.0)]);
+    let help = "Which program this is; always 1";
+    vec![
+        Family { name: "kindred_build_info", help, samples },
+        gauge(
+            "kindred_ready",
+            "Whether queries are answered right, as /health/ready says",
+            f64::from(u8::from(known.is_ready)),
+        ),
+    ]
+}
+
+fn of_requests(threads: &[Arc<ThreadFigures>]) -> Vec<Family> {
+    let sum = |of: fn(&ThreadFigures) -> &Counter| threads.iter().map(|one| of(one).get()).sum();
+    let histogram_of =
+        |of: fn(&ThreadFigures) -> &Durations| Histogram::of(threads.iter().map(|one| of(one)));
+    let abandoned: u64 = sum(|one| &one.abandoned);
+    let (mut requests, mut answered) = (Vec::new(), 0);
+    for route in 0..ROUTE_COUNT {
+        for method in 0..METHOD_COUNT {
+            for status in 0..STATUS_COUNT {
+                let of_one = |one: &Arc<ThreadFigures>| one.requests(route, method, status);
+                let number: u64 = threads.iter().map(of_one).sum();
+                answered += number;
+                if number > 0 {
+                    let labels = vec![
+                        ("route", route_name(route).to_owned()),
+                        ("method", method_name(method).to_owned()),
+                        ("status", status_name(status)),
+                    ];
+                    requests.push((labels, number));
+                }
+            }
+        }
+    }
+    // Read behind what is subtracted from it, so that it can't be less.
+    let begun: u64 = sum(|one| &one.begun);
+    let in_flight = begun.saturating_sub(answered + abandoned);
+    let by_route = (0..ROUTE_COUNT).filter_map(|route| {
+        let histogram = Histogram::of(threads.iter().map(|one| &one.whole[route]));
+        let labels = vec![("route", route_name(route).to_owned())];
+        (histogram.count() > 0).then_some((labels, histogram))
+    });
+    let by_route = Samples::Histograms(by_route.collect());
+    let requests = Samples::Counts(requests);
+    vec![
+        Family { name: "kindred_requests", help: "Requests that were answered", samples: requests },
+        Family {
+            name: "kindred_request_seconds",
+            help: "From the head of a request to its answer",
+            samples: by_route,
+        },
+        histogram(
+            "kindred_request_queue_seconds",
+            "Of requests that search: waiting in the queue before the first pass",
+            histogram_of(|one| &one.queue),
+        ),
+        histogram(
+            "kindred_request_engine_seconds",
+            "Of requests that search: in passes of the engine",
+            histogram_of(|one| &one.engine),
+        ),
+        histogram(
+            "kindred_request_encode_seconds",
+            "Of requests that search: writing what was found",
+            histogram_of(|one| &one.encode),
+        ),
+        gauge("kindred_requests_in_flight", "Requests in work", in_flight as f64),
+        count(
+            "kindred_requests_abandoned",
+            "Requests whose callers went before there was an answer",
+            abandoned,
+        ),
+        count(
+            "kindred_response_bytes",
+            "Bytes of the bodies of answers",
+            sum(|one| &one.response_bytes),
+        ),
+    ]
+}
+
+fn of_connections(observer: &Observer) -> Vec<Family> {
+    let open = observer.connections_open() as f64;
+    let opened = observer.connections_opened.load(Ordering::Relaxed);
+    vec![
+        gauge("kindred_connections", "Connections that are open", open),
+        count("kindred_connections_opened", "Connections that were let in", opened),
+    ]
+}
+
+fn named(model: &EngineFigures) -> Labels {
+    vec![("model", model.model.clone())]
+}
+
+fn counts(
+    name: &'static str,
+    help: &'static str,
+    models: &[EngineFigures],
+    of: impl Fn(&EngineFigures) -> u64,
+) -> Family {
+    let samples = models.iter().map(|model| (named(model), of(model)));
+    Family { name, help, samples: Samples::Counts(samples.collect()) }
+}
+
+fn gauges(
+    name: &'static str,
+    help: &'static str,
+    models: &[EngineFigures],
+    of: impl Fn(&EngineFigures) -> u64,
+) -> Family {
+    let samples = models.iter().map(|model| (named(model), of(model) as f64));
+    Family { name, help, samples: Samples::Gauges(samples.collect()) }
+}
+
+fn of_models(models: &[EngineFigures]) -> Vec<Family> {
+    vec![
+        gauges("kindred_model_rows", "Rows of the model", models, |one| one.rows as u64),
+        gauges("kindred_model_dimensions", "Components of a row", models, |one| one.dim as u64),
+        gauges("kindred_model_bytes", "The model's vectors and norms", models, |one| one.bytes),
+        gauges("kindred_queue_capacity_queries", "Places of the queue", models, |one| {
+            one.queue_capacity
+        }),
+        counts("kindred_jobs_refused", "Jobs answered 429: the queue was full", models, |one| {
+            one.refused
+        }),
+        counts("kindred_jobs_late", "Jobs answered 504: the deadline passed", models, |one| {
+            one.late
+        }),
+        counts("kindred_jobs_abandoned", "Jobs whose callers went first", models, |one| {
+            one.hung_up
+        }),
+        counts(
+            "kindred_jobs_failed",
+            "Jobs answered 503: the engine failed, or there was none",
+            models,
+            |one| one.failed,
+        ),
+    ]
+}
+
+fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneFigures) -> V) -> Vec<(Labels, V)> {
+    let lanes = models.iter().flat_map(|model| model.lanes.iter().map(move |lane| (model, lane)));
+    lanes
+        .map(|(model, lane)| {
+            let mut labels = named(model);
+            labels.push(("lane", lane.lane.to_owned()));
+            (labels, of(lane))
+        })
+        .collect()
+}
+
+fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
+    let mut families = vec![
+        Family {
+            name: "kindred_queue_queries",
+            help: "Places of the queue that are taken: by queries that wait or are in work",
+            samples: Samples::Gauges(by_lane(models, |lane| lane.places_taken as f64)),
+        },
+        Family {
+            name: "kindred_passes",
+            help: "Passes of the engine",
+            samples: Samples::Counts(by_lane(models, |lane| lane.passes)),
+        },
+        Family {
+            name: "kindred_pass_queries",
+            help: "Queries that passes took",
+            samples: Samples::Counts(by_lane(models, |lane| lane.queries)),
+        },
+        Family {
+            name: "kindred_batch_queries",
+            help: "Queries of a pass",
+            samples: Samples::Histograms(by_lane(models, |lane| lane.batch.clone())),
+        },
+        Family {
+            name: "kindred_pass_seconds",
+            help: "Seconds of a pass",
+            samples: Samples::Histograms(by_lane(models, |lane| lane.pass_seconds.clone())),
+        },
+        counts("kindred_engine_restarts", "How often the engine was made anew", models, |one| {
+            one.restarts
+        }),
+    ];
+    for (place, &(_, name, help)) in COUNTERS.iter().enumerate() {
+        if COUNTERS[..place].iter().any(|(_, before, _)| *before == name) {
+            continue;
+        }
+        let samples = models.iter().flat_map(|model| {
+            let is_this = |counter: &str| {
+                COUNTERS.iter().any(|(of, metric, _)| *of == counter && *metric == name)
+            };
+            let counted = model.counters.iter().filter(move |(counter, _)| is_this(counter));
+            counted.map(|(_, count)| (named(model), *count))
+        });
+        let samples: Vec<_> = samples.collect();
+        // What no engine here counts is not said to be 0.
+        if !samples.is_empty() {
+            families.push(Family { name, help, samples: Samples::Counts(samples) });
+        }
+    }
+    families
+}
+
+/// By the names that all of Prometheus's client libraries use.
+fn of_process() -> Vec<Family> {
+    let Some(process) = process::figures() else { return Vec::new() };
+    let cpu = Samples::Sum(process.cpu_seconds);
+    let help = "User and system time";
+    let anonymous = process.anonymous_bytes.map(|bytes| {
+        let help = "Resident memory that is not mapped from files, as models are";
+        gauge("kindred_process_anonymous_bytes", help, bytes as f64)
+    });
+    let mut families = vec![
+        Family { name: "process_cpu_seconds", help, samples: cpu },
+        gauge(
+            "process_resident_memory_bytes",
+            "Memory that is really there",
+            process.resident_bytes as f64,
+        ),
+        gauge(
+            "process_virtual_memory_bytes",
+            "Memory that is spoken for, mapped models included",
+            process.virtual_bytes as f64,
+        ),
+        gauge("process_open_fds", "Open files and connections", process.open_files as f64),
+        gauge("process_max_fds", "How many of them there may be", process.max_files as f64),
+        gauge("process_threads", "Threads", process.threads as f64),
+        gauge(
+            "process_start_time_seconds",
+            "When the process began, since 1970",
+            process.start_seconds,
+        ),
+    ];
+    families.extend(anonymous);
+    families
+}

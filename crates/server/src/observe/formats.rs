@@ -1,0 +1,131 @@
+//! The two forms in which Prometheus and others read figures.
+
+use axum::http::{HeaderMap, header};
+use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
+
+/// How figures are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The text format of Prometheus, version 0.0.4, which everything reads.
+    Text,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// What `Content-Type` says.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// OpenMetrics for those who ask for it by name and would not rather have text; text for all others.
+    pub fn wanted(headers: &HeaderMap) -> Self {
+        const OPEN_METRICS: Name<'static> = Name::new_unchecked("openmetrics-text");
+        let (mut text, mut open_metrics) = (None, None);
+        for value in headers.get_all(header::ACCEPT) {
+            let Ok(value) = value.to_str() else { continue };
+            for range in MediaTypeList::new(value).filter_map(Result::ok) {
+                let quality = quality(&range);
+                let best = if range.ty == names::APPLICATION && range.subty == OPEN_METRICS {
+                    &mut open_metrics
+                } else if range.ty == names::TEXT && range.subty == names::PLAIN {
+                    &mut text
+                } else {
+                    continue;
+                };
+                *best = Some(best.map_or(quality, |best: f32| best.max(quality)));
+            }
+        }
+        match open_metrics {
+            Some(quality) if quality > 0.0 && text.is_none_or(|text| quality >= text) => {
+                Self::OpenMetrics
+            }
+            _ => Self::Text,
+        }
+    }
+}
+
+fn quality(range: &MediaType<'_>) -> f32 {
+    range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
+}
+
+/// OpenMetrics in the older form: there a counter is called by its full name in its description, too, and
+/// neither units nor an end are known.
+pub(super) fn to_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len() + 1024);
+    let lines: Vec<&str> = open_metrics.lines().collect();
+    for (place, line) in lines.iter().enumerate() {
+        if *line == "# EOF" || line.starts_with("# UNIT ") {
+            continue;
+        }
+        let described = line.strip_prefix("# HELP ").map(|rest| ("# HELP ", rest));
+        let described = described.or(line.strip_prefix("# TYPE ").map(|rest| ("# TYPE ", rest)));
+        match described.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
+            Some((kind, (name, rest))) if is_counter(&lines[place..], name) => {
+                text.extend([kind, name, "_total ", rest]);
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The type stands in the line itself or in the one behind the help.
+fn is_counter(lines: &[&str], name: &str) -> bool {
+    lines.iter().take(2).any(|line| {
+        line.strip_prefix("# TYPE ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|kind| kind == " counter")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_open_metrics_gets_it() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, wanted) in [
+            (&[][..], Format::Text),
+            (&["*/*"], Format::Text),
+            (&["text/plain"], Format::Text),
+            (&[prometheus], Format::OpenMetrics),
+            (&["application/openmetrics-text"], Format::OpenMetrics),
+            (&["text/plain;q=0.5", "application/openmetrics-text"], Format::OpenMetrics),
+            (&["text/plain", "application/openmetrics-text;q=0.5"], Format::Text),
+            (&["application/openmetrics-text;q=0"], Format::Text),
+            (&["text/html, not a type"], Format::Text),
+        ] {
+            let headers = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            assert_eq!(Format::wanted(&headers.collect()), wanted, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn only_counters_change_their_names() {
+        let open_metrics = "\
+# HELP a_b What \\n there # TYPE is.
+# TYPE a_b counter
+# UNIT a_b b
+a_b_total{x=\"# EOF\"} 1
+# HELP a_bc A gauge.
+# TYPE a_bc gauge
+a_bc 2
+# EOF
+";
+        let text = "\
+# HELP a_b_total What \\n there # TYPE is.
+# TYPE a_b_total counter
+a_b_total{x=\"# EOF\"} 1
+# HELP a_bc A gauge.
+# TYPE a_bc gauge
+a_bc 2
+";
+        assert_eq!(to_text(open_metrics), text);
+    }
+}

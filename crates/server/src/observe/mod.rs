@@ -1,0 +1,73 @@
+//! What the service does, for those who run it: figures for Prometheus and lines in the access log.
+//!
+//! A request costs a few plain additions: each HTTP thread counts for itself ([`thread_figures`]), and the
+//! sums are made when somebody asks for them ([`exposition`]). The queue and the engine count for
+//! themselves as well ([`EngineFigures`]). `docs/operating.md` lists the metrics.
+
+mod access_log;
+mod counter;
+mod engine_figures;
+mod exposition;
+mod families;
+mod formats;
+mod process;
+mod request;
+mod route;
+mod thread_figures;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::ThreadId;
+
+pub use access_log::AccessLog;
+pub use counter::Histogram;
+pub use engine_figures::{EngineFigures, LaneFigures};
+pub use exposition::Known;
+pub use formats::Format;
+pub(crate) use request::Connection;
+pub(crate) use thread_figures::Stages;
+
+use thread_figures::ThreadFigures;
+
+/// What a service counts of its connections and requests, apart from its queue and engine.
+#[derive(Debug, Default)]
+pub struct Observer {
+    access_log: AccessLog,
+    threads: Mutex<Vec<(ThreadId, Arc<ThreadFigures>)>>,
+    connections_opened: AtomicU64,
+    connections_closed: AtomicU64,
+}
+
+impl Observer {
+    /// Counts from now on, and logs requests as this says.
+    pub fn new(access_log: AccessLog) -> Arc<Self> {
+        Arc::new(Self { access_log, ..Self::default() })
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<(ThreadId, Arc<ThreadFigures>)>> {
+        self.threads.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// The figures that the calling thread, and no other, writes.
+    fn of_this_thread(&self) -> Arc<ThreadFigures> {
+        let this = std::thread::current().id();
+        let mut threads = self.threads();
+        let known = threads.iter().find(|(id, _)| *id == this);
+        known.map(|(_, figures)| figures.clone()).unwrap_or_else(|| {
+            let figures = Arc::<ThreadFigures>::default();
+            threads.push((this, figures.clone()));
+            figures
+        })
+    }
+
+    /// All threads' figures, as they are now.
+    fn all(&self) -> Vec<Arc<ThreadFigures>> {
+        self.threads().iter().map(|(_, figures)| figures.clone()).collect()
+    }
+
+    fn connections_open(&self) -> u64 {
+        // In this order: what closes meanwhile must not make it negative.
+        let closed = self.connections_closed.load(Ordering::Acquire);
+        self.connections_opened.load(Ordering::Acquire).saturating_sub(closed)
+    }
+}

@@ -1,0 +1,86 @@
+//! A connection and its requests, as they are counted.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::response::Response;
+
+use super::Observer;
+use super::access_log::Asked;
+use super::route::{place_of_method, place_of_route, place_of_status};
+use super::thread_figures::{Stages, ThreadFigures};
+
+/// A connection, open until this is dropped. All its requests are served by one thread (`http/threads.rs`).
+#[derive(Debug)]
+pub(crate) struct Connection {
+    observer: Arc<Observer>,
+    client: SocketAddr,
+    /// Of the thread that serves the connection, known from its first request on.
+    figures: OnceLock<Arc<ThreadFigures>>,
+}
+
+impl Connection {
+    /// Somebody connected from there.
+    pub(crate) fn new(observer: Arc<Observer>, client: SocketAddr) -> Self {
+        observer.connections_opened.fetch_add(1, Ordering::Release);
+        Self { observer, client, figures: OnceLock::new() }
+    }
+
+    /// A request came. To be called on the thread that answers it.
+    #[inline]
+    pub(crate) fn begin(&self, request: &Request) -> Observed<'_> {
+        let figures = self.figures.get_or_init(|| self.observer.of_this_thread());
+        figures.begun.add(1);
+        Observed {
+            figures,
+            route: place_of_route(request.uri().path()),
+            method: place_of_method(request.method()),
+            is_answered: false,
+            asked: Asked::note(&self.observer.access_log, request, self.client),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.observer.connections_closed.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// A request in work. If it is dropped before its answer, its caller has gone.
+#[derive(Debug)]
+pub(crate) struct Observed<'a> {
+    figures: &'a ThreadFigures,
+    route: usize,
+    method: usize,
+    is_answered: bool,
+    /// What the access log may say of it; `None` where there is no such log.
+    asked: Option<Box<Asked>>,
+}
+
+impl Observed<'_> {
+    /// The answer is there, so long after the request.
+    #[inline]
+    pub(crate) fn answered(mut self, response: &Response, took: Duration, stages: Option<Stages>) {
+        self.is_answered = true;
+        let status = response.status().as_u16();
+        let bytes = response.body().size_hint().lower();
+        let places = (self.route, self.method, place_of_status(status));
+        self.figures.answered(places, took, stages, bytes);
+        if let Some(asked) = self.asked.take() {
+            asked.log(&self.figures.sampled, response, bytes, took, stages);
+        }
+    }
+}
+
+impl Drop for Observed<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.figures.abandoned.add(1);
+        }
+    }
+}

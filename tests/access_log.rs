@@ -1,0 +1,139 @@
+//! The log of requests: which of them, and what is said.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::{Reply, TINY, kindred, prepared, read_reply};
+
+/// Asks a service of its own, one request after the other on one connection, and returns what it logged.
+fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, String) {
+    let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--device", "cpu"]);
+    command.args(["--http-threads", "1", "--model"]).arg(model).args(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || {
+        let mut log = String::new();
+        errors.read_to_string(&mut log).map(|_| log).unwrap()
+    });
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut welcome = String::new();
+    while !welcome.contains("Ctrl-C") {
+        assert!(output.read_line(&mut welcome).unwrap() > 0, "{welcome}");
+    }
+    let address = welcome.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let replies = requests.iter().map(|request| {
+        let (line, body) = request.split_once('\n').unwrap_or((request, ""));
+        let kind = "Host: x\r\nUser-Agent: te\"st\r\nContent-Type: application/json";
+        let length = if body.is_empty() {
+            String::new()
+        } else {
+            format!("\r\nContent-Length: {}", body.len())
+        };
+        let whole = format!("{line} HTTP/1.1\r\n{kind}{length}\r\n\r\n{body}");
+        connection.write_all(whole.as_bytes()).unwrap();
+        read_reply(&mut connection)
+    });
+    let replies = replies.collect();
+    drop(connection);
+    let told = std::process::Command::new("kill").arg(child.id().to_string()).status();
+    assert!(told.unwrap().success());
+    assert!(child.wait().unwrap().success());
+    (replies, log.join().unwrap())
+}
+
+fn lines_of_requests(log: &str) -> Vec<Value> {
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    lines.filter(|line| line["target"] == "access").collect()
+}
+
+#[test]
+fn a_line_says_who_asked_what_and_how_long_it_took_but_not_the_query() {
+    let (_place, model) = prepared(TINY);
+    let requests = ["GET /nearest?word=east", "GET /words/nowhere", "DELETE /health/live"];
+    let json = ["--access-log-one-in", "1", "--log-format", "json"];
+    let (replies, log) = logged(&model, &json, &requests);
+    let lines = lines_of_requests(&log);
+    assert_eq!(lines.len(), 3, "{log}");
+    let line = &lines[0];
+    for (field, value) in [
+        ("client", json!("127.0.0.1")),
+        ("method", json!("GET")),
+        ("path", json!("/nearest")),
+        ("status", json!(200)),
+        ("bytes", json!(replies[0].body.len())),
+        ("user_agent", json!("te\"st")),
+        ("message", json!("answered")),
+    ] {
+        assert_eq!(line[field], value, "{line}");
+    }
+    let number = |field: &str| line[field].as_f64().unwrap_or_else(|| panic!("{field}: {line}"));
+    let parts = number("queue_milliseconds") + number("engine_milliseconds");
+    assert!(parts > 0.0 && parts <= number("milliseconds"), "{line}");
+    assert_eq!((&lines[1]["path"], &lines[1]["status"]), (&json!("/words/nowhere"), &json!(404)));
+    assert!(lines[1].get("engine_milliseconds").is_none(), "nothing was searched: {}", lines[1]);
+    assert_eq!((&lines[2]["method"], &lines[2]["status"]), (&json!("DELETE"), &json!(405)));
+    assert!(!log.contains("word=east"), "{log}");
+
+    let with_query = [&json[..], &["--access-log-query", "true"]].concat();
+    let (_, log) = logged(&model, &with_query, &requests);
+    assert_eq!(lines_of_requests(&log)[0]["path"], "/nearest?word=east");
+
+    // For people: the same, quoted, so that no client can write lines of its own.
+    let (_, log) = logged(&model, &["--access-log-one-in", "1"], &requests);
+    let line =
+        log.lines().find(|line| line.contains("/nearest")).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains(r#"method="GET" path="/nearest" status=200"#), "{line}");
+    assert!(line.contains(r#"user_agent="te\"st""#), "{line}");
+}
+
+#[test]
+fn one_request_in_so_many_is_logged_and_none_unless_asked_for() {
+    let (_place, model) = prepared(TINY);
+    let requests = vec!["GET /nearest?word=east"; 25];
+    for (arguments, lines) in
+        [(&[][..], 0), (&["--access-log-one-in", "0"], 0), (&["--access-log-one-in", "10"], 3)]
+    {
+        let arguments = [arguments, &["--log-format", "json"]].concat();
+        let (_, log) = logged(&model, &arguments, &requests);
+        assert_eq!(lines_of_requests(&log).len(), lines, "{arguments:?}: {log}");
+    }
+}
+
+#[test]
+fn what_the_service_fails_is_always_logged() {
+    let (_place, model) = prepared(TINY);
+    let vector = vec![0.5; 2];
+    let queries = vec![json!({"vector": vector, "k": 6}); 1024];
+    let slow = format!("POST /nearest\n{}", json!({"queries": queries}));
+    let mut requests = vec!["GET /nearest?word=east"; 3];
+    requests.extend(["GET /nearest?word=nowhere", &slow, &slow, &slow]);
+    let late = ["--log-format", "json", "--access-log-one-in", "1000", "--max-batch-queries", "1"];
+    let (replies, log) =
+        logged(&model, &[&late[..], &["--request-timeout-ms", "1"]].concat(), &requests);
+    let failed = replies.iter().filter(|reply| reply.status == 504).count();
+    assert!(failed >= 2, "passes of one query each take longer than a millisecond");
+    // And the first one, which is the one in a thousand.
+    let lines = lines_of_requests(&log);
+    assert_eq!(lines.len(), 1 + failed, "{log}");
+    assert_eq!(lines.iter().filter(|line| line["status"] == 504).count(), failed, "{log}");
+}
+
+#[test]
+fn the_first_line_says_what_differs_from_the_defaults() {
+    let (_place, model) = prepared(TINY);
+    let (_, log) = logged(&model, &["--log-format", "json", "--max-batch-queries", "7"], &[]);
+    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!(first["message"], "kindred starts");
+    assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    let settings = first["settings"].as_str().unwrap();
+    assert!(settings.contains("max_batch_queries = 7"), "{settings}");
+    assert!(settings.contains("http_threads = 1") && !settings.contains("drain"), "{settings}");
+}
