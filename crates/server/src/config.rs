@@ -42,6 +42,10 @@ pub struct Config {
     pub readiness_timeout_ms: u64,
     /// Bound of the time between being told to stop and stopping.
     pub drain_timeout_ms: u64,
+    /// How often an engine that failed is made again within a minute.
+    pub engine_max_restarts: u32,
+    /// Bound of a pass's time, and of making the engine again.
+    pub engine_hang_timeout_ms: u64,
     /// Where the built-in model is kept; empty for the user's cache folder.
     pub cache_dir: PathBuf,
     /// Filter of the log.
@@ -162,6 +166,7 @@ impl Config {
             ("max_batch_queries", self.max_batch_queries as u64),
             ("request_timeout_ms", self.request_timeout_ms),
             ("readiness_timeout_ms", self.readiness_timeout_ms),
+            ("engine_hang_timeout_ms", self.engine_hang_timeout_ms),
         ] {
             if value == 0 {
                 return Err(ConfigError::OutOfRange { key, reason: "must be at least 1" });
@@ -221,6 +226,7 @@ mod tests {
         assert_eq!((config.device, config.log_format), (Device::Auto, LogFormat::Text));
         assert_eq!((config.queue_capacity_queries, config.max_batch_queries), (8192, 1024));
         assert_eq!((config.request_timeout_ms, config.drain_timeout_ms), (30_000, 30_000));
+        assert_eq!((config.engine_max_restarts, config.engine_hang_timeout_ms), (5, 120_000));
         assert_eq!((config.model, config.name), (PathBuf::new(), String::new()));
     }
 

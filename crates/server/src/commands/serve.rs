@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use model_store::{Engine, ModelError, ModelStore, Row};
 use tokio::runtime;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::CommandError;
 use crate::cli::ServeFlags;
@@ -16,10 +16,13 @@ use crate::http::{AppState, Front, connections, listen};
 use crate::queue::{EngineThread, Limits};
 use crate::{default_model, engines, logging, queue};
 
+/// How long the process goes on without an engine, for answers to go out.
+const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
+
 /// Serves a model until it is told to stop, then answers what is in flight and returns.
 ///
 /// # Errors
-/// If the settings, the model, the engine or the address can't be used.
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
     let wanted = engines::Wanted {
@@ -27,16 +30,17 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         threads: config.threads,
         keep_tables: config.keep_tables,
     };
-    serve_with(&config, move |model| engines::make(&model, wanted))
+    serve_with(&config, move |model| engines::make_checked(&model, wanted))
 }
 
-/// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread.
+/// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread, and again whenever
+/// the engine failed. What it makes is used as it is: it should have had its [`engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_with<F>(config: &Config, make_engine: F) -> Result<(), CommandError>
+pub fn serve_with<F>(config: &Config, mut make_engine: F) -> Result<(), CommandError>
 where
-    F: FnOnce(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    F: FnMut(Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
 {
     logging::start(config)?;
     let started = Instant::now();
@@ -59,10 +63,12 @@ where
     let limits = Limits {
         capacity_queries: config.queue_capacity_queries,
         max_batch_queries: config.max_batch_queries,
+        engine_max_restarts: config.engine_max_restarts,
+        engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
     };
     let engine_model = model.clone();
     let (queue, engine) =
-        queue::start(limits, runtime.handle(), move || make_engine(engine_model))?;
+        queue::start(limits, runtime.handle(), move || make_engine(engine_model.clone()))?;
     info!(
         engine = engine.description.name,
         detail = engine.description.detail,
@@ -80,11 +86,13 @@ where
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
-    if result.is_ok() {
-        engine.join();
-        info!("stopped");
+    result?;
+    // Nobody waits for an answer now, but an engine that hangs would be waited for in vain.
+    if !engine.join(Duration::from_millis(config.drain_timeout_ms)) {
+        return Err(CommandError::DrainTimeout(config.drain_timeout_ms));
     }
-    result
+    info!("stopped");
+    Ok(())
 }
 
 fn open_model(config: &Config) -> Result<ModelStore, ModelError> {
@@ -131,8 +139,16 @@ async fn listen_and_drain(
             () = told_to_stop() => warn!("told to stop again"),
         }
     };
+    let lost = async {
+        let lost = engine.lost().await;
+        error!("{lost}");
+        // Those who waited have just been told so: their answers are on their way.
+        tokio::time::sleep(ANSWERS_GO_OUT).await;
+        lost
+    };
     tokio::select! {
         () = server => Ok(()),
+        lost = lost => Err(CommandError::EngineLost(lost)),
         () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
 }

@@ -120,6 +120,11 @@ pub enum ApiError {
     Draining,
     /// The pass of the engine failed. Asking again may help.
     EngineFailed,
+    /// The engine failed, and there is no other yet.
+    EngineRestarting {
+        /// How long to wait before asking again.
+        retry_after_seconds: u64,
+    },
     /// There is no engine any more. Asking again does not help.
     EngineGone,
     /// The readiness check did not get its answer.
@@ -248,11 +253,19 @@ impl ApiError {
                 "Engine failed",
                 "the engine failed while it worked on this request; ask again".into(),
             ),
+            Self::EngineRestarting { retry_after_seconds } => (
+                S::SERVICE_UNAVAILABLE,
+                "engine_restarting",
+                "Engine restarting",
+                format!(
+                    "the engine failed and is being restarted; ask again in {retry_after_seconds} s"
+                ),
+            ),
             Self::EngineGone => (
                 S::SERVICE_UNAVAILABLE,
                 "engine_gone",
                 "Engine gone",
-                "the engine has stopped working; the service must be restarted".into(),
+                "the engine has stopped working and the service is about to end; ask another instance".into(),
             ),
             Self::NotReady { reason } => {
                 (S::SERVICE_UNAVAILABLE, "not_ready", "Not ready", reason.clone())
@@ -284,8 +297,21 @@ impl ApiError {
                 json!({"found": found, "expected": expected})
             }
             Self::UnknownWord { unknown } => json!({"unknown": unknown}),
-            Self::QueueFull { retry_after_seconds } => json!({"retry_after": retry_after_seconds}),
-            _ => json!({}),
+            _ => match self.retry_after_seconds() {
+                Some(seconds) => json!({"retry_after": seconds}),
+                None => json!({}),
+            },
+        }
+    }
+
+    /// What the client is told in `Retry-After`, where asking again may help.
+    fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Self::QueueFull { retry_after_seconds }
+            | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
+            // Only this pass failed; by then there may be another engine.
+            Self::EngineFailed => Some(1),
+            _ => None,
         }
     }
 
@@ -342,8 +368,8 @@ impl IntoResponse for ApiError {
         let mut response = (self.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Self::QueueFull { retry_after_seconds } = self {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

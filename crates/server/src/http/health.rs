@@ -9,9 +9,10 @@ use axum::response::Response;
 use model_store::{Filter, Hit, ModelStore, Query, QueryVector, Row};
 use serde_json::json;
 
+use super::search::whole_seconds;
 use super::state::AppState;
 use super::{ApiError, answer, negotiation};
-use crate::queue::{QueueHandle, SubmitError};
+use crate::queue::{EngineState, QueueHandle, SubmitError};
 
 /// How long a good answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);
@@ -58,6 +59,15 @@ impl Readiness {
     }
 
     async fn check(&self, queue: &QueueHandle) -> Result<(), ApiError> {
+        // An engine that failed since makes the last good answer worth nothing.
+        match queue.engine_state() {
+            EngineState::Working => {}
+            EngineState::Restarting { retry_after } => {
+                let retry_after_seconds = whole_seconds(retry_after);
+                return Err(ApiError::EngineRestarting { retry_after_seconds });
+            }
+            EngineState::Lost => return Err(ApiError::EngineGone),
+        }
         if self.is_fresh() {
             return Ok(());
         }
@@ -74,6 +84,9 @@ impl Readiness {
                 queue.submit_probe(query.clone(), deadline).await.map_err(|e| match e {
                     SubmitError::EngineGone => ApiError::EngineGone,
                     SubmitError::EngineFailed => ApiError::EngineFailed,
+                    SubmitError::EngineRestarting { retry_after } => ApiError::EngineRestarting {
+                        retry_after_seconds: whole_seconds(retry_after),
+                    },
                     SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
                 })?;
             if answer.hits != [[*expected]] {
