@@ -74,8 +74,13 @@ impl Service {
     /// The program with these arguments, on a port that the system chooses.
     pub fn start(arguments: &[&str]) -> Self {
         let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
-        let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-        let mut child = child.expect("the program starts");
+        command.args(arguments).stderr(Stdio::inherit());
+        Self::spawn(command)
+    }
+
+    /// Any command that says where it listens as `serve` does.
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut welcome = String::new();
         while !welcome.contains("Ctrl-C") {

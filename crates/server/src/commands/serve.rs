@@ -10,6 +10,7 @@ use tracing::{error, info, warn};
 use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::Config;
+use crate::device::Device;
 use crate::engines::EngineStartError;
 use crate::http::threads::HttpThreads;
 use crate::http::{AppState, Front, connections, listen};
@@ -25,12 +26,20 @@ const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
 /// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
-    let wanted = engines::Wanted {
+    let mut wanted = engines::Wanted {
         device: config.device,
         threads: config.threads,
         keep_tables: config.keep_tables,
     };
-    serve_with(&config, move |model| engines::make_checked(&model, wanted))
+    serve_with(&config, move |model| {
+        let engine = engines::make_checked(&model, wanted)?;
+        // Whoever has had a GPU is not served a hundred times slower without being told: without it, there is no
+        // engine, and the next start says so.
+        if wanted.device == Device::Auto && engine.description().name == "cuda" {
+            wanted.device = Device::Cuda(None);
+        }
+        Ok(engine)
+    })
 }
 
 /// As [`serve`], with these settings and any engine. `make_engine` runs on the engine's thread, and again whenever

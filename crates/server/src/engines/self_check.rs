@@ -2,8 +2,8 @@
 //! by the contract's formula.
 
 use model_store::{
-    Engine, EngineError, Filter, FullPassQuery, Hit, ModelStore, Query, QueryBatch, QueryVector, Row,
-    Scoring, Table,
+    Engine, EngineError, Filter, FullPassQuery, Hit, ModelStore, Query, QueryBatch, QueryVector,
+    Row, Scoring, Table,
 };
 use tracing::debug;
 
@@ -57,7 +57,8 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
     let table = model.table();
     let name = engine.description().name;
     let sample = SAMPLE_ROWS.min(SAMPLE_COMPONENTS / table.dim()).clamp(1, table.rows());
-    let rows: Vec<Row> = (0..table.rows() as u32).map(Row).filter(|&row| table.norm(row) > 0.0).take(5).collect();
+    let rows: Vec<Row> =
+        (0..table.rows() as u32).map(Row).filter(|&row| table.norm(row) > 0.0).take(5).collect();
     let [first, ..] = rows[..] else { return Ok(()) };
     let on_a_device = name == "cuda";
     let all_rows = on_a_device || table.components().len() <= ALL_ROWS_COMPONENTS;

@@ -77,8 +77,9 @@ where
             }
         }
     })?;
-    let description =
-        has_started.recv().unwrap_or_else(|_| Err(EngineStartError::Broken("its thread ended".into())))?;
+    let description = has_started
+        .recv()
+        .unwrap_or_else(|_| Err(EngineStartError::Broken("its thread ended".into())))?;
     Ok((handle, EngineThread { ended, lost, description }))
 }
 

@@ -114,8 +114,7 @@ impl<Q: HasLane> Lane<Q> {
             return Finished { jobs: in_pass, answers, started, took };
         }
         let mut answers = answers.into_iter();
-        let mut finished =
-            Finished { jobs: VecDeque::new(), answers: Vec::new(), started, took };
+        let mut finished = Finished { jobs: VecDeque::new(), answers: Vec::new(), started, took };
         for mut running in in_pass {
             if running.in_pass == running.left() {
                 finished.answers.extend(answers.by_ref().take(running.in_pass));

@@ -41,9 +41,7 @@ pub use engine_state::{EngineLost, EngineState};
 pub use engine_thread::{EngineThread, start};
 pub use handle::{QueueHandle, SubmitError};
 pub use job::{Answer, FullPassAnswers};
-pub use statistics::{
-    BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, QueueStatistics,
-};
+pub use statistics::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, QueueStatistics};
 
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]

@@ -191,7 +191,9 @@ impl Passes {
                 Ok(())
             }
             Fault::Engine(reason) => {
-                error!("the engine failed in a pass of {size} queries and is not used again: {reason}");
+                error!(
+                    "the engine failed in a pass of {size} queries and is not used again: {reason}"
+                );
                 self.shared.engine_restarts(Duration::ZERO);
                 Err(End::EngineFailed(reason))
             }

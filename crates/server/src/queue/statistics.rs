@@ -9,8 +9,8 @@ use super::engine_state::EngineState;
 /// Upper bounds, inclusive, of [`LaneStatistics::pass_seconds`], in seconds. One more bucket holds what is
 /// above the last.
 pub const PASS_SECONDS_BOUNDS: [f64; 16] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-    10.0,
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0,
 ];
 
 /// Upper bounds, inclusive, of [`LaneStatistics::batch_sizes`], in queries. One more bucket holds what is above
@@ -129,7 +129,11 @@ impl LaneCounters {
 
 impl Statistics {
     /// For the engine thread: asks the engine for its counters, if it was not asked lately.
-    pub(super) fn refresh(&self, now: Instant, counters: impl FnOnce() -> Vec<(&'static str, u64)>) {
+    pub(super) fn refresh(
+        &self,
+        now: Instant,
+        counters: impl FnOnce() -> Vec<(&'static str, u64)>,
+    ) {
         const EVERY: Duration = Duration::from_millis(250);
         let mut engine = self.engine.lock().expect("nothing panics while it holds this lock");
         if engine.refreshed.is_none_or(|last| now.saturating_duration_since(last) >= EVERY) {

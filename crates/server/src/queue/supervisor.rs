@@ -97,10 +97,8 @@ where
             self.attempts.retain(|&attempt| now.saturating_duration_since(attempt) < WINDOW);
             if self.attempts.len() >= self.max_restarts as usize {
                 self.passes.fail_all(SubmitError::EngineGone);
-                self.shared.engine_is_lost(EngineLost::TooManyRestarts {
-                    most: self.max_restarts,
-                    last,
-                });
+                self.shared
+                    .engine_is_lost(EngineLost::TooManyRestarts { most: self.max_restarts, last });
                 return None;
             }
             let pause = self.pause();
