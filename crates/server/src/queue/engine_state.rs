@@ -21,7 +21,7 @@ pub enum EngineState {
 pub enum EngineLost {
     /// It failed too often.
     #[error(
-        "the engine was given up: it was made again {most} times within a minute, as often as \
+        "the engine was given up after {most} new ones within a minute, as many as \
          engine_max_restarts allows; at last: {last}"
     )]
     TooManyRestarts {

@@ -58,4 +58,6 @@ pub struct Limits {
 }
 
 #[cfg(test)]
+mod schedules;
+#[cfg(test)]
 mod tests;

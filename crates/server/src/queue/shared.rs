@@ -318,7 +318,7 @@ impl Shared {
     /// Tells callers whose time is over so, and gives up an engine that hangs. `false` when there is nothing to
     /// watch any more.
     pub(super) fn watch(&self, now: Instant) -> bool {
-        let mut state = self.lock();
+        let state = self.lock();
         if let Some((doing, since)) = state.busy
             && now.saturating_duration_since(since) >= self.hang_timeout
         {
@@ -326,11 +326,16 @@ impl Shared {
             self.lose(state, EngineLost::Hangs { doing, milliseconds });
             return false;
         }
-        let late = state.late(now);
         let over = state.engine == EngineState::Lost || state.callers_gone;
         drop(state);
-        late.tell(SubmitError::DeadlinePassed, &self.statistics);
+        self.tell_the_late(now);
         !over
+    }
+
+    /// Tells callers whose time is over so.
+    pub(super) fn tell_the_late(&self, now: Instant) {
+        let late = self.lock().late(now);
+        late.tell(SubmitError::DeadlinePassed, &self.statistics);
     }
 
     /// There will be no more callers.
@@ -367,17 +372,12 @@ impl Shared {
     /// or the engine was given up.
     pub(super) fn pause(&self, duration: Duration) -> bool {
         let until = Instant::now() + duration;
-        let mut state = self.lock();
-        loop {
+        let (mut state, mut is_over) = (self.lock(), false);
+        while !is_over && !state.callers_gone {
             let left = until.saturating_duration_since(Instant::now());
-            if state.callers_gone || state.engine == EngineState::Lost {
-                return false;
-            }
-            if left.is_zero() {
-                return true;
-            }
-            state = wait_at_most(&self.changed, state, left);
+            (state, is_over) = wait_at_most(&self.changed, state, left);
         }
+        !state.callers_gone && state.engine != EngineState::Lost
     }
 
     /// There is no engine any more: what waits gets no answer but an error.

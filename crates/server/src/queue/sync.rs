@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
 
-/// Waits until it is told of a change or so much time is over, whichever comes first, or for no reason.
+/// Waits until it is told of a change, or so much time is over, or for no reason; whether the time is over.
 pub(super) fn wait_at_most<'a, T>(
     changed: &Condvar,
     guard: MutexGuard<'a, T>,
     duration: Duration,
-) -> MutexGuard<'a, T> {
-    changed.wait_timeout(guard, duration).expect("nothing panics while it holds this lock").0
+) -> (MutexGuard<'a, T>, bool) {
+    let waited = changed.wait_timeout(guard, duration);
+    let (guard, time) = waited.expect("nothing panics while it holds this lock");
+    (guard, time.timed_out())
 }
 
 /// The runtime on which a caller waits.
