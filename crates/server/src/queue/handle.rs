@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 
 use super::engine_state::EngineState;
 use super::job::{Answer, Ask, FullPassAnswers, Job};
-use super::shared::{HasLane, Shared};
+use super::shared::Shared;
+use super::state::HasLane;
 use super::statistics::QueueStatistics;
 use super::sync::Home;
 

@@ -10,7 +10,8 @@ use super::SubmitError;
 use super::hand_out::{Finished, Running};
 use super::job::Job;
 use super::share::{Level, share_full_pass};
-use super::shared::{HasLane, Lent, Shared};
+use super::shared::Shared;
+use super::state::{HasLane, Lent};
 
 pub(super) struct Lane<Q: HasLane> {
     /// Jobs with queries that no pass has taken yet, those whose turn is first in front.

@@ -31,6 +31,7 @@ mod lane;
 mod passes;
 mod share;
 mod shared;
+mod state;
 mod statistics;
 mod supervisor;
 mod sync;

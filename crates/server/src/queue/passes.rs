@@ -10,7 +10,8 @@ use tracing::{debug, error};
 
 use super::SubmitError;
 use super::lane::Lane;
-use super::shared::{Arrived, Shared};
+use super::shared::Shared;
+use super::state::Arrived;
 
 /// The jobs in the engine thread's hands. They outlive an engine that fails.
 pub(super) struct Passes {

@@ -26,6 +26,8 @@ mod passes;
 mod share;
 #[path = "shared.rs"]
 mod shared;
+#[path = "state.rs"]
+mod state;
 #[path = "supervisor.rs"]
 mod supervisor;
 
@@ -54,7 +56,9 @@ mod sync {
             Self
         }
 
-        pub(super) fn id(&self) {}
+        pub(super) fn id(&self) -> u32 {
+            0
+        }
 
         pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
             drop(shuttle::future::spawn(work));

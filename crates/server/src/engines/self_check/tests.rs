@@ -87,7 +87,8 @@ fn one_wrong_hit_is_found_in_any_pass_and_place() {
     let queries = [1, 11, 1];
     for (pass, queries) in queries.into_iter().enumerate() {
         for place in 0..queries {
-            let faults: [(&str, &dyn Fn(&mut Vec<Hit>)); 5] = [
+            type Fault<'a> = (&'a str, &'a dyn Fn(&mut Vec<Hit>));
+            let faults: [Fault<'_>; 5] = [
                 ("last bit", &|hits| hits[2].score = hits[2].score.next_down()),
                 ("missing", &|hits| hits.truncate(hits.len() - 1)),
                 ("order", &|hits| hits.swap(0, 1)),

@@ -132,8 +132,8 @@ fn over(callers: Vec<JoinHandle<Vec<Option<SubmitError>>>>) -> Vec<Option<Submit
 
 /// At random, and with few but ill-timed switches.
 fn check(test: impl Fn() + Copy + Send + Sync + 'static) {
-    shuttle::check_random(test, 500);
-    shuttle::check_pct(test, 500, 3);
+    shuttle::check_random(test, 700);
+    shuttle::check_pct(test, 700, 3);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_queue_whose_engine_never_comes_is_found_to_hang() {
     shuttle::check_random(
         || {
             let shared = Arc::new(Shared::new(LIMITS));
-            let handle = QueueHandle::new(shared.clone());
+            let handle = QueueHandle::new(shared);
             let future = handle.submit(queries(1..2), Instant::now() + HOUR);
             let _ = block_on(future);
         },
