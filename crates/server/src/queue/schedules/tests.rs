@@ -132,8 +132,8 @@ fn over(callers: Vec<JoinHandle<Vec<Option<SubmitError>>>>) -> Vec<Option<Submit
 
 /// At random, and with few but ill-timed switches.
 fn check(test: impl Fn() + Copy + Send + Sync + 'static) {
-    shuttle::check_random(test, 700);
-    shuttle::check_pct(test, 700, 3);
+    shuttle::check_random(test, 5000);
+    shuttle::check_pct(test, 5000, 3);
 }
 
 #[test]
