@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::serve;
 use crate::support::api_key as make;
+use crate::{serve, support};
 
 #[test]
 fn with_keys_every_route_takes_one_but_the_public_ones() {

@@ -91,8 +91,13 @@ impl Service {
     /// The program with these arguments, at this address.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
         let mut command = kindred(&["serve", "--listen", address, "--log-level", "warn"]);
-        let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-        let mut child = child.expect("the program starts");
+        command.args(arguments).stderr(Stdio::inherit());
+        Self::spawn(command)
+    }
+
+    /// Any command that says where it listens as `serve` does.
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut welcome = String::new();
         while !welcome.contains("Ctrl-C") {
@@ -115,8 +120,9 @@ impl Service {
         std::fs::write(file.path(), line).expect("the line is written");
         let path = file.into_temp_path().keep().expect("the file stays: it is read again");
         let keys = ["--api-keys-file", path.to_str().expect("a UTF-8 path")];
-        let service = Self::start(&[arguments, &keys].concat());
-        Self { key: Some(key), ..service }
+        let mut service = Self::start(&[arguments, &keys].concat());
+        service.key = Some(key);
+        service
     }
 
     /// With the built-in model, in a cache of its own that vanishes at once: prepared in memory if

@@ -65,6 +65,9 @@ const SERVE_EXAMPLES: &str = "\
 Every setting can also stand in a file (--config FILE) or in the environment (KINDRED_LISTEN=…);
 flags win over the environment, the environment over the file.
 
+Exit codes: 0 told to stop, and everything was answered; 1 it could not start, or not stop in time; 2 wrong
+flags; 70 the engine was lost: it failed too often or hangs, and another start may help.
+
 Examples:
   kindred serve
   kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
@@ -185,6 +188,16 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_timeout_ms: Option<u64>,
+    /// How often an engine that failed is made again within a minute before the program ends with exit code
+    /// 70 [default: 5]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_max_restarts: Option<u32>,
+    /// Milliseconds that a pass may take before the engine counts as hanging and the program ends with
+    /// exit code 70 [default: 120000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_hang_timeout_ms: Option<u64>,
     /// Where the built-in model is kept once prepared [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -73,6 +73,10 @@ pub struct Config {
     pub tls_private_key: PathBuf,
     /// Bound of the time between being told to stop and stopping.
     pub drain_timeout_ms: u64,
+    /// How often an engine that failed is made again within a minute.
+    pub engine_max_restarts: u32,
+    /// Bound of a pass's time, and of making the engine again.
+    pub engine_hang_timeout_ms: u64,
     /// Where the built-in model is kept; empty for the user's cache folder.
     pub cache_dir: PathBuf,
     /// Filter of the log.
@@ -269,6 +273,7 @@ impl Config {
             ("idle_timeout_ms", self.idle_timeout_ms),
             ("write_timeout_ms", self.write_timeout_ms),
             ("max_connections", self.max_connections as u64),
+            ("engine_hang_timeout_ms", self.engine_hang_timeout_ms),
         ] {
             if value == 0 {
                 return Err(ConfigError::OutOfRange { key, reason: "must be at least 1" });
@@ -345,6 +350,7 @@ mod tests {
         assert_eq!((config.queue_capacity_queries, config.max_batch_queries), (8192, 1024));
         assert_eq!((config.request_timeout_ms, config.drain_timeout_ms), (30_000, 30_000));
         assert_eq!((config.sources(), config.name), (vec![ModelSource::BUILT_IN], String::new()));
+        assert_eq!((config.engine_max_restarts, config.engine_hang_timeout_ms), (5, 120_000));
     }
 
     #[test]

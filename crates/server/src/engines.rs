@@ -1,6 +1,7 @@
 //! Which engine searches.
 
 mod joined;
+mod self_check;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tracing::{info, warn};
 use crate::device::Device;
 use crate::models::Warm;
 use joined::Joined;
+pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +36,12 @@ pub enum EngineStartError {
     /// The thread that owns the engine does not start.
     #[error("can't start the engine's thread: {0}")]
     Thread(#[from] std::io::Error),
-    /// The thread that owns the engine ended before it had one.
-    #[error("the engine broke while it was being made; the log has more")]
-    Broken,
+    /// It panicked while it was being made.
+    #[error("the engine broke while it was being made: {0}; the log has more")]
+    Broken(String),
+    /// It gives wrong answers.
+    #[error(transparent)]
+    WrongAnswer(#[from] WrongAnswer),
 }
 
 /// Which engine, and how.
@@ -87,6 +92,20 @@ pub fn make(
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
+}
+
+/// As [`make`], and the engine has answered its [`self_check`]: from here it may be used.
+///
+/// # Errors
+/// As [`make`], or that it answers wrong.
+pub fn make_checked(
+    model: &Arc<ModelStore>,
+    wanted: Wanted,
+    warm: Warm,
+) -> Result<Box<dyn Engine>, EngineStartError> {
+    let mut engine = make(model, wanted, warm)?;
+    self_check(&mut *engine, model)?;
+    Ok(engine)
 }
 
 /// The file beside a model folder that its derived table is kept in.

@@ -33,6 +33,7 @@ use crate::engines::EngineStartError;
 use crate::evaluation::EvaluationError;
 use crate::http::edge::EdgeError;
 use crate::models::LoadError;
+use crate::queue::EngineLost;
 use model_store::ModelError;
 
 /// Why a command failed, for the person who typed it.
@@ -77,7 +78,21 @@ pub enum CommandError {
     /// What was asked for does not go together.
     #[error("{0}")]
     Usage(String),
+    /// The service had an engine, and has none any more.
+    #[error("{0}; start the service again")]
+    EngineLost(EngineLost),
     /// Requests were still in flight when the time for draining was over.
     #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
     DrainTimeout(u64),
+}
+
+impl CommandError {
+    /// What the program ends with: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, so that whoever
+    /// starts it knows that another start may help. 2 is for a command line that can't be read.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::EngineLost(_) => 70,
+            _ => 1,
+        }
+    }
 }

@@ -2,16 +2,18 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model_store::{Engine, ModelStore, Row};
 use tokio::runtime;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::{Config, ConfigError};
+use crate::device::Device;
 use crate::engines::EngineStartError;
 use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
@@ -20,10 +22,13 @@ use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts, W
 use crate::observe::{AccessLog, Observer};
 use crate::{engines, logging};
 
+/// How long the process goes on without an engine, for answers to go out.
+const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
+
 /// Serves models until it is told to stop, then answers what is in flight and returns.
 ///
 /// # Errors
-/// If the settings, the model, the engine or the address can't be used.
+/// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
     let wanted = engines::Wanted {
@@ -33,11 +38,21 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     };
     let flags = flags.clone();
     let read_again = move || Config::load(&flags);
-    serve_with(&config, read_again, move |model, warm| engines::make(&model, wanted, warm))
+    let had_gpu = AtomicBool::new(false);
+    serve_with(&config, read_again, move |model, warm| {
+        // Whoever has had a GPU is not served a hundred times slower without being told: without it, there is no
+        // engine, and the next start says so.
+        let insist = wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed);
+        let device = if insist { Device::Cuda(None) } else { wanted.device };
+        let engine = engines::make_checked(&model, engines::Wanted { device, ..wanted }, warm)?;
+        had_gpu.fetch_or(engine.description().name == "cuda", Ordering::Relaxed);
+        Ok(engine)
+    })
 }
 
 /// As [`serve`], with these settings and any engine. `read_again` gives the settings when the models are loaded
-/// again. `make_engine` runs on the engine's thread.
+/// again. `make_engine` runs on the engine's thread, and again whenever the engine failed. What it makes is used as it
+/// is: it should have had its [`engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
@@ -76,14 +91,16 @@ where
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
-    if result.is_ok() {
-        // Something else holds it only while models are being loaded again, which nobody waits for.
-        if let Some(reloader) = Arc::into_inner(reloader) {
-            reloader.join();
-        }
-        info!("stopped");
+    result?;
+    // Something else holds it only while models are being loaded again, which nobody waits for. Nobody waits for an
+    // answer now, but an engine that hangs would be waited for in vain.
+    if let Some(reloader) = Arc::into_inner(reloader)
+        && !reloader.join(Duration::from_millis(config.drain_timeout_ms))
+    {
+        return Err(CommandError::DrainTimeout(config.drain_timeout_ms));
     }
-    result
+    info!("stopped");
+    Ok(())
 }
 
 async fn listen_and_drain(
@@ -120,9 +137,17 @@ async fn listen_and_drain(
             () = told_to_stop() => warn!("told to stop again"),
         }
     };
+    let lost = async {
+        let lost = reloader.lost().await;
+        error!("{lost}");
+        // Those who waited have just been told so: their answers are on their way.
+        tokio::time::sleep(ANSWERS_GO_OUT).await;
+        lost
+    };
     tokio::select! {
         () = server => Ok(()),
         never = reload_when_told(reloader) => match never {},
+        lost = lost => Err(CommandError::EngineLost(lost)),
         () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
 }

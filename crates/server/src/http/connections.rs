@@ -38,7 +38,7 @@ pub async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
     edge: &Arc<Edge>,
-    make_service: impl Fn() -> S,
+    make_service: impl Fn(SocketAddr) -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send>
@@ -327,7 +327,8 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(1).unwrap();
-            serve(listener, &threads, &edge(2), |_| service, async { stopped.await.unwrap() }).await;
+            serve(listener, &threads, &edge(2), |_| service, async { stopped.await.unwrap() })
+                .await;
         });
         let mut first = TcpStream::connect(address).await.unwrap();
         let mut second = TcpStream::connect(address).await.unwrap();

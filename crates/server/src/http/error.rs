@@ -162,6 +162,11 @@ pub enum ApiError {
     Draining,
     /// The pass of the engine failed. Asking again may help.
     EngineFailed,
+    /// The engine failed, and there is no other yet.
+    EngineRestarting {
+        /// How long to wait before asking again.
+        retry_after_seconds: u64,
+    },
     /// There is no engine any more. Asking again does not help.
     EngineGone,
     /// The readiness check did not get its answer.
@@ -334,11 +339,19 @@ impl ApiError {
                 "Engine failed",
                 "the engine failed while it worked on this request; ask again".into(),
             ),
+            Self::EngineRestarting { retry_after_seconds } => (
+                S::SERVICE_UNAVAILABLE,
+                "engine_restarting",
+                "Engine restarting",
+                format!(
+                    "the engine failed and is being restarted; ask again in {retry_after_seconds} s"
+                ),
+            ),
             Self::EngineGone => (
                 S::SERVICE_UNAVAILABLE,
                 "engine_gone",
                 "Engine gone",
-                "the engine has stopped working; the service must be restarted".into(),
+                "the engine has stopped working and the service is about to end; ask another instance".into(),
             ),
             Self::NotReady { reason } => {
                 (S::SERVICE_UNAVAILABLE, "not_ready", "Not ready", reason.clone())
@@ -383,10 +396,21 @@ impl ApiError {
             }
             Self::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
             Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
-            Self::QueueFull { retry_after_seconds } => {
-                map.serialize_entry("retry_after", retry_after_seconds)
-            }
-            _ => Ok(()),
+            _ => match self.retry_after_seconds() {
+                Some(seconds) => map.serialize_entry("retry_after", &seconds),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// What the client is told in `Retry-After`, where asking again may help.
+    fn retry_after_seconds(&self) -> Option<u64> {
+        match self {
+            Self::QueueFull { retry_after_seconds }
+            | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
+            // Only this pass failed; by then there may be another engine.
+            Self::EngineFailed => Some(1),
+            _ => None,
         }
     }
 
@@ -468,8 +492,8 @@ impl IntoResponse for ApiError {
         if let Self::Unauthorized { .. } = self {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Self::QueueFull { retry_after_seconds } = self {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response.extensions_mut().insert(self);
         response

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
@@ -134,9 +133,8 @@ impl Connection {
         request: Request,
         arrived: Instant,
     ) -> Response {
-        let respond = async |request| {
-            Ok::<_, Infallible>(self.respond(request, arrived, &mut None).await)
-        };
+        let respond =
+            async |request| Ok::<_, Infallible>(self.respond(request, arrived, &mut None).await);
         cors.layer(service_fn(respond)).call(request).await.unwrap_or_else(|never| match never {})
     }
 

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use serde_json::json;
 
+use super::search::whole_seconds;
 use super::{ApiError, answer, negotiation};
 use crate::models::{Call, NotReady, ServedModel, Service};
 
@@ -32,6 +33,9 @@ pub(super) async fn check(service: &Service, models: &[Arc<ServedModel>]) -> Res
         served.readiness.check(&served.queue).await.map_err(|why| match why {
             NotReady::EngineGone => ApiError::EngineGone,
             NotReady::EngineFailed => ApiError::EngineFailed,
+            NotReady::EngineRestarting { retry_after } => {
+                ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
+            }
             NotReady::TooSlow(_) | NotReady::WrongAnswer => {
                 ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
             }

@@ -9,8 +9,8 @@ use axum::routing::{get, post};
 use tower::Service;
 
 use super::{
-    ApiError, admin, ask, evaluate, health, info, metrics, odd_one_out, rank, server_timing, similarity,
-    words,
+    ApiError, admin, ask, evaluate, health, info, metrics, odd_one_out, rank, server_timing,
+    similarity, words,
 };
 use crate::models::Reloader;
 

@@ -1,6 +1,6 @@
 //! Checked queries through the queue and what comes back.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model_store::{FullPassQuery, Hit, Query, RankedRow};
 
@@ -188,13 +188,20 @@ impl Round {
     }
 }
 
+/// Rounded up, and not so many that a client gives up.
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    (duration.as_secs() + 1).min(60)
+}
+
 /// What the queue said, or the error for it.
 pub(super) fn submitted<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|e| match e {
-        SubmitError::Full { retry_after } => ApiError::QueueFull {
-            // Whole seconds, rounded up, and not so many that a client gives up.
-            retry_after_seconds: (retry_after.as_secs() + 1).min(60),
-        },
+        SubmitError::Full { retry_after } => {
+            ApiError::QueueFull { retry_after_seconds: whole_seconds(retry_after) }
+        }
+        SubmitError::EngineRestarting { retry_after } => {
+            ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
+        }
         SubmitError::DeadlinePassed => ApiError::DeadlinePassed,
         SubmitError::EngineFailed => ApiError::EngineFailed,
         SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use model_store::{Engine, ModelError, ModelStore};
 use tokio::runtime;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::readiness::NotReady;
@@ -11,7 +12,7 @@ use super::{ModelSource, ServedModel, memory};
 use crate::config::Config;
 use crate::default_model;
 use crate::engines::EngineStartError;
-use crate::queue::{self, EngineThread, Limits};
+use crate::queue::{self, EngineLost, EngineThread, Limits};
 
 /// Makes the engine for a model, on the thread that will own it.
 pub type MakeEngine =
@@ -79,12 +80,14 @@ pub struct Loader {
     timer: runtime::Handle,
     /// Of all engines that may still run.
     engines: Mutex<Vec<EngineThread>>,
+    /// The first engine that is no more, and can't be made again.
+    lost: watch::Sender<Option<EngineLost>>,
 }
 
 impl Loader {
     /// Makes engines with this, and watches their callers' deadlines on `timer`.
     pub fn new(make_engine: MakeEngine, timer: runtime::Handle) -> Self {
-        Self { make_engine, timer, engines: Mutex::default() }
+        Self { make_engine, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
     /// A model for a service that begins: as soon as it answers.
@@ -136,6 +139,8 @@ impl Loader {
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
             max_batch_queries: config.max_batch_queries,
+            engine_max_restarts: config.engine_max_restarts,
+            engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
         };
         let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
         let (warm, is_warm) = mpsc::channel();
@@ -154,16 +159,34 @@ impl Loader {
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
         let served = ServedModel::new(model, queue, &engine, timeout);
+        let (lost, is_lost) = (engine.lost(), self.lost.clone());
+        self.timer.spawn(async move {
+            if let Some(why) = lost.await {
+                is_lost.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
+            }
+        });
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|engine| !engine.is_finished());
         engines.push(engine);
         Ok((served, is_warm))
     }
 
-    /// Waits for the threads of all engines. They end once nobody can ask them any more.
-    pub fn join(self) {
+    /// Waits until one of the engines is no more and can't be made again; says why.
+    pub async fn lost(&self) -> EngineLost {
+        let mut lost = self.lost.subscribe();
+        match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
+            Ok(Some(why)) => why,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the threads of all engines, so long at the most. They end once nobody can ask them any more. Whether
+    /// all did.
+    pub fn join(self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         let engines = self.engines.into_inner().expect("nothing panics while it holds this lock");
-        engines.into_iter().for_each(EngineThread::join);
+        let left = || until.saturating_duration_since(Instant::now());
+        engines.into_iter().all(|engine| engine.join(left()))
     }
 }
 

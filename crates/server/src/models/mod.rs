@@ -28,7 +28,12 @@ pub(crate) use set::View;
 #[cfg(test)]
 pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = crate::queue::Limits { capacity_queries: 8, max_batch_queries: 8 };
+    let limits = crate::queue::Limits {
+        capacity_queries: 8,
+        max_batch_queries: 8,
+        engine_max_restarts: 0,
+        engine_hang_timeout: std::time::Duration::from_secs(60),
+    };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
     let make = move || -> Result<Box<dyn model_store::Engine>, _> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))

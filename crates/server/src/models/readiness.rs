@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use model_store::{Filter, Hit, ModelStore, Query, QueryVector, Row};
 
-use crate::queue::{QueueHandle, SubmitError};
+use crate::queue::{EngineState, QueueHandle, SubmitError};
 
 /// How long a good answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);
@@ -17,6 +17,12 @@ pub(crate) enum NotReady {
     /// The engine failed in the check's own pass.
     #[error("the engine failed")]
     EngineFailed,
+    /// The engine failed and is being made again.
+    #[error("the engine is being made again")]
+    EngineRestarting {
+        /// When it may be there.
+        retry_after: Duration,
+    },
     /// The answer did not come in time.
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
@@ -68,6 +74,14 @@ impl Readiness {
 
     /// That the engine behind this queue answers, and right: within the last second or now.
     pub(crate) async fn check(&self, queue: &QueueHandle) -> Result<(), NotReady> {
+        // An engine that failed since makes the last good answer worth nothing.
+        match queue.engine_state() {
+            EngineState::Working => {}
+            EngineState::Restarting { retry_after } => {
+                return Err(NotReady::EngineRestarting { retry_after });
+            }
+            EngineState::Lost => return Err(NotReady::EngineGone),
+        }
         if self.is_fresh() {
             return Ok(());
         }
@@ -84,6 +98,9 @@ impl Readiness {
                 queue.submit_probe(query.clone(), deadline).await.map_err(|e| match e {
                     SubmitError::EngineGone => NotReady::EngineGone,
                     SubmitError::EngineFailed => NotReady::EngineFailed,
+                    SubmitError::EngineRestarting { retry_after } => {
+                        NotReady::EngineRestarting { retry_after }
+                    }
                     SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
                 })?;
             if answer.hits != [[*expected]] {

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
@@ -8,6 +8,7 @@ use tracing::{error, info};
 use super::{LoadError, Loader, ModelSet, ModelSource, Models, ServedModel};
 use crate::config::{Config, ConfigError};
 use crate::http::edge::{Edge, EdgeError};
+use crate::queue::EngineLost;
 
 /// Reads the settings: again, with each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -99,11 +100,16 @@ impl Reloader {
         &self.models
     }
 
-    /// Waits for the threads of all engines, whose models are gone now.
-    pub fn join(self) {
+    /// Waits until one of the engines is no more and can't be made again; says why.
+    pub async fn lost(&self) -> EngineLost {
+        self.loader.lost().await
+    }
+
+    /// Waits for the threads of all engines, whose models are gone now, so long at the most. Whether all ended.
+    pub fn join(self, timeout: Duration) -> bool {
         let Self { models, loader, .. } = self;
         drop(models);
-        loader.join();
+        loader.join(timeout)
     }
 
     /// Reads keys, certificates and settings again, and loads what the settings name: new versions of models that are

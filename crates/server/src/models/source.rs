@@ -2,11 +2,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Where a model that is to be served comes from: `DIR`, `NAME=DIR`, or the built-in one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ModelSource {
     /// What it is to be called; its folder's name, if not said.
     pub name: Option<String>,
@@ -63,6 +63,12 @@ impl TryFrom<String> for ModelSource {
 
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
+    }
+}
+
+impl From<ModelSource> for String {
+    fn from(source: ModelSource) -> Self {
+        source.to_string()
     }
 }
 

@@ -1,11 +1,13 @@
 //! From a pass back to those who wait for it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::runtime;
-
-use super::job::{Ask, Job, JobError, tell};
+use super::SubmitError;
+use super::job::{Ask, Job, tell};
+use super::statistics::Statistics;
+use super::sync::Home;
 
 /// A job on its way: one larger than a batch takes several passes.
 pub(super) struct Running<Q: Ask> {
@@ -44,13 +46,17 @@ impl<Q: Ask> Running<Q> {
         self.engine += took;
     }
 
-    pub(super) fn fail(self, error: JobError) {
-        tell::<Q>(self.job.reply, Err(error));
+    pub(super) fn fail(self, error: SubmitError, statistics: &Statistics) {
+        tell::<Q>(self.job.reply, Err(error), statistics);
     }
 
-    fn answer(self) {
+    /// Sends the answer, unless the caller's time is over by now.
+    fn answer(self, now: Instant, statistics: &Statistics) {
+        if now >= self.job.deadline {
+            return self.fail(SubmitError::DeadlinePassed, statistics);
+        }
         let Self { job, found, queued, engine, .. } = self;
-        tell::<Q>(job.reply, Ok(Q::answer(found, queued.unwrap_or_default(), engine)));
+        tell::<Q>(job.reply, Ok(Q::answer(found, queued.unwrap_or_default(), engine)), statistics);
     }
 }
 
@@ -63,10 +69,15 @@ pub(super) struct Finished<Q: Ask> {
 }
 
 impl<Q: Ask> Finished<Q> {
+    /// Places that its jobs took.
+    pub(super) fn places(&self) -> u32 {
+        self.jobs.iter().map(|running| running.job.places).sum()
+    }
+
     /// Starts telling the callers. That costs about as much as the engine's host work for their queries, so
     /// it happens on the runtimes on which they wait; and wakes each thread of theirs once, not once for
     /// each of them.
-    pub(super) fn hand_out(self) {
+    pub(super) fn hand_out(self, statistics: &Arc<Statistics>) {
         let Self { jobs, answers, started, took } = self;
         let mut shares: Vec<Share<Q>> = Vec::new();
         let mut answers = answers.into_iter();
@@ -82,11 +93,12 @@ impl<Q: Ask> Finished<Q> {
             shares[place].jobs.push(running);
         }
         for Share { home, jobs, answers } in shares {
+            let statistics = statistics.clone();
             home.spawn(async move {
-                let mut answers = answers.into_iter();
+                let (mut answers, now) = (answers.into_iter(), Instant::now());
                 for mut running in jobs {
                     running.take(&mut answers, started, took);
-                    running.answer();
+                    running.answer(now, &statistics);
                 }
             });
         }
@@ -95,7 +107,7 @@ impl<Q: Ask> Finished<Q> {
 
 /// What a pass finished for the callers on one runtime.
 struct Share<Q: Ask> {
-    home: runtime::Handle,
+    home: Home,
     jobs: Vec<Running<Q>>,
     answers: Vec<Q::Found>,
 }

@@ -1,12 +1,16 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use model_store::{FullPassQuery, Query};
-use tokio::runtime;
 use tokio::sync::oneshot;
 
-use super::job::{Answer, Ask, FullPassAnswers, Job, JobError};
-use super::shared::{HasLane, Shared};
+use super::engine_state::EngineState;
+use super::job::{Answer, Ask, FullPassAnswers, Job};
+use super::shared::Shared;
+use super::state::HasLane;
+use super::statistics::QueueStatistics;
+use super::sync::Home;
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine thread ends.
 #[derive(Clone)]
@@ -35,7 +39,13 @@ pub enum SubmitError {
     /// The pass that these queries were part of failed.
     #[error("the engine failed in this pass")]
     EngineFailed,
-    /// There is no engine any more.
+    /// The engine failed and there is no other yet.
+    #[error("the engine is being restarted")]
+    EngineRestarting {
+        /// When the next attempt should have come to its end.
+        retry_after: Duration,
+    },
+    /// There is no engine any more, and will be none.
     #[error("the engine is gone")]
     EngineGone,
 }
@@ -53,7 +63,8 @@ impl QueueHandle {
     /// searched by then never will be. To be called on a runtime of tokio.
     ///
     /// # Errors
-    /// At once if the queue is full; later if the deadline passes or the engine fails.
+    /// At once if the deadline has passed, the queue is full or there is no working engine; later if the deadline
+    /// passes or the engine fails.
     pub async fn submit(
         &self,
         queries: Vec<Query>,
@@ -83,8 +94,13 @@ impl QueueHandle {
         if queries.is_empty() {
             return Ok(Q::Answer::default());
         }
+        let now = Instant::now();
+        // Before the places: who has no time left would not be helped by asking again.
+        if now >= deadline {
+            return Err(self.too_late());
+        }
         let places = self.shared().places(&queries);
-        let (job, answer) = job(queries, deadline, places);
+        let (job, answer) = job(queries, deadline, now, places);
         self.shared().admit(job)?;
         self.wait(answer).await
     }
@@ -99,36 +115,40 @@ impl QueueHandle {
         query: Query,
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
-        let (probe, answer) = job(vec![query], deadline, 0);
+        let now = Instant::now();
+        if now >= deadline {
+            return Err(self.too_late());
+        }
+        let (probe, answer) = job(vec![query], deadline, now, 0);
         self.shared().admit_probe(probe)?;
         self.wait(answer).await
     }
 
-    /// Places that are taken, by searches and by full passes, and how many there are for both.
-    pub fn places(&self) -> ([u32; 2], u32) {
-        self.shared().taken_and_capacity()
+    fn too_late(&self) -> SubmitError {
+        self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
+        SubmitError::DeadlinePassed
     }
 
-    /// How many callers have gone without their answer.
-    pub fn hung_up(&self) -> u64 {
-        self.shared().hung_up()
+    /// How the engine is.
+    pub fn engine_state(&self) -> EngineState {
+        self.shared().engine_state()
+    }
+
+    /// What the queue and its engine have done so far.
+    pub fn statistics(&self) -> QueueStatistics {
+        self.shared().statistics()
     }
 
     async fn wait<A>(
         &self,
-        answer: oneshot::Receiver<Result<A, JobError>>,
+        answer: oneshot::Receiver<Result<A, SubmitError>>,
     ) -> Result<A, SubmitError> {
         let mut caller = Caller { shared: self.shared(), is_answered: false };
         // No timer of its own: `watch_deadlines` has one for all.
         let answer = answer.await;
         caller.is_answered = true;
-        match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(JobError::DeadlinePassed)) => Err(SubmitError::DeadlinePassed),
-            Ok(Err(JobError::EngineFailed)) => Err(SubmitError::EngineFailed),
-            // The engine thread ended with the job in its hands.
-            Err(_) => Err(SubmitError::EngineGone),
-        }
+        // The engine thread ended with the job in its hands.
+        answer.unwrap_or(Err(SubmitError::EngineGone))
     }
 }
 
@@ -136,10 +156,11 @@ impl QueueHandle {
 fn job<Q: Ask>(
     queries: Vec<Q>,
     deadline: Instant,
+    entered: Instant,
     places: u32,
-) -> (Job<Q>, oneshot::Receiver<Result<Q::Answer, JobError>>) {
+) -> (Job<Q>, oneshot::Receiver<Result<Q::Answer, SubmitError>>) {
     let (reply, answer) = oneshot::channel();
-    let (entered, home) = (Instant::now(), runtime::Handle::current());
+    let home = Home::current();
     (Job { queries, deadline, entered, reply: Some(reply), home, places }, answer)
 }
 

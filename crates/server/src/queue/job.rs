@@ -1,8 +1,12 @@
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use model_store::{FullPassAnswer, FullPassQuery, Hit, Query};
-use tokio::runtime;
 use tokio::sync::oneshot;
+
+use super::SubmitError;
+use super::statistics::Statistics;
+use super::sync::Home;
 
 /// What the engine can be asked: one kind of queries for each kind of its passes. Each kind waits in a lane
 /// of its own.
@@ -12,7 +16,7 @@ pub(super) trait Ask: Sized + Send + 'static {
     /// What comes back for a job of them.
     type Answer: Default + Send + 'static;
 
-    /// How many places of the queue one query takes.
+    /// How many places of the queue one query takes: its part of a pass's work.
     fn places(&self) -> usize;
 
     /// A job's answer.
@@ -29,7 +33,7 @@ pub(super) struct Job<Q: Ask> {
     /// Where the answer goes; `None` once the caller has been told that its time is over.
     pub(super) reply: Option<Reply<Q>>,
     /// Where the caller waits: its answer is handed out there.
-    pub(super) home: runtime::Handle,
+    pub(super) home: Home,
     /// Its places in the queue. A probe has none.
     pub(super) places: u32,
 }
@@ -42,12 +46,24 @@ impl<Q: Ask> Job<Q> {
 }
 
 /// Where a caller's answer goes.
-pub(super) type Reply<Q> = oneshot::Sender<Result<<Q as Ask>::Answer, JobError>>;
+pub(super) type Reply<Q> = oneshot::Sender<Result<<Q as Ask>::Answer, SubmitError>>;
 
-/// Sends it. Whoever hung up does not hear this.
-pub(super) fn tell<Q: Ask>(reply: Option<Reply<Q>>, result: Result<Q::Answer, JobError>) {
-    if let Some(reply) = reply {
-        let _ = reply.send(result);
+/// Sends it, and counts what went wrong. Whoever hung up does not hear this, nor is it counted.
+pub(super) fn tell<Q: Ask>(
+    reply: Option<Reply<Q>>,
+    result: Result<Q::Answer, SubmitError>,
+    statistics: &Statistics,
+) {
+    let Some(reply) = reply else { return };
+    let counter = match &result {
+        Ok(_) => None,
+        Err(SubmitError::DeadlinePassed) => Some(&statistics.deadline_passed),
+        Err(_) => Some(&statistics.failed),
+    };
+    if reply.send(result).is_ok()
+        && let Some(counter) = counter
+    {
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -98,13 +114,4 @@ impl Ask for FullPassQuery {
     fn answer(answers: Vec<FullPassAnswer>, queued: Duration, engine: Duration) -> FullPassAnswers {
         FullPassAnswers { answers, queued, engine }
     }
-}
-
-/// Why a job has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum JobError {
-    /// It waited past its deadline.
-    DeadlinePassed,
-    /// The pass failed.
-    EngineFailed,
 }

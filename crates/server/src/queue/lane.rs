@@ -4,20 +4,50 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use model_store::{FullPassQuery, Query};
+
+use super::SubmitError;
 use super::hand_out::{Finished, Running};
-use super::job::{Job, JobError};
-use super::shared::{HasLane, Lent, Shared};
+use super::job::Job;
+use super::share::{Level, share_full_pass};
+use super::shared::Shared;
+use super::state::{HasLane, Lent};
 
 pub(super) struct Lane<Q: HasLane> {
-    /// Jobs with queries that no pass has taken yet, first come first.
+    /// Jobs with queries that no pass has taken yet, those whose turn is first in front.
     waiting: VecDeque<Running<Q>>,
     /// What is lent to [`Shared`] in each pass; empty between passes.
-    lent: Lent<Q>,
+    pub(super) lent: Lent<Q>,
+    /// Room to think in; empty between passes.
+    scratch: Vec<usize>,
+}
+
+impl Lane<Query> {
+    /// Gives the next pass so many queries of all that wait.
+    pub(super) fn choose(&mut self, room: usize) {
+        let mut level = if self.len() <= room {
+            Level { share: usize::MAX, more: 0 }
+        } else {
+            self.scratch.extend(self.waiting.iter().map(Running::left));
+            Level::of(room, &mut self.scratch)
+        };
+        self.scratch.clear();
+        for running in &mut self.waiting {
+            running.in_pass = level.take(running.left());
+        }
+    }
+}
+
+impl Lane<FullPassQuery> {
+    /// Gives the next pass as many queries as fit together.
+    pub(super) fn choose(&mut self) {
+        share_full_pass(&mut self.waiting);
+    }
 }
 
 impl<Q: HasLane> Lane<Q> {
     pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new(), lent: Vec::new() }
+        Self { waiting: VecDeque::new(), lent: Vec::new(), scratch: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -48,26 +78,10 @@ impl<Q: HasLane> Lane<Q> {
         }
         let (dead, alive): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(is_dead);
         self.waiting = alive;
-        shared.free::<Q>(dead.iter().map(|running| running.job.places).sum());
-        for running in dead {
-            running.fail(JobError::DeadlinePassed);
-        }
+        self.give_up(dead, SubmitError::DeadlinePassed, shared);
     }
 
-    /// Gives the next pass the first so many queries.
-    pub(super) fn choose(&mut self, mut number: usize) {
-        for running in &mut self.waiting {
-            running.in_pass = running.left().min(number);
-            number -= running.in_pass;
-        }
-    }
-
-    /// All queries that wait, first come first.
-    pub(super) fn queries(&self) -> impl Iterator<Item = &Q> {
-        self.waiting.iter().flat_map(|running| &running.job.queries[running.done()..])
-    }
-
-    /// The queries that the next pass was [given](Self::choose).
+    /// The queries that the next pass was given.
     pub(super) fn chosen(&self) -> impl Iterator<Item = &Q> {
         self.waiting
             .iter()
@@ -75,52 +89,68 @@ impl<Q: HasLane> Lane<Q> {
             .flat_map(|running| &running.job.queries[running.done()..][..running.in_pass])
     }
 
-    /// While the engine works, `watch_deadlines` has the callers.
-    pub(super) fn lend_replies(&mut self, shared: &Shared) {
+    /// Puts into `lent` what `watch_deadlines` needs while the engine works.
+    pub(super) fn lend_replies(&mut self) {
         let lend = |running: &mut Running<Q>| (running.job.deadline, running.job.reply.take());
         self.lent.extend(self.waiting.iter_mut().map(lend));
-        shared.lend::<Q>(&mut self.lent);
     }
 
-    pub(super) fn take_replies_back(&mut self, shared: &Shared) {
-        shared.lend::<Q>(&mut self.lent);
+    /// Takes back from `lent` what is left: nothing, if the engine was given up meanwhile.
+    pub(super) fn take_replies_back(&mut self) {
         for (running, (_, reply)) in self.waiting.iter_mut().zip(self.lent.drain(..)) {
             running.job.reply = reply;
         }
     }
 
-    /// Takes a pass's answers to the chosen queries; returns the jobs that it finished.
+    /// Takes a pass's answers to the chosen queries, one each; returns the jobs that it finished. Those that it
+    /// left unfinished go to the end of the line.
     pub(super) fn finish(
         &mut self,
-        shared: &Shared,
-        mut answers: Vec<Q::Found>,
+        answers: Vec<Q::Found>,
         started: Instant,
         took: Duration,
     ) -> Finished<Q> {
-        let is_finished = |running: &&Running<Q>| running.in_pass == running.left();
-        let finished = self.waiting.iter().take_while(is_finished).count();
-        // At most one job is left with some of its queries answered: the last of the pass.
-        if let Some(running) = self.waiting.get_mut(finished) {
-            let first = answers.len() - running.in_pass;
-            running.take(&mut answers.drain(first..), started, took);
+        let in_pass = self.take_chosen();
+        if in_pass.iter().all(|running| running.in_pass == running.left()) {
+            return Finished { jobs: in_pass, answers, started, took };
         }
-        let jobs = self.take_out(finished, shared);
-        Finished { jobs, answers, started, took }
+        let mut answers = answers.into_iter();
+        let mut finished = Finished { jobs: VecDeque::new(), answers: Vec::new(), started, took };
+        for mut running in in_pass {
+            if running.in_pass == running.left() {
+                finished.answers.extend(answers.by_ref().take(running.in_pass));
+                finished.jobs.push_back(running);
+            } else {
+                running.take(&mut answers, started, took);
+                self.waiting.push_back(running);
+            }
+        }
+        finished
     }
 
+    /// The jobs of the pass at hand fail, each as a whole.
     pub(super) fn fail_pass(&mut self, shared: &Shared) {
-        let in_pass = self.waiting.iter().take_while(|running| running.in_pass > 0).count();
-        for running in self.take_out(in_pass, shared) {
-            running.fail(JobError::EngineFailed);
-        }
+        let in_pass = self.take_chosen();
+        self.give_up(in_pass, SubmitError::EngineFailed, shared);
     }
 
-    /// Takes the first so many jobs out of the queue, which has room for as many again before any
-    /// caller hears of it.
-    fn take_out(&mut self, jobs: usize, shared: &Shared) -> VecDeque<Running<Q>> {
-        let left = self.waiting.split_off(jobs);
-        let jobs = std::mem::replace(&mut self.waiting, left);
+    /// All jobs fail.
+    pub(super) fn fail_all(&mut self, error: SubmitError, shared: &Shared) {
+        let all = std::mem::take(&mut self.waiting);
+        self.give_up(all, error, shared);
+    }
+
+    fn take_chosen(&mut self) -> VecDeque<Running<Q>> {
+        let in_pass = self.waiting.iter().take_while(|running| running.in_pass > 0).count();
+        let left = self.waiting.split_off(in_pass);
+        std::mem::replace(&mut self.waiting, left)
+    }
+
+    /// The queue has room for as many again before any caller hears of it.
+    fn give_up(&self, jobs: VecDeque<Running<Q>>, error: SubmitError, shared: &Shared) {
         shared.free::<Q>(jobs.iter().map(|running| running.job.places).sum());
-        jobs
+        for running in jobs {
+            running.fail(error, &shared.statistics);
+        }
     }
 }

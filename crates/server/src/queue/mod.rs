@@ -4,27 +4,61 @@
 //! There is no artificial delay: while one batch runs, the next one gathers and the last one is handed
 //! out.
 //!
-//! Searches and full passes wait in a lane each and take turns, a pass of the one and a pass of the other,
-//! so that neither keeps the other from the engine: a full pass takes as long as many searches, so it is
-//! bounded, and searches never stop coming where a service is busy.
+//! **Lanes.** Searches and full passes wait in a lane each and take turns, a pass of the one and a pass of the
+//! other, so that neither keeps the other from the engine: a full pass takes as long as many searches, so it is
+//! bounded, and searches never stop coming where a service is busy. Within a lane the jobs share each pass fairly
+//! (`share.rs`).
+//!
+//! **Admission** has one rule, whether a request asks one query or a thousand: a job takes as many places as its
+//! work, one for a search and one for each vector of a full-pass query, and has them from when it comes in until
+//! it is answered, fails or is dropped. It is let in if so many of the queue's places are free. One that asks for
+//! more than all of them counts as all of them: it is let in when the queue is empty. Who is refused hears how
+//! long the places taken will take the engine, at its present rate.
+//!
+//! **Deadlines** are looked at on entry, before each pass, while a pass runs, and when the answer is there. Who
+//! hung up is dropped before the next pass.
+//!
+//! **Supervision.** A pass that fails or panics fails its own jobs; then the engine is dropped and made again
+//! (`supervisor.rs`), who waits goes on waiting and who comes is refused. An engine that can't be made again, or
+//! that hangs, is lost: everybody is told so, and [`EngineThread::lost`] tells the process to end.
 
+mod engine_state;
 mod engine_thread;
 mod hand_out;
 mod handle;
 mod job;
 mod lane;
+mod passes;
+mod share;
 mod shared;
+mod state;
+mod statistics;
+mod supervisor;
+mod sync;
 
+use std::time::Duration;
+
+pub use engine_state::{EngineLost, EngineState};
 pub use engine_thread::{EngineThread, start};
 pub use handle::{QueueHandle, SubmitError};
 pub use job::{Answer, FullPassAnswers};
+pub use statistics::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, QueueStatistics};
 
-/// Bounds of the queue.
+/// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Queries that may wait or be in work at the same time. A full-pass query counts as many times as it has
-    /// vectors.
+    /// Places: queries that may wait or be in work at the same time. A full-pass query counts as many times as
+    /// it has vectors.
     pub capacity_queries: u32,
     /// Queries that one search pass takes at most; the engine may prefer fewer.
     pub max_batch_queries: usize,
+    /// How often an engine that fails is made again within a minute; failed attempts count.
+    pub engine_max_restarts: u32,
+    /// How long a pass, or making the engine again, may take before the engine is given up.
+    pub engine_hang_timeout: Duration,
 }
+
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod tests;

@@ -100,7 +100,7 @@ async fn new_connections_see_a_new_certificate_and_old_ones_go_on() {
         let service = service_fn(|_: Request| async {
             Ok::<_, Infallible>(Response::new(Body::from("done")))
         });
-        connections::serve(listener, &threads, &served, || service, async {
+        connections::serve(listener, &threads, &served, |_| service, async {
             stopped.await.unwrap();
         })
         .await;

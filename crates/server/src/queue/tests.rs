@@ -10,19 +10,35 @@ use model_store::{
 };
 use tokio::runtime::Handle;
 
-use super::super::{EngineThread, Limits, QueueHandle, SubmitError};
+use super::{EngineThread, Limits, QueueHandle, SubmitError};
+use crate::engines::EngineStartError;
 
 /// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
 /// notes k + 1000.
 struct HeldEngine {
-    go: std_mpsc::Receiver<Order>,
+    go: Arc<Mutex<std_mpsc::Receiver<Order>>>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
+    dropped: Order,
 }
 
+#[derive(Clone, Copy, PartialEq)]
 enum Order {
     Answer,
+    /// By a fault of the question.
+    Refuse,
+    /// By a fault of the device.
     Fail,
     Panic,
+    /// One answer too few.
+    Forget,
+}
+
+impl Drop for HeldEngine {
+    fn drop(&mut self) {
+        if self.dropped == Order::Panic && !std::thread::panicking() {
+            panic!("as ordered, when dropped");
+        }
+    }
 }
 
 impl Engine for HeldEngine {
@@ -35,28 +51,32 @@ impl Engine for HeldEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.wait(batch.queries().iter().map(|query| query.k()).collect())?;
-        Ok(batch.queries().iter().map(|query| hits(query.k())).collect())
+        let forgotten = self.wait(batch.queries().iter().map(|query| query.k()).collect())?;
+        Ok(batch.queries().iter().skip(forgotten).map(|query| hits(query.k())).collect())
     }
 
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
-        self.wait(queries.iter().map(|query| query.k() + 1000).collect())?;
+        let forgotten = self.wait(queries.iter().map(|query| query.k() + 1000).collect())?;
         let answer =
             |query: &&FullPassQuery| FullPassAnswer { hits: hits(query.k()), ranks: Vec::new() };
-        Ok(queries.iter().map(answer).collect())
+        Ok(queries.iter().skip(forgotten).map(answer).collect())
     }
 }
 
 impl HeldEngine {
-    fn wait(&self, pass: Vec<usize>) -> Result<(), EngineError> {
+    /// How many answers are to be forgotten.
+    fn wait(&self, pass: Vec<usize>) -> Result<usize, EngineError> {
         self.passes.lock().unwrap().push(pass);
-        match self.go.recv().unwrap_or(Order::Answer) {
-            Order::Answer => Ok(()),
-            Order::Fail => Err(EngineError::ForeignQuery),
-            Order::Panic => panic!("as ordered"),
+        let order = self.go.lock().unwrap().recv().unwrap_or(Order::Answer);
+        match order {
+            Order::Answer => Ok(0),
+            Order::Forget => Ok(1),
+            Order::Refuse => Err(EngineError::ForeignQuery),
+            Order::Fail => Err(EngineError::Device("as ordered".into())),
+            Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
         }
     }
 }
@@ -70,18 +90,40 @@ struct Setup {
     thread: EngineThread,
     go: std_mpsc::Sender<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
+    /// What becomes of the attempts to make an engine again, and of the engine when it is dropped. Waits for it.
+    remake: std_mpsc::Sender<(Order, Order)>,
 }
 
 fn setup(capacity_queries: u32) -> Setup {
+    setup_with(Limits { capacity_queries, ..LIMITS })
+}
+
+const LIMITS: Limits = Limits {
+    capacity_queries: 100,
+    max_batch_queries: 100,
+    engine_max_restarts: 5,
+    engine_hang_timeout: Duration::from_secs(60),
+};
+
+fn setup_with(limits: Limits) -> Setup {
     let (go, orders) = std_mpsc::channel();
+    let orders = Arc::new(Mutex::new(orders));
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
-    let limits = Limits { capacity_queries, max_batch_queries: 100 };
-    let (handle, thread) = super::start(limits, &Handle::current(), move || {
-        Ok(Box::new(HeldEngine { go: orders, passes: engine_passes }) as Box<dyn Engine>)
-    })
-    .unwrap();
-    Setup { handle, thread, go, passes }
+    let (remake, attempts) = std_mpsc::channel();
+    remake.send((Order::Answer, Order::Answer)).unwrap();
+    let make = move || {
+        let (order, dropped) = attempts.recv().unwrap_or((Order::Answer, Order::Answer));
+        match order {
+            Order::Answer => {}
+            Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
+            _ => return Err(EngineStartError::Broken("as ordered".into())),
+        }
+        let (go, passes) = (orders.clone(), engine_passes.clone());
+        Ok(Box::new(HeldEngine { go, passes, dropped }) as Box<dyn Engine>)
+    };
+    let (handle, thread) = super::start(limits, &Handle::current(), make).unwrap();
+    Setup { handle, thread, go, passes, remake }
 }
 
 /// Queries that are told apart by their k.
@@ -147,12 +189,21 @@ impl Setup {
     }
 }
 
+async fn ended(thread: EngineThread) {
+    let joined = tokio::task::spawn_blocking(move || thread.join(Duration::from_secs(60)));
+    assert!(joined.await.unwrap(), "the thread ends");
+}
+
 /// Long enough for a spawned submission to be in the queue.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(30)).await;
 }
 
+mod admission;
+mod fairness;
 mod full_passes;
+mod share;
+mod supervision;
 
 #[tokio::test]
 async fn what_waits_while_a_pass_runs_goes_together_into_the_next() {
@@ -192,28 +243,6 @@ async fn a_job_larger_than_a_batch_takes_several_passes() {
     assert_eq!(job.await.unwrap(), Ok((1..=10).collect()));
     let sizes: Vec<_> = setup.passes.lock().unwrap().iter().map(Vec::len).collect();
     assert_eq!(sizes, [4, 4, 2]);
-}
-
-#[tokio::test]
-async fn a_full_queue_refuses_at_once_and_takes_again_when_it_has_drained() {
-    let setup = setup(3);
-    let jobs = [setup.submit([1], later()), setup.submit([2, 3], later())];
-    settle().await;
-    let refused = setup.submit([4], later()).await.unwrap();
-    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
-    (0..2).for_each(|_| setup.order(Order::Answer));
-    for job in jobs {
-        job.await.unwrap().unwrap();
-    }
-    setup.order(Order::Answer);
-    assert_eq!(setup.submit([4], later()).await.unwrap(), Ok(vec![4]));
-}
-
-#[tokio::test]
-async fn a_job_larger_than_the_queue_is_let_in_when_it_is_empty() {
-    let setup = setup(3);
-    (0..2).for_each(|_| setup.order(Order::Answer));
-    assert_eq!(setup.submit(1..=8, later()).await.unwrap(), Ok((1..=8).collect()));
 }
 
 #[tokio::test]
@@ -277,24 +306,10 @@ async fn a_failed_pass_fails_its_jobs_and_no_others() {
     setup.until_passes(1).await;
     let second = setup.submit([2], later());
     settle().await;
-    setup.order(Order::Fail);
+    setup.order(Order::Refuse);
     setup.order(Order::Answer);
     assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
     assert_eq!(second.await.unwrap(), Ok(vec![2]));
-}
-
-#[tokio::test]
-async fn after_a_panic_every_job_ends_with_an_error_and_none_hangs() {
-    let setup = setup(100);
-    let first = setup.submit([1], later());
-    setup.until_passes(1).await;
-    let second = setup.submit([2], later());
-    settle().await;
-    setup.order(Order::Panic);
-    assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
-    assert_eq!(second.await.unwrap(), Err(SubmitError::EngineGone));
-    assert_eq!(setup.submit([3], later()).await.unwrap(), Err(SubmitError::EngineGone));
-    assert_eq!(setup.probe().await.unwrap(), Err(SubmitError::EngineGone));
 }
 
 #[tokio::test]
@@ -307,5 +322,5 @@ async fn when_all_handles_are_gone_what_waits_is_answered_and_the_thread_ends() 
     for job in jobs {
         job.await.unwrap().unwrap();
     }
-    tokio::task::spawn_blocking(|| setup.thread.join()).await.unwrap();
+    ended(setup.thread).await;
 }

@@ -1,0 +1,217 @@
+//! A trial of an engine before it is used: a few queries whose answers a plain loop over the first rows works out
+//! by the contract's formula.
+
+use model_store::{
+    Engine, EngineError, Filter, FullPassQuery, Hit, ModelStore, Query, QueryBatch, QueryVector,
+    Row, Scoring, Table,
+};
+use tracing::debug;
+
+/// Rows that the plain loop scores, at most.
+const SAMPLE_ROWS: usize = 2000;
+/// And components, for rows that are long.
+const SAMPLE_COMPONENTS: usize = 1 << 20;
+/// An engine that searches in the memory of this machine is not asked about all rows of a table with more
+/// components (64 MB): they may still be on the disk, and a start must not wait for them.
+const ALL_ROWS_COMPONENTS: usize = 1 << 24;
+const K: usize = 10;
+
+/// Passes that a self-check makes of an engine.
+pub const SELF_CHECK_PASSES: u64 = 3;
+
+/// What an engine should have answered, and did not.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WrongAnswer {
+    /// Other rows or other scores.
+    #[error(
+        "the engine {engine} gives a wrong answer and is not used: asked {asked}, it found {found} where the formula gives \
+         {expected}; check the machine's memory and device, or try another --device"
+    )]
+    Differs {
+        /// The engine's name.
+        engine: &'static str,
+        /// The question, for people.
+        asked: String,
+        /// Hits of the formula: those that are all, or one that is missing.
+        expected: String,
+        /// Hits of the engine.
+        found: String,
+    },
+    /// An error in place of an answer.
+    #[error("the engine {engine} does not answer and is not used: {source}")]
+    Failed {
+        /// The engine's name.
+        engine: &'static str,
+        /// What it said.
+        source: EngineError,
+    },
+}
+
+/// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search as it comes alone;
+/// one batch of searches that differ in vector, `k` and filter; one full pass. Takes milliseconds. Not to be asked
+/// of a model without a row that is not zero: then nothing can be.
+///
+/// # Errors
+/// The first answer that is wrong.
+pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), WrongAnswer> {
+    let table = model.table();
+    let name = engine.description().name;
+    let sample = SAMPLE_ROWS.min(SAMPLE_COMPONENTS / table.dim()).clamp(1, table.rows());
+    let rows: Vec<Row> =
+        (0..table.rows() as u32).map(Row).filter(|&row| table.norm(row) > 0.0).take(5).collect();
+    let [first, ..] = rows[..] else { return Ok(()) };
+    let on_a_device = name == "cuda";
+    let all_rows = on_a_device || table.components().len() <= ALL_ROWS_COMPONENTS;
+    let check = Check { name, table, sample };
+
+    let alone = check.query(first, K, None, all_rows);
+    check.search(engine, &[alone])?;
+    let last = *rows.last().expect("there is a first");
+    let batch: Vec<Query> = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(place, &row)| {
+            [check.query(row, K - place, None, all_rows), check.query(row, K, Some(0.25), false)]
+        })
+        .chain([check.between(first, last, all_rows)])
+        .collect();
+    check.search(engine, &batch)?;
+    check.full_pass(engine, first, last)?;
+    debug!(engine = name, rows = sample, "the engine answers as the formula does");
+    Ok(())
+}
+
+struct Check<'a> {
+    name: &'static str,
+    table: Table<'a>,
+    /// The plain loop scores so many rows, from the first.
+    sample: usize,
+}
+
+impl Check<'_> {
+    fn filter(&self, excluded: Row, min_score: Option<f64>, all_rows: bool) -> Filter {
+        let mut filter = Filter::excluding(vec![excluded]);
+        filter.first_rows = (!all_rows).then_some(self.sample as u32);
+        filter.min_score = min_score;
+        filter
+    }
+
+    fn query(&self, row: Row, k: usize, min_score: Option<f64>, all_rows: bool) -> Query {
+        let filter = self.filter(row, min_score, all_rows);
+        Query::new(&self.table, QueryVector::Row(row), k, filter).expect("the row is not zero")
+    }
+
+    /// A query by components: the first row, and a little of another.
+    fn between(&self, first: Row, last: Row, all_rows: bool) -> Query {
+        let (a, b) = (self.table.row(first), self.table.row(last));
+        let mixed = a.iter().zip(b).map(|(a, b)| a * 0.75 + b * 0.125).collect();
+        let filter = self.filter(first, None, all_rows);
+        let query = Query::new(&self.table, QueryVector::Components(mixed), K, filter);
+        // Too small or too large for float32: the row as it is.
+        query.unwrap_or_else(|_| self.query(first, K, None, all_rows))
+    }
+
+    fn search(&self, engine: &mut dyn Engine, queries: &[Query]) -> Result<(), WrongAnswer> {
+        let batch: QueryBatch<'_> = queries.iter().collect();
+        let found = engine.search(&batch).map_err(|e| self.failed(e))?;
+        for (place, query) in queries.iter().enumerate() {
+            let components = query.components(&self.table);
+            let score = |row| self.table.score(components, query.norm(), row);
+            let asked = || match query.vector() {
+                QueryVector::Row(row) => format!("the {} nearest to row {row}", query.k()),
+                QueryVector::Components(_) => format!("the {} nearest to a vector", query.k()),
+            };
+            let found = found.get(place).map_or(&[][..], Vec::as_slice);
+            self.compare(found, query.filter(), query.k(), score, asked)?;
+        }
+        Ok(())
+    }
+
+    /// By 3CosMul, over the sample, with the rank of a row.
+    fn full_pass(&self, engine: &mut dyn Engine, a: Row, b: Row) -> Result<(), WrongAnswer> {
+        let Ok(scoring) = Scoring::three_cos_mul(&self.table, &[a], &[b]) else { return Ok(()) };
+        let query = FullPassQuery::new(scoring, K, self.filter(a, None, false), vec![b]);
+        let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
+        let score = |row| query.score(&self.table, row);
+        let asked = || format!("the {K} best rows for row {a} and not row {b}");
+        let (hits, ranks) =
+            found.first().map_or((&[][..], &[][..]), |found| (&found.hits[..], &found.ranks[..]));
+        self.compare(hits, query.filter(), K, score, asked)?;
+        let ranked = self.ranked(query.filter(), score);
+        let rank = ranked.iter().position(|hit| hit.row == b).map(|place| place as u32 + 1);
+        if ranks.first().map(|found| found.rank) == Some(rank) {
+            return Ok(());
+        }
+        Err(WrongAnswer::Differs {
+            engine: self.name,
+            asked: format!("the rank of row {b} for row {a}"),
+            expected: format!("{rank:?}"),
+            found: format!("{ranks:?}"),
+        })
+    }
+
+    /// The sample's hits, best first.
+    fn ranked(&self, filter: &Filter, score: impl Fn(Row) -> Option<f64>) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = (0..self.sample as u32)
+            .map(Row)
+            .filter_map(|row| score(row).map(|score| Hit { row, score }))
+            .filter(|hit| filter.admits(hit.row, hit.score))
+            .collect();
+        hits.sort();
+        hits
+    }
+
+    /// Where the sample is all that is asked about, its best hits are the answer. Else each hit of the answer must be
+    /// right, in its place, and no row of the sample may be missing.
+    fn compare(
+        &self,
+        found: &[Hit],
+        filter: &Filter,
+        k: usize,
+        score: impl Fn(Row) -> Option<f64>,
+        asked: impl Fn() -> String,
+    ) -> Result<(), WrongAnswer> {
+        let differs = |expected: &[Hit]| WrongAnswer::Differs {
+            engine: self.name,
+            asked: asked(),
+            expected: in_words(expected),
+            found: in_words(found),
+        };
+        let sample = self.ranked(filter, &score);
+        if filter.row_limit(self.table.rows()) <= self.sample {
+            let expected = &sample[..k.min(sample.len())];
+            return if found == expected { Ok(()) } else { Err(differs(expected)) };
+        }
+        for (place, hit) in found.iter().enumerate() {
+            let is_right = hit.row.index() < self.table.rows()
+                && score(hit.row) == Some(hit.score)
+                && filter.admits(hit.row, hit.score)
+                && (place == 0 || found[place - 1] < *hit);
+            if !is_right {
+                let real = (hit.row.index() < self.table.rows()).then(|| score(hit.row)).flatten();
+                let real = real.map(|score| Hit { row: hit.row, score });
+                return Err(differs(real.as_slice()));
+            }
+        }
+        // What is better than the worst hit, or would have had a place that is empty.
+        let worst = found.last().filter(|_| found.len() >= k);
+        let missing = |hit: &&Hit| worst.is_none_or(|worst| *hit < worst) && !found.contains(hit);
+        match sample.iter().find(missing) {
+            Some(missing) => Err(differs(&[*missing])),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, source: EngineError) -> WrongAnswer {
+        WrongAnswer::Failed { engine: self.name, source }
+    }
+}
+
+fn in_words(hits: &[Hit]) -> String {
+    let words: Vec<String> =
+        hits.iter().map(|hit| format!("row {} with {}", hit.row, hit.score)).collect();
+    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use std::sync::Arc;
+
+use cpu_core::{CpuEngine, FullScanEngine, Options, ReferenceEngine};
+use model_store::{EngineDescription, FullPassAnswer, RankedRow};
+
+use super::*;
+
+/// Rows that all differ, more than the sample, some of them zero and some alike.
+fn model(rows: usize) -> Arc<ModelStore> {
+    let component = |row: usize, i: usize| ((row * 7919 + i * 104_729) % 211) as f32 - 105.0;
+    let vectors: Vec<Vec<f32>> = (0..rows)
+        .map(|row| (0..8).map(|i| if row == 1 { 0.0 } else { component(row % 2500, i) }).collect())
+        .collect();
+    let words: Vec<String> = (0..rows).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().zip(&vectors).map(|(word, row)| (word.as_str(), &row[..]));
+    Arc::new(ModelStore::from_rows("many", 8, rows).unwrap())
+}
+
+/// The reference, whose answers somebody changes.
+struct Changed<F> {
+    reference: ReferenceEngine,
+    name: &'static str,
+    change: F,
+    passes: u64,
+}
+
+/// Changes the hits and ranks of the query in this place of this pass, from 0 each.
+type Change<'a> = &'a dyn Fn(u64, usize, &mut Vec<Hit>, &mut Vec<RankedRow>);
+
+impl Engine for Changed<Change<'_>> {
+    fn description(&self) -> EngineDescription {
+        EngineDescription { name: self.name, detail: String::new() }
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.passes += 1;
+        let mut found = self.reference.search(batch)?;
+        for (place, hits) in found.iter_mut().enumerate() {
+            (self.change)(self.passes - 1, place, hits, &mut Vec::new());
+        }
+        Ok(found)
+    }
+
+    fn full_pass(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        self.passes += 1;
+        let mut found = self.reference.full_pass(queries)?;
+        for (place, answer) in found.iter_mut().enumerate() {
+            (self.change)(self.passes - 1, place, &mut answer.hits, &mut answer.ranks);
+        }
+        Ok(found)
+    }
+}
+
+fn check(model: &Arc<ModelStore>, change: Change<'_>) -> Result<(), WrongAnswer> {
+    let reference = ReferenceEngine::new(model.clone());
+    let mut engine = Changed { reference, name: "changed", change, passes: 0 };
+    let checked = self_check(&mut engine, model);
+    if checked.is_ok() {
+        assert_eq!(engine.passes, SELF_CHECK_PASSES);
+    }
+    checked
+}
+
+#[test]
+fn right_engines_pass_whatever_the_table() {
+    for rows in [1, 2, 3, 7, 1999, 2000, 2001, 5000] {
+        let model = model(rows);
+        check(&model, &|_, _, _, _| ()).unwrap();
+        self_check(&mut FullScanEngine::new(model.clone(), 1).unwrap(), &model).unwrap();
+        let options = Options { threads: 1, ..Options::default() };
+        self_check(&mut CpuEngine::new(model.clone(), options).unwrap(), &model).unwrap();
+    }
+    let zero = Arc::new(ModelStore::from_rows("zero", 1, [("a", &[0.0f32][..])]).unwrap());
+    self_check(&mut ReferenceEngine::new(zero.clone()), &zero).unwrap();
+}
+
+#[test]
+fn one_wrong_hit_is_found_in_any_pass_and_place() {
+    let model = model(5000);
+    let queries = [1, 11, 1];
+    for (pass, queries) in queries.into_iter().enumerate() {
+        for place in 0..queries {
+            type Fault<'a> = (&'a str, &'a dyn Fn(&mut Vec<Hit>));
+            let faults: [Fault<'_>; 5] = [
+                ("last bit", &|hits| hits[2].score = hits[2].score.next_down()),
+                ("missing", &|hits| hits.truncate(hits.len() - 1)),
+                ("order", &|hits| hits.swap(0, 1)),
+                ("twice", &|hits| hits[1] = hits[0]),
+                ("no such row", &|hits| hits[0].row = Row(1_000_000)),
+            ];
+            for (what, fault) in faults {
+                let said = check(&model, &|in_pass, in_place, hits, _| {
+                    if (in_pass, in_place) == (pass as u64, place) {
+                        fault(hits);
+                    }
+                });
+                let said = said.expect_err(&format!("{what} in pass {pass}, query {place}"));
+                assert!(said.to_string().contains("changed gives a wrong answer"), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_rank_is_found() {
+    let said = check(&model(100), &|_, _, _, ranks| {
+        for found in ranks {
+            found.rank = found.rank.map(|rank| rank + 1);
+        }
+    });
+    assert!(said.unwrap_err().to_string().contains("the rank of row"));
+}
+
+#[test]
+fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
+    // Among all rows, the hits are right, in order and k of them; but the best is not there.
+    let model = model(5000);
+    let said = check(&model, &|pass, _, hits, _| {
+        if pass == 0 {
+            let mut filter = Filter::excluding(vec![Row(0), hits[0].row]);
+            filter.first_rows = None;
+            let query = Query::new(&model.table(), QueryVector::Row(Row(0)), K, filter).unwrap();
+            let batch = std::iter::once(&query).collect();
+            *hits = ReferenceEngine::new(model.clone()).search(&batch).unwrap().remove(0);
+        }
+    });
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("where the formula gives row"), "{said}");
+}
+
+#[test]
+fn an_engine_that_fails_or_says_nothing_is_not_used() {
+    struct Fails;
+    impl Engine for Fails {
+        fn description(&self) -> EngineDescription {
+            EngineDescription { name: "fails", detail: String::new() }
+        }
+        fn preferred_batch(&self, waiting: usize) -> usize {
+            waiting
+        }
+        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+            Err(EngineError::Device("on fire".into()))
+        }
+    }
+    let model = model(10);
+    let said = self_check(&mut Fails, &model).unwrap_err().to_string();
+    assert!(said.contains("fails does not answer") && said.contains("on fire"), "{said}");
+    assert!(check(&model, &|_, _, hits, _| hits.clear()).is_err());
+}

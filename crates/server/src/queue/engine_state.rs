@@ -1,0 +1,46 @@
+//! How the engine is, as callers are told, and why it may be given up.
+
+use std::time::Duration;
+
+/// How the engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineState {
+    /// It answers, as far as anybody knows.
+    Working,
+    /// It failed and a new one is being made. Who asks now is refused.
+    Restarting {
+        /// When the next attempt should have come to its end.
+        retry_after: Duration,
+    },
+    /// It failed for good: the process is about to end.
+    Lost,
+}
+
+/// Why there will be no engine any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineLost {
+    /// It failed too often.
+    #[error(
+        "the engine was given up after {most} new ones within a minute, as many as \
+         engine_max_restarts allows; at last: {last}"
+    )]
+    TooManyRestarts {
+        /// The setting.
+        most: u32,
+        /// The last failure.
+        last: String,
+    },
+    /// It neither answers nor fails. Its thread can't be stopped, and its memory and its device are in use.
+    #[error(
+        "the engine hangs: {doing} took longer than engine_hang_timeout_ms ({milliseconds} ms)"
+    )]
+    Hangs {
+        /// What it was doing.
+        doing: &'static str,
+        /// The setting.
+        milliseconds: u128,
+    },
+    /// A fault of ours.
+    #[error("the engine's thread ended; the log has more")]
+    ThreadEnded,
+}
