@@ -1,10 +1,13 @@
 use std::fmt;
 
-use crate::certified::kernels::{Asked, Block, Found, Space, Strips, portable};
+use model_store::certificate::Rotation;
+
+use crate::certified::kernels::{Asked, Block, Purpose, Space, Strips, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::certified::kernels::{amx, x86};
 use crate::certified::layout::{Line, Sums};
 use crate::certified::quantise::{self, BlockSpace, Source};
+use crate::certified::query::{self, Group};
 use crate::full_scan::dots::{self, Chunk};
 
 /// Instructions that this machine has; a value of this type is the proof of it.
@@ -64,6 +67,18 @@ impl InstructionSet {
         }
     }
 
+    /// Products of a component and a query that one thread should have before another is woken: about a third of a
+    /// millisecond. Waking and waiting costs a tenth of that, and takes a core from whoever answers requests.
+    pub(crate) fn thread_share(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Amx | Kind::Avx512Vnni => 128_000_000,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 | Kind::AvxVnni | Kind::Avx2 => 32_000_000,
+            Kind::Portable => 8_000_000,
+        }
+    }
+
     /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
     pub(crate) fn largest_level(self) -> i32 {
         match self.0 {
@@ -118,7 +133,7 @@ dispatched! {
         vnni dots::avx2::dots, avx2 dots::avx2::dots, portable dots::portable;
 
     /// See [`portable::scan`].
-    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, found: &mut Vec<Found>) =
+    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, purpose: Purpose<'_>) =
         amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
         avx2 x86::avx2::scan, portable portable::scan;
 
@@ -126,6 +141,11 @@ dispatched! {
     fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
         amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
         vnni x86::avxvnni::both_planes, avx2 x86::avx2::both_planes, portable portable::both_planes;
+
+    /// See [`query::portable`].
+    fn prepare_queries(rotation: &Rotation, largest_level: i32, group: &mut Group) =
+        amx query::avx2, vnni512 query::avx2, avx512 query::avx2, vnni query::avx2, avx2 query::avx2,
+        portable query::portable;
 
     /// See [`quantise::portable`].
     fn quantise_block(

@@ -26,7 +26,12 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Cou
     let mut counted = Counters::default();
     for instructions in InstructionSet::available() {
         for first_look in [FirstLook::FourBits, FirstLook::EightBits] {
-            let paths = Paths { always_certify: true, first_look: Some(first_look), room };
+            let paths = Paths {
+                always_certify: true,
+                first_look: Some(first_look),
+                room,
+                all_threads: true,
+            };
             let mut engine = certified(model, 2, instructions, paths);
             let found = bits(&engine.search(&batch).unwrap());
             assert_eq!(found, expected, "{instructions}, {first_look:?}");

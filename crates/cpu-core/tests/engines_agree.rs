@@ -39,11 +39,12 @@ proptest! {
             Just(FirstLook::FourBits), Just(FirstLook::EightBits),
         ]),
         room in prop::option::weighted(0.2, 0usize..100),
+        all_threads in any::<bool>(),
     ) {
         let queries = queries(&model, seeds);
         let batch: QueryBatch<'_> = queries.iter().collect();
         let expected = expected(&model, &batch);
-        let paths = Paths { always_certify, first_look, room };
+        let paths = Paths { always_certify, first_look, room, all_threads };
         for instructions in InstructionSet::available() {
             let mut engine = certified(&model, threads, instructions, paths);
             let found = bits(&engine.search(&batch).unwrap());
@@ -94,7 +95,7 @@ fn tables_larger_than_one_task_are_covered_to_the_last_row() {
     assert_eq!(found[0][0].row, Row(4999 % 617));
     assert_eq!(found[2].len(), 5000);
     for always_certify in [false, true] {
-        let paths = Paths { always_certify, ..Paths::default() };
+        let paths = Paths { always_certify, all_threads: always_certify, ..Paths::default() };
         for instructions in InstructionSet::available() {
             let mut engine = certified(&model, 3, instructions, paths);
             assert_eq!(bits(&engine.search(&batch).unwrap()), expected, "{instructions}");

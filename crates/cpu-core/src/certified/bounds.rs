@@ -3,7 +3,12 @@
 use model_store::certificate::SLACK;
 
 #[cfg(doc)]
+use super::kernels::Purpose;
+#[cfg(doc)]
 use super::layout::ZERO_LEVEL;
+
+/// More than the nearest float32 is away from a number below 8. Adding it takes no branch, unlike [`round_up`].
+const TO_FLOAT32: f64 = 1e-6;
 
 /// A length as computed in float64, enlarged to cover its own roundings and the rotation's.
 pub(crate) fn amply(length: f64) -> f64 {
@@ -44,6 +49,22 @@ impl QueryBounds {
             offset: round_down(offset),
             slope: round_up(self.norm / self.step),
         }
+    }
+
+    /// From what the scan compared with the offset, for a row with this residual: the least and the most that the
+    /// row can score. NaN or infinite where nothing bounds it. (The end of theorem 2 on the CPU.)
+    #[inline]
+    pub(crate) fn of_scan(&self, bound: f32, row_residual: f32) -> [f32; 2] {
+        let most = f64::from(bound) * self.step;
+        let least = most - 2.0 * self.norm * f64::from(row_residual);
+        let error = self.residual + f64::from(SLACK) + TO_FLOAT32;
+        [(least - error) as f32, (most + error) as f32]
+    }
+
+    /// From a sample's lower bound ([`Purpose::Sample`]): the least that a row scores.
+    pub(crate) fn of_sample(&self, bound: f32) -> f32 {
+        let error = self.residual + f64::from(SLACK) + TO_FLOAT32;
+        (f64::from(bound) * self.step - error) as f32
     }
 
     /// No cosine is further from its rounded score than this.

@@ -9,12 +9,13 @@ pub(crate) mod kernels;
 pub(crate) mod layout;
 mod pass;
 pub(crate) mod quantise;
-mod query;
+pub(crate) mod query;
 mod rescore;
+mod sample;
 mod tables;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use model_store::certificate::MAX_DIM;
@@ -22,6 +23,7 @@ use model_store::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
     QueryBatch,
 };
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
@@ -50,6 +52,15 @@ const LARGEST_PART: usize = 16;
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 128;
 
+/// A table of so few bytes waits for caches, not for memory: there only passes of so few queries and hits do the same.
+const SMALL_TABLE: usize = 64 << 20;
+const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
+
+/// What a pass takes for a row and a query beside the products, and for the table beside the queries, counted in
+/// components and in queries: to judge how many threads it is worth.
+const ROW_COMPONENTS: usize = 64;
+const TABLE_QUERIES: usize = 8;
+
 /// How a [`CpuEngine`] is made.
 #[derive(Default)]
 pub struct Options {
@@ -75,6 +86,8 @@ pub struct Paths {
     pub first_look: Option<FirstLook>,
     /// Room for candidates of a query in each thread.
     pub room: Option<usize>,
+    /// All threads take part, also in passes that are too short for that to pay.
+    pub all_threads: bool,
 }
 
 /// The engine for machines without a GPU.
@@ -102,9 +115,9 @@ pub struct Counters {
     pub full: u64,
     /// Queries without a certificate, answered by the full scan then.
     pub fallbacks: u64,
-    /// Rows that the scan did not rule out, and that were looked at with all bits.
+    /// Rows that a scan of high halves did not rule out, and that were looked at with all bits.
     pub second_looks: u64,
-    /// Rows that these did not rule out.
+    /// Rows that neither the scan nor a second look has ruled out.
     pub candidates: u64,
     /// Candidates that were scored by the formula.
     pub survivors: u64,
@@ -159,6 +172,15 @@ impl CpuEngine {
         query.k() > 0 && (part || self.paths.always_certify)
     }
 
+    /// How many threads are worth waking for a pass.
+    fn threads_for(&self, queries: usize, tables: &Tables) -> usize {
+        let row = tables.layout.dim + ROW_COMPONENTS;
+        let work = tables.layout.rows.saturating_mul(row).saturating_mul(queries + TABLE_QUERIES);
+        let shares = work / self.instructions.thread_share();
+        let most = self.full.pool().current_num_threads();
+        if self.paths.all_threads { most } else { shares.clamp(1, most) }
+    }
+
     /// One certified pass for the queries at `places`; returns the places of those without a certificate.
     fn certified(
         &mut self,
@@ -172,24 +194,27 @@ impl CpuEngine {
         let mut places = places.to_vec();
         most_rows_first(batch, &mut places, table.rows());
         let queries: Vec<&Query> = places.iter().map(|&place| batch[place]).collect();
-        let prepared = PreparedQueries::new(&queries, &table, tables, instructions.largest_level());
+        let prepared = PreparedQueries::new(&queries, &table, tables, instructions);
         let hits = |query: &&Query| query.k();
         let room = self.paths.room.unwrap_or(
             MAX_CANDIDATES / pool.current_num_threads()
                 + 8 * queries.iter().map(hits).max().unwrap_or(0),
         );
-        let few = queries.len() <= FOUR_BIT_QUERIES
-            && queries.iter().map(hits).sum::<usize>() <= FOUR_BIT_HITS;
+        let small = tables.bytes().len() <= SMALL_TABLE;
+        let (most, most_hits) =
+            if small { SMALL_FOUR_BIT } else { (FOUR_BIT_QUERIES, FOUR_BIT_HITS) };
+        let few = queries.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
         let pass = Pass::new(tables, instructions, first_look, &queries, prepared, room);
-        let threads = pool.broadcast(|_| pass.run_tasks());
-        let outcome = pass.finish(threads);
+        let threads = self.threads_for(queries.len(), tables);
+        let found = on_threads(pool, threads, || pass.run_tasks());
+        let outcome = pass.finish(found);
         let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();
         let rescored = |(candidates, query): (Option<Vec<Candidate>>, &&Query)| {
             Some(rescore::rescore(query, candidates?, &table, instructions))
         };
-        let rescored: Vec<_> = if total < WORTH_WAKING {
+        let rescored: Vec<_> = if threads == 1 || total < WORTH_WAKING {
             outcome.candidates.into_iter().zip(&queries).map(rescored).collect()
         } else {
             let found = outcome.candidates.into_par_iter().zip(&queries);
@@ -212,6 +237,22 @@ impl CpuEngine {
         self.counters.certified += (queries.len() - doubtful.len()) as u64;
         doubtful
     }
+}
+
+/// The results of the same work on this thread and on others of the pool, so many in all.
+fn on_threads<T: Send>(pool: &ThreadPool, threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    let (work, others) = (&work, Mutex::new(Vec::new()));
+    let mut results = pool.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| {
+                let result = work();
+                others.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+            });
+        }
+        vec![work()]
+    });
+    results.append(&mut others.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results
 }
 
 impl Engine for CpuEngine {

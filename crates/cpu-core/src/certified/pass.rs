@@ -1,9 +1,9 @@
 //! One certified pass over the derived table for some queries: candidates for each.
 //!
-//! Threads take tasks of strips. A strip is unfolded, multiplied with the first planes of all queries, and
-//! the sums compared with the queries' thresholds. The few rows that may be among a query's best are
-//! looked at again with all 8 bits and both planes; what then still may be is a candidate, and raises
-//! the floor for all threads.
+//! Floors come from a sample first. Threads take tasks of strips. A strip is unfolded, multiplied with the first planes of all queries, and
+//! the sums compared with the queries' thresholds. The few rows that may be among a query's best are candidates. If
+//! only their high halves were read, they are looked at again with all 8 bits and both planes before. What then still
+//! may be raises the floor for all threads.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,9 +12,10 @@ use model_store::{Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;
-use super::kernels::{Found, Space, Strips};
-use super::layout::{BLOCK_ROWS, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use super::kernels::{Found, Purpose, Space, Strips};
+use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::query::PreparedQueries;
+use super::sample;
 use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::looking_at;
@@ -77,19 +78,20 @@ impl<'a> Pass<'a> {
         prepared: PreparedQueries,
         room: usize,
     ) -> Self {
-        let floor = |query: &&Query| {
+        let floor = |(query, sampled): (&&Query, f32)| {
             let least = query.filter().min_score.unwrap_or(f64::NEG_INFINITY);
             // A minimum of NaN admits nothing, which the filter itself sees to.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
-            Floor::new(query.k(), least)
+            Floor::new(query.k(), least.max(sampled))
         };
+        let sampled = sample::floors(tables, instructions, queries, &prepared);
         Self {
             tables,
             instructions,
             first_look,
             queries,
             prepared,
-            floors: queries.iter().map(floor).collect(),
+            floors: queries.iter().zip(sampled).map(floor).collect(),
             failed: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             room,
             next_strip: AtomicUsize::new(0),
@@ -158,7 +160,8 @@ struct Worker<'a> {
     candidates: Vec<Vec<Candidate>>,
     space: Space,
     found: Vec<Found>,
-    lower_bounds: Vec<f32>,
+    /// Of each query's new candidates.
+    lower_bounds: Vec<Vec<f32>>,
     second_looks: u64,
 }
 
@@ -174,7 +177,7 @@ impl<'a> Worker<'a> {
             candidates: vec![Vec::new(); queries],
             space: Space::new(pass.tables.layout, queries),
             found: Vec::new(),
-            lower_bounds: Vec::new(),
+            lower_bounds: vec![Vec::new(); queries],
             second_looks: 0,
         }
     }
@@ -206,9 +209,19 @@ impl<'a> Worker<'a> {
         };
         let strips = Strips { high: &tables.high()[lines], low, layout };
         let asked = prepared.first(&self.thresholds[..active]);
-        instructions.scan(strips, asked, &mut self.space, &mut self.found);
+        let purpose = Purpose::Find(&mut self.found);
+        instructions.scan(strips, asked, &mut self.space, purpose);
         let found = std::mem::take(&mut self.found);
         for looked_at in &found {
+            if let Some(low) = low {
+                let scales = |b| {
+                    &low[(looked_at.strip as usize * STRIP_BLOCKS + b) * layout.block_lines()
+                        + layout.lines()]
+                };
+                let strip = first + looked_at.strip as usize;
+                self.take(looked_at.query as usize, strip, [scales(0), scales(1)], looked_at);
+                continue;
+            }
             for b in 0..STRIP_BLOCKS {
                 let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {
@@ -217,8 +230,49 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        if low.is_some() {
+            for query in 0..active {
+                self.end_look(query);
+            }
+        }
         self.found = found;
         self.found.clear();
+    }
+
+    /// Takes rows of a strip that the scan has read with all 8 bits for candidates as they are. What a second
+    /// look would add, the rest of the query's bits, costs more than to score the few that the last floor leaves.
+    fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Found) {
+        let pass = self.pass;
+        if pass.failed[query].load(Ordering::Relaxed) {
+            return;
+        }
+        let filter = pass.queries[query].filter();
+        let bounds = &pass.prepared.bounds[query].first;
+        let limit = pass.row_limit(query);
+        for (b, &scales) in scales.iter().enumerate() {
+            let block = strip * STRIP_BLOCKS + b;
+            let mut rows = found.rows >> (b * BLOCK_ROWS) & 0xffff;
+            while rows != 0 {
+                let r = rows.trailing_zeros() as usize;
+                rows &= rows - 1;
+                let row = block * BLOCK_ROWS + r;
+                let scale = RowScale::at(scales, r);
+                // A step of zero: a row of norm zero.
+                if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+                    continue;
+                }
+                let bound = found.bounds[b * BLOCK_ROWS + r];
+                let [lower, upper] = bounds.of_scan(bound, scale.residual());
+                // Not `upper >= floor`: NaN keeps the row.
+                let ruled_out = upper < self.floors[query];
+                if !ruled_out {
+                    self.candidates[query].push(Candidate { row: Row(row as u32), upper });
+                    if lower > self.floors[query] {
+                        self.lower_bounds[query].push(lower);
+                    }
+                }
+            }
+        }
     }
 
     /// Looks at some rows of a block with all 8 bits and both planes of a query. Bit `r` of `rows` is the
@@ -236,7 +290,6 @@ impl<'a> Worker<'a> {
         let filter = pass.queries[query].filter();
         let bounds = &pass.prepared.bounds[query].both;
         let limit = pass.row_limit(query);
-        self.lower_bounds.clear();
         while rows != 0 {
             let r = rows.trailing_zeros() as usize;
             rows &= rows - 1;
@@ -257,12 +310,18 @@ impl<'a> Worker<'a> {
                 self.candidates[query].push(Candidate { row: Row(row as u32), upper });
                 let lower = round_down(score - error);
                 if lower > self.floors[query] {
-                    self.lower_bounds.push(lower);
+                    self.lower_bounds[query].push(lower);
                 }
             }
         }
-        if !self.lower_bounds.is_empty() {
-            pass.floors[query].offer(self.lower_bounds.iter().copied());
+        self.end_look(query);
+    }
+
+    /// Raises the query's floor by the new candidates, and sees to it that there is room for more.
+    fn end_look(&mut self, query: usize) {
+        let pass = self.pass;
+        if !self.lower_bounds[query].is_empty() {
+            pass.floors[query].offer(self.lower_bounds[query].drain(..));
             self.refresh_threshold(query);
         }
         if self.candidates[query].len() > pass.room {

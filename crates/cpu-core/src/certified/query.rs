@@ -1,11 +1,13 @@
 //! Queries as the scan wants them: rotated unit vectors in two planes of 8 bits.
 
+use model_store::certificate::Rotation;
 use model_store::{Query, Table};
 
 use super::bounds::{QueryBounds, Threshold, amply};
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
+use crate::InstructionSet;
 
 /// A level of the first plane counts so many of the second.
 const LOW_LEVELS: i32 = 128;
@@ -30,12 +32,11 @@ pub(crate) struct PreparedBounds {
 }
 
 impl PreparedQueries {
-    /// `largest_level` is the largest that the instructions take: 127, or less.
     pub(crate) fn new(
         queries: &[&Query],
         table: &Table<'_>,
         tables: &Tables,
-        largest_level: i32,
+        instructions: InstructionSet,
     ) -> Self {
         let Tables { layout, rotation, .. } = tables;
         let query_lines = layout.query_bytes() / 64;
@@ -45,17 +46,22 @@ impl PreparedQueries {
             both: vec![Line::ZERO; queries.len() * 2 * query_lines],
             bounds: Vec::with_capacity(queries.len()),
         };
-        let mut unit = vec![[0.0; 1]; layout.dim];
-        for (i, query) in queries.iter().enumerate() {
-            for (value, &x) in unit.iter_mut().zip(query.components(table)) {
-                *value = [f64::from(x) / query.norm()];
+        let mut group = Group::new(layout.dim);
+        for (g, some) in queries.chunks(LANES).enumerate() {
+            group.fill(some, table);
+            instructions.prepare_queries(rotation, instructions.largest_level(), &mut group);
+            for (lane, &bounds) in group.bounds[..some.len()].iter().enumerate() {
+                let query = g * LANES + lane;
+                let planes = &mut prepared.both[query * 2 * query_lines..][..2 * query_lines];
+                let bytes = bytemuck::cast_slice_mut::<_, i8>(planes);
+                let (first, second) = bytes.split_at_mut(bytes.len() / 2);
+                for ((levels, first), second) in group.levels.iter().zip(first).zip(second) {
+                    (*first, *second) = (levels[0][lane], levels[1][lane]);
+                }
+                prepared.first[query * query_lines..][..query_lines]
+                    .copy_from_slice(&planes[..query_lines]);
+                prepared.bounds.push(bounds);
             }
-            rotation.apply(&mut unit);
-            let planes = &mut prepared.both[i * 2 * query_lines..][..2 * query_lines];
-            let bounds = quantise(&unit, largest_level, bytemuck::cast_slice_mut(planes));
-            prepared.first[i * query_lines..][..query_lines]
-                .copy_from_slice(&planes[..query_lines]);
-            prepared.bounds.push(bounds);
         }
         prepared
     }
@@ -79,34 +85,111 @@ impl PreparedQueries {
     }
 }
 
-/// Fills both planes, `[2, query_bytes]`.
-fn quantise(unit: &[[f64; 1]], largest_level: i32, planes: &mut [i8]) -> PreparedBounds {
-    let peak = unit.iter().map(|[z]| z.abs()).fold(0.0, f64::max);
-    // The outermost level is `largest_level` of the first plane and nothing of the second.
-    let step = peak / f64::from(largest_level * LOW_LEVELS);
-    let (first, second) = planes.split_at_mut(planes.len() / 2);
-    let mut rests = [0.0; 2];
-    let mut squares = [0i64; 2];
-    let mut sums = [0i64; 2];
-    for ((&[z], first), second) in unit.iter().zip(first).zip(second) {
-        let level = (z / step).round_ties_even() as i32;
-        let high = (level + LOW_LEVELS / 2).div_euclid(LOW_LEVELS);
-        *first = high as i8;
-        *second = (level - high * LOW_LEVELS) as i8;
-        for (i, level) in [high * LOW_LEVELS, level].into_iter().enumerate() {
-            let rest = z - f64::from(level) * step;
-            rests[i] += rest * rest;
-            squares[i] += i64::from(level) * i64::from(level);
-            sums[i] += i64::from(level);
+/// Queries that are prepared together.
+const LANES: usize = 8;
+
+/// Some queries side by side.
+#[derive(Debug)]
+pub(crate) struct Group {
+    norms: [f64; LANES],
+    /// `[dim]`: components, then those of rotated unit vectors.
+    vectors: Vec<[f64; LANES]>,
+    /// `[dim]`: those of the first planes, those of the second.
+    levels: Vec<[[i8; LANES]; 2]>,
+    bounds: [PreparedBounds; LANES],
+}
+
+impl Group {
+    fn new(dim: usize) -> Self {
+        let none = QueryBounds { step: 0.0, residual: 0.0, norm: 0.0, bias: 0 };
+        Self {
+            norms: [0.0; LANES],
+            vectors: vec![[0.0; LANES]; dim],
+            levels: vec![[[0; LANES]; 2]; dim],
+            bounds: [PreparedBounds { first: none, both: none }; LANES],
         }
     }
-    let bounds = |i: usize, levels: i32| QueryBounds {
-        step: step * f64::from(levels),
-        residual: amply(rests[i].sqrt()),
-        norm: amply((squares[i] as f64).sqrt() * step),
-        bias: sums[i] / i64::from(levels) * i64::from(ZERO_LEVEL),
-    };
-    PreparedBounds { first: bounds(0, LOW_LEVELS), both: bounds(1, 1) }
+
+    /// From one query to [`LANES`]; the last again where there are fewer.
+    fn fill(&mut self, queries: &[&Query], table: &Table<'_>) {
+        for lane in 0..LANES {
+            let query = queries[lane.min(queries.len() - 1)];
+            self.norms[lane] = query.norm();
+            for (values, &x) in self.vectors.iter_mut().zip(query.components(table)) {
+                values[lane] = f64::from(x);
+            }
+        }
+    }
+}
+
+/// Makes levels and bounds of a group's components.
+pub(crate) fn portable(rotation: &Rotation, largest_level: i32, group: &mut Group) {
+    prepare(rotation, largest_level, group);
+}
+
+/// As [`portable`], compiled for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn avx2(rotation: &Rotation, largest_level: i32, group: &mut Group) {
+    prepare(rotation, largest_level, group);
+}
+
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // One index for several arrays.
+fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
+    let Group { norms, vectors, levels, bounds } = group;
+    for values in vectors.iter_mut() {
+        for (value, norm) in values.iter_mut().zip(&*norms) {
+            *value /= norm;
+        }
+    }
+    rotation.apply(vectors);
+    let mut peaks = [0.0f64; LANES];
+    for values in vectors.iter() {
+        for (peak, value) in peaks.iter_mut().zip(values) {
+            *peak = if value.abs() > *peak { value.abs() } else { *peak };
+        }
+    }
+    // The outermost level is `largest_level` of the first plane and nothing of the second.
+    let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
+    // Not by division for each component: a residual is measured, not assumed, so this may be rounded.
+    let inverse = steps.map(|step| 1.0 / step);
+    let mut rests = [[0.0f64; LANES]; 2];
+    // Exact: at most 4096 · 2²⁸.
+    let mut squares = [[0.0f64; LANES]; 2];
+    let mut sums = [[0i32; LANES]; 2];
+    for (values, levels) in vectors.iter().zip(levels) {
+        for lane in 0..LANES {
+            let level = nearest(values[lane] * inverse[lane]);
+            let high = (level + LOW_LEVELS / 2).div_euclid(LOW_LEVELS);
+            levels[0][lane] = high as i8;
+            levels[1][lane] = (level - high * LOW_LEVELS) as i8;
+            for (i, level) in [high * LOW_LEVELS, level].into_iter().enumerate() {
+                let wide = f64::from(level);
+                let rest = values[lane] - wide * steps[lane];
+                rests[i][lane] += rest * rest;
+                squares[i][lane] += wide * wide;
+                sums[i][lane] += level;
+            }
+        }
+    }
+    for lane in 0..LANES {
+        let bounds_of = |i: usize, levels: i32| QueryBounds {
+            step: steps[lane] * f64::from(levels),
+            residual: amply(rests[i][lane].sqrt()),
+            norm: amply(squares[i][lane].sqrt() * steps[lane]),
+            bias: i64::from(sums[i][lane] / levels) * i64::from(ZERO_LEVEL),
+        };
+        bounds[lane] = PreparedBounds { first: bounds_of(0, LOW_LEVELS), both: bounds_of(1, 1) };
+    }
+}
+
+/// The nearest integer to a number of less than 2³¹, which then stands in the last bits of the sum: no call, as
+/// rounding is without SSE 4.1.
+#[inline(always)]
+fn nearest(x: f64) -> i32 {
+    const LAST_BIT_IS_ONE: f64 = 1.5 * (1u64 << 52) as f64;
+    (x + LAST_BIT_IS_ONE).to_bits() as i32
 }
 
 #[cfg(test)]
@@ -114,25 +197,57 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::needless_range_loop)] // One index for several arrays.
     fn planes_join_to_the_query_within_the_residual() {
         for (dim, largest) in [(1, 127), (7, 63), (300, 127), (4096, 63)] {
-            let mut unit: Vec<[f64; 1]> = (0..dim).map(|i| [((i * i + 1) as f64).sin()]).collect();
-            let norm = unit.iter().map(|[z]| z * z).sum::<f64>().sqrt();
-            unit.iter_mut().for_each(|z| z[0] /= norm);
-            let mut planes = vec![0i8; 2 * dim];
-            let PreparedBounds { first, both } = quantise(&unit, largest, &mut planes);
-            let (high, low) = planes.split_at(dim);
-            assert!(high.iter().all(|&m| i32::from(m).abs() <= largest));
-            assert!(low.iter().all(|&m| i32::from(m).abs() <= 64));
-            let distance = |levels: &dyn Fn(usize) -> f64| {
-                (0..dim).map(|i| (unit[i][0] - levels(i)).powi(2)).sum::<f64>().sqrt()
-            };
-            let by_first = distance(&|i| f64::from(high[i]) * first.step);
-            let by_both =
-                distance(&|i| (f64::from(high[i]) * 128.0 + f64::from(low[i])) * both.step);
-            assert!(by_first <= first.residual && by_both <= both.residual);
-            assert!(both.residual < 0.004 * (dim as f64).sqrt().max(1.0) / f64::from(largest));
-            assert_eq!(first.bias, 128 * high.iter().map(|&m| i64::from(m)).sum::<i64>());
+            let mut group = Group::new(dim);
+            for (i, values) in group.vectors.iter_mut().enumerate() {
+                *values = std::array::from_fn(|lane| ((i * i + lane + 1) as f64).sin());
+            }
+            for lane in 0..LANES {
+                let square = group.vectors.iter().map(|values| values[lane].powi(2));
+                group.norms[lane] = square.sum::<f64>().sqrt();
+            }
+            let mut unit = group.vectors.clone();
+            unit.iter_mut().for_each(|values| {
+                values.iter_mut().zip(&group.norms).for_each(|(value, norm)| *value /= norm);
+            });
+            let rotation = Rotation::new(dim);
+            rotation.apply(&mut unit);
+            for set in InstructionSet::available() {
+                let mut group =
+                    Group { vectors: group.vectors.clone(), norms: group.norms, ..Group::new(dim) };
+                set.prepare_queries(&rotation, largest, &mut group);
+                for lane in 0..LANES {
+                    let PreparedBounds { first, both } = group.bounds[lane];
+                    let level = |plane: usize, i: usize| i32::from(group.levels[i][plane][lane]);
+                    assert!((0..dim).all(|i| level(0, i).abs() <= largest));
+                    assert!((0..dim).all(|i| level(1, i).abs() <= 64));
+                    let distance = |levels: &dyn Fn(usize) -> f64| {
+                        (0..dim).map(|i| (unit[i][lane] - levels(i)).powi(2)).sum::<f64>().sqrt()
+                    };
+                    let length = |levels: &dyn Fn(usize) -> f64| {
+                        (0..dim).map(|i| levels(i).powi(2)).sum::<f64>().sqrt()
+                    };
+                    let by_first = |i: usize| f64::from(level(0, i)) * first.step;
+                    let by_both = |i: usize| f64::from(level(0, i) * 128 + level(1, i)) * both.step;
+                    assert!(distance(&by_first) <= first.residual, "{set}");
+                    assert!(distance(&by_both) <= both.residual, "{set}");
+                    assert!(length(&by_first) <= first.norm && length(&by_both) <= both.norm);
+                    let widest = 0.004 * (dim as f64).sqrt().max(1.0) / f64::from(largest);
+                    assert!(both.residual < widest);
+                    let sum = |plane| (0..dim).map(|i| level(plane, i)).sum::<i32>();
+                    assert_eq!(first.bias, i64::from(128 * sum(0)));
+                    assert_eq!(both.bias, i64::from(128 * (128 * sum(0) + sum(1))));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_integer_is_the_nearest() {
+        for x in [0.0, -0.0, 0.5, 1.5, -0.5, -1.49, 16256.0, -16256.2, 520_000.5] {
+            assert_eq!(nearest(x), x.round_ties_even() as i32, "{x}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use model_store::{Hit, Query, Table, TopK, contract::score};
 
+use super::kernels::prefetch;
 use super::pass::Candidate;
 use crate::InstructionSet;
 use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
@@ -40,6 +41,10 @@ pub(crate) fn rescore(
             |worst: Hit| some.first().is_some_and(|first| f64::from(first.upper) < worst.score);
         if best.worst_if_full().is_some_and(hopeless) {
             break;
+        }
+        for candidate in some {
+            prefetch(table.row(candidate.row));
+            prefetch(std::slice::from_ref(&table.norms()[candidate.row.index()]));
         }
         for (candidate, widened) in some.iter().zip(rows.chunks_exact_mut(chunks)) {
             widen(table.row(candidate.row), widened);

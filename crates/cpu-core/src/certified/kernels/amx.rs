@@ -7,7 +7,8 @@ use std::arch::asm;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::{Asked, FEW_QUERIES, Found, GROUP_QUERIES, Space, Strips, x86};
+use super::prefetch::prefetch_next;
+use super::{Asked, FEW_QUERIES, GROUP_QUERIES, Purpose, Space, Strips, x86};
 use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
 /// Queries of a tile register.
@@ -50,11 +51,11 @@ pub(crate) fn scan(
     strips: Strips<'_>,
     asked: Asked<'_>,
     space: &mut Space,
-    found: &mut Vec<Found>,
+    mut purpose: Purpose<'_>,
 ) {
     let queries = asked.thresholds.len();
     if queries <= FEW_QUERIES {
-        return x86::avx512vnni::scan(strips, asked, space, found);
+        return x86::avx512vnni::scan(strips, asked, space, purpose);
     }
     let Space { unfolded, sums } = space;
     let (first, second) = unfolded.split_at_mut(strips.layout.unfolded_lines());
@@ -66,10 +67,10 @@ pub(crate) fn scan(
         let sums_of_groups = sums.as_chunks_mut::<{ GROUP_QUERIES * STRIP_BLOCKS }>().0;
         for (g, (group, sums)) in groups.clone().zip(sums_of_groups).enumerate() {
             tiles.products(first, second, group, sums);
-            x86::prefetch_next(strips, strip, g..g + 1, groups.len());
+            prefetch_next(strips, strip, g..g + 1, groups.len());
         }
         let sums = &sums[..queries * STRIP_BLOCKS];
-        x86::avx512vnni::admitted(strip, &blocks, sums, asked, found);
+        x86::avx512vnni::fulfil(&mut purpose, strip, &blocks, sums, asked);
     }
 }
 

@@ -5,19 +5,29 @@
 pub(crate) mod amx;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
+mod prefetch;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
 #[cfg(test)]
 mod tests;
 
 use super::bounds::Threshold;
-use super::layout::{Layout, Line, STRIP_BLOCKS, Sums};
+use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
 /// Up to so many queries it does not pay to unfold a strip to memory, from where all queries could use it.
 pub(crate) const FEW_QUERIES: usize = 4;
 
 /// There is a place for so many queries, or a multiple: some instructions take them in groups.
 pub(crate) const GROUP_QUERIES: usize = 32;
+
+/// Asks for numbers that are read a little later, where that is known how.
+pub(crate) fn prefetch<T>(numbers: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    prefetch::prefetch_all(numbers);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = numbers;
+}
 
 /// Successive strips of the table.
 #[derive(Debug, Clone, Copy)]
@@ -92,12 +102,24 @@ impl Space {
     }
 }
 
+/// What a scan is for.
+#[derive(Debug)]
+pub(crate) enum Purpose<'a> {
+    /// Appends which rows of which strip may be among a query's best.
+    Find(&'a mut Vec<Found>),
+    /// Raises `[queries]` best lower bounds, those of all strips' first rows in the first place and so on, to
+    /// `(sum − bias) · step − slope · residual` where that is higher. NaN raises nothing.
+    Sample(&'a mut [[f32; STRIP_ROWS]]),
+}
+
 /// Rows of a strip that may be among a query's best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     /// Counted from the first that was scanned.
     pub(crate) strip: u32,
     pub(crate) query: u32,
     /// A bit for each row.
     pub(crate) rows: u32,
+    /// For each row of the strip, found or not, what was compared with the query's offset.
+    pub(crate) bounds: [f32; STRIP_ROWS],
 }

@@ -1,9 +1,9 @@
 //! The loops in plain Rust: what the others are held against, and what other instruction sets start from.
 
-use super::{Asked, Block, Found, Space, Strips};
-use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, Sums};
+use super::{Asked, Block, Found, Purpose, Space, Strips};
+use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
-/// Appends to `found` which rows of which strip may be among a query's best.
+/// Multiplies each strip with all queries, and makes of the sums what `purpose` says.
 ///
 /// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the row's step and
 /// residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the products of the row's levels,
@@ -12,7 +12,7 @@ pub(crate) fn scan(
     strips: Strips<'_>,
     asked: Asked<'_>,
     space: &mut Space,
-    found: &mut Vec<Found>,
+    mut purpose: Purpose<'_>,
 ) {
     let Space { unfolded, sums } = space;
     let sums = &mut sums[..asked.thresholds.len() * STRIP_BLOCKS];
@@ -27,7 +27,10 @@ pub(crate) fn scan(
                 *sums = products(unfolded, query);
             }
         }
-        admitted(strip, &blocks, sums, asked, found);
+        match &mut purpose {
+            Purpose::Find(found) => admitted(strip, &blocks, sums, asked, found),
+            Purpose::Sample(best) => sample(&blocks, sums, asked, best),
+        }
     }
 }
 
@@ -84,6 +87,7 @@ fn admitted(
     let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
     for (query, (sums, threshold)) in sums.iter().zip(asked.thresholds).enumerate() {
         let mut rows = 0;
+        let mut bounds = [0.0; STRIP_ROWS];
         for (b, (sums, block)) in sums.iter().zip(blocks).enumerate() {
             for (r, (sum, scale)) in sums.0.iter().zip(RowScale::of_line(block.scales)).enumerate()
             {
@@ -92,10 +96,29 @@ fn admitted(
                 let ruled_out = bound < threshold.offset;
                 // Not `bound >= offset`: NaN keeps the row.
                 rows |= u32::from(!ruled_out) << (b * BLOCK_ROWS + r);
+                bounds[b * BLOCK_ROWS + r] = bound;
             }
         }
         if rows != 0 {
-            found.push(Found { strip: strip as u32, query: query as u32, rows });
+            found.push(Found { strip: strip as u32, query: query as u32, rows, bounds });
+        }
+    }
+}
+
+fn sample(
+    blocks: &[Block<'_>; STRIP_BLOCKS],
+    sums: &[Sums],
+    asked: Asked<'_>,
+    best: &mut [[f32; STRIP_ROWS]],
+) {
+    let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
+    for ((sums, threshold), best) in sums.iter().zip(asked.thresholds).zip(best) {
+        let sums = sums.iter().flat_map(|sums| sums.0);
+        let scales = blocks.iter().flat_map(|block| RowScale::of_line(block.scales));
+        for ((sum, scale), best) in sums.zip(scales).zip(best) {
+            let bound =
+                (sum - threshold.bias) as f32 * scale.step() - threshold.slope * scale.residual();
+            *best = best.max(bound);
         }
     }
 }

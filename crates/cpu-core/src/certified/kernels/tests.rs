@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Asked, Found, GROUP_QUERIES, Space, Strips, portable};
+use super::{Asked, Found, GROUP_QUERIES, Purpose, Space, Strips, portable};
 use crate::InstructionSet;
 use crate::certified::bounds::Threshold;
 use crate::certified::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
@@ -91,11 +91,18 @@ proptest! {
                 .collect();
             let asked = Asked { queries: &asked, query_lines, thresholds: &thresholds };
             let mut expected: Vec<Found> = Vec::new();
-            portable::scan(strips, asked, &mut Space::new(layout, queries), &mut expected);
+            let purpose = Purpose::Find(&mut expected);
+            portable::scan(strips, asked, &mut Space::new(layout, queries), purpose);
             prop_assert!(expected.len() >= high.len() / layout.block_lines() / STRIP_BLOCKS);
             let mut found = Vec::new();
-            set.scan(strips, asked, &mut Space::new(layout, queries), &mut found);
+            set.scan(strips, asked, &mut Space::new(layout, queries), Purpose::Find(&mut found));
             prop_assert_eq!(&found, &expected, "{}", set);
+            let mut samples = [(); 2].map(|()| vec![[f32::NEG_INFINITY; STRIP_ROWS]; queries]);
+            let [expected, found] = &mut samples;
+            let purpose = Purpose::Sample(expected);
+            portable::scan(strips, asked, &mut Space::new(layout, queries), purpose);
+            set.scan(strips, asked, &mut Space::new(layout, queries), Purpose::Sample(found));
+            prop_assert_eq!(found, expected, "{}", set);
             // Sums of both planes, of blocks in any order.
             for strip in strips.iter() {
                 for block in strip.into_iter() {

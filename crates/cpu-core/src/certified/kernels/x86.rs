@@ -4,10 +4,6 @@
 //! the library stands between them that lacks the caller's features.
 
 use std::arch::x86_64::*;
-use std::ops::Range;
-
-use super::Strips;
-use crate::certified::layout::{Line, STRIP_BLOCKS};
 
 /// `accumulate` adds to each sum of 32 bits four products of unsigned and signed bytes.
 macro_rules! with_registers {
@@ -17,15 +13,17 @@ macro_rules! with_registers {
         load $load:ident, store $store:ident, zero $zero:ident, broadcast $broadcast:ident,
         and $and:ident, or $or:ident, left $left:ident, right $right:ident, up $up:ident,
         add $add:ident, subtract $subtract:ident, accumulate $accumulate:path,
-        floats: cast $cast:ident, convert $convert:ident, broadcast $broadcast_float:ident,
-        multiply $multiply:ident, fused $fused:ident,
+        floats $floats:ident: cast $cast:ident, integers $integers_of:ident, convert $convert:ident, broadcast $broadcast_float:ident,
+        multiply $multiply:ident, fused $fused:ident, max $max:ident,
         not_below |$bound:ident, $offset:ident| $not_below:expr
     ) => {
         pub(crate) mod $module {
             use std::arch::x86_64::*;
 
-            use super::{LINES_AHEAD, prefetch_ahead, prefetch_next};
-            use crate::certified::kernels::{Asked, Block, FEW_QUERIES, Found, Space, Strips};
+            use crate::certified::kernels::prefetch::{LINES_AHEAD, prefetch_ahead, prefetch_next};
+            use crate::certified::kernels::{
+                Asked, Block, FEW_QUERIES, Found, Purpose, Space, Strips,
+            };
             use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
             /// Registers that hold a line.
@@ -36,7 +34,7 @@ macro_rules! with_registers {
                 strips: Strips<'_>,
                 asked: Asked<'_>,
                 space: &mut Space,
-                found: &mut Vec<Found>,
+                mut purpose: Purpose<'_>,
             ) {
                 let queries = asked.thresholds.len();
                 let sums = &mut space.sums[..queries * STRIP_BLOCKS];
@@ -52,7 +50,7 @@ macro_rules! with_registers {
                         let unfolded = [&first[..steps], &second[..steps]];
                         products(unfolded, asked, sums, strips, strip);
                     }
-                    admitted(strip, &blocks, sums, asked, found);
+                    fulfil(&mut purpose, strip, &blocks, sums, asked);
                 }
             }
 
@@ -282,13 +280,24 @@ macro_rules! with_registers {
             /// `sums` is `[queries, STRIP_BLOCKS]`.
             #[target_feature(enable = $features)]
             #[inline]
-            pub(in crate::certified::kernels) fn admitted(
+            pub(in crate::certified::kernels) fn fulfil(
+                purpose: &mut Purpose<'_>,
                 strip: usize,
                 blocks: &[Block<'_>; STRIP_BLOCKS],
                 sums: &[Sums],
                 asked: Asked<'_>,
-                found: &mut Vec<Found>,
             ) {
+                match purpose {
+                    Purpose::Find(found) => admitted(strip, blocks, sums, asked, found),
+                    Purpose::Sample(best) => sample(blocks, sums, asked, best),
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn steps_and_residuals(
+                blocks: &[Block<'_>; STRIP_BLOCKS],
+            ) -> [[[$floats; PARTS]; STRIP_BLOCKS]; 2] {
                 let upper_half = $broadcast(0xffff_0000_u32 as i32);
                 let mut steps = [[$cast($zero()); PARTS]; STRIP_BLOCKS];
                 let mut residuals = steps;
@@ -299,12 +308,57 @@ macro_rules! with_registers {
                         residuals[b][part] = $cast($up::<16>(words));
                     }
                 }
+                [steps, residuals]
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn sample(
+                blocks: &[Block<'_>; STRIP_BLOCKS],
+                sums: &[Sums],
+                asked: Asked<'_>,
+                best: &mut [[f32; BLOCK_ROWS * STRIP_BLOCKS]],
+            ) {
+                let [steps, residuals] = steps_and_residuals(blocks);
+                let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
+                for ((sums, threshold), best) in sums.iter().zip(asked.thresholds).zip(best) {
+                    let bias = $broadcast(threshold.bias);
+                    let slope = $broadcast_float(-threshold.slope);
+                    let mut lines: [Line; STRIP_BLOCKS] = bytemuck::cast(*best);
+                    for b in 0..STRIP_BLOCKS {
+                        for part in 0..PARTS {
+                            let sum = $subtract(load_sums(&sums[b], part), bias);
+                            let bound = $fused(
+                                $convert(sum),
+                                steps[b][part],
+                                $multiply(slope, residuals[b][part]),
+                            );
+                            // Of NaN and a number these instructions give the second.
+                            let higher = $max(bound, $cast(load(&lines[b], part)));
+                            store(&mut lines[b], part, $integers_of(higher));
+                        }
+                    }
+                    *best = bytemuck::cast(lines);
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn admitted(
+                strip: usize,
+                blocks: &[Block<'_>; STRIP_BLOCKS],
+                sums: &[Sums],
+                asked: Asked<'_>,
+                found: &mut Vec<Found>,
+            ) {
+                let [steps, residuals] = steps_and_residuals(blocks);
                 let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
                 for (query, (sums, threshold)) in sums.iter().zip(asked.thresholds).enumerate() {
                     let bias = $broadcast(threshold.bias);
                     let slope = $broadcast_float(threshold.slope);
                     let $offset = $broadcast_float(threshold.offset);
                     let mut rows = 0u32;
+                    let mut bounds = [[$cast($zero()); PARTS]; STRIP_BLOCKS];
                     for b in 0..STRIP_BLOCKS {
                         for part in 0..PARTS {
                             let sum = $subtract(load_sums(&sums[b], part), bias);
@@ -315,10 +369,18 @@ macro_rules! with_registers {
                             );
                             let admitted: u32 = $not_below;
                             rows |= admitted << (b * BLOCK_ROWS + part * ($bytes / 4));
+                            bounds[b][part] = $bound;
                         }
                     }
                     if rows != 0 {
-                        found.push(Found { strip: strip as u32, query: query as u32, rows });
+                        let mut all = [Line::ZERO; STRIP_BLOCKS];
+                        for b in 0..STRIP_BLOCKS {
+                            for part in 0..PARTS {
+                                store(&mut all[b], part, $integers_of(bounds[b][part]));
+                            }
+                        }
+                        let (strip, query) = (strip as u32, query as u32);
+                        found.push(Found { strip, query, rows, bounds: bytemuck::cast(all) });
                     }
                 }
             }
@@ -362,8 +424,8 @@ with_registers! {
     load _mm512_loadu_si512, store _mm512_storeu_si512, zero _mm512_setzero_si512, broadcast _mm512_set1_epi32,
     and _mm512_and_si512, or _mm512_or_si512, left _mm512_slli_epi16, right _mm512_srli_epi16, up _mm512_slli_epi32,
     add _mm512_add_epi32, subtract _mm512_sub_epi32, accumulate _mm512_dpbusd_epi32,
-    floats: cast _mm512_castsi512_ps, convert _mm512_cvtepi32_ps, broadcast _mm512_set1_ps,
-    multiply _mm512_mul_ps, fused _mm512_fmadd_ps,
+    floats __m512: cast _mm512_castsi512_ps, integers _mm512_castps_si512, convert _mm512_cvtepi32_ps, broadcast _mm512_set1_ps,
+    multiply _mm512_mul_ps, fused _mm512_fmadd_ps, max _mm512_max_ps,
     not_below |bound, offset| u32::from(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(bound, offset))
 }
 
@@ -376,8 +438,8 @@ macro_rules! with_32_bytes {
             load _mm256_loadu_si256, store _mm256_storeu_si256, zero _mm256_setzero_si256, broadcast _mm256_set1_epi32,
             and _mm256_and_si256, or _mm256_or_si256, left _mm256_slli_epi16, right _mm256_srli_epi16, up _mm256_slli_epi32,
             add _mm256_add_epi32, subtract _mm256_sub_epi32, accumulate $accumulate,
-            floats: cast _mm256_castsi256_ps, convert _mm256_cvtepi32_ps, broadcast _mm256_set1_ps,
-            multiply _mm256_mul_ps, fused _mm256_fmadd_ps,
+            floats __m256: cast _mm256_castsi256_ps, integers _mm256_castps_si256, convert _mm256_cvtepi32_ps, broadcast _mm256_set1_ps,
+            multiply _mm256_mul_ps, fused _mm256_fmadd_ps, max _mm256_max_ps,
             not_below |bound, offset| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLT_UQ>(bound, offset)) as u32
         }
     };
@@ -397,27 +459,3 @@ fn add_products_avx2(sums: __m256i, rows: __m256i, levels: __m256i) -> __m256i {
 
 /// See [`add_products_avx2`].
 pub(crate) const LARGEST_LEVEL_AVX2: i32 = 63;
-
-/// How far ahead of a few queries lines are asked for: 6 kB of each plane.
-const LINES_AHEAD: usize = 96;
-
-/// Asks for the strip after `strip`, part by part: while one is multiplied the memory would else be idle.
-#[inline(always)]
-pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize>, of: usize) {
-    let strip_lines = STRIP_BLOCKS * strips.layout.block_lines();
-    let [from, to] =
-        [parts.start, parts.end].map(|part| strip * strip_lines + part * strip_lines / of);
-    for plane in [Some(strips.high), strips.low].into_iter().flatten() {
-        plane[from..to].iter().for_each(|line| prefetch_ahead(line, strip_lines));
-    }
-}
-
-/// Asks for a line that is needed a little later: into the second-level cache, where there is room. What the
-/// processor does by itself ends at a page.
-#[inline(always)]
-#[allow(unsafe_code)]
-fn prefetch_ahead(line: &Line, lines: usize) {
-    let ahead = (&raw const *line).wrapping_add(lines);
-    // SAFETY: a hint; no address is wrong, and every x86-64 has the instruction.
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
-}

@@ -1,0 +1,76 @@
+//! What a query costs the CPU engine by the size of its batch: CPU time of all threads, wall time, and what the
+//! engine counted.
+//!
+//!     cargo run --release -p cpu-core --example time_batches -- MODEL_DIR [SECONDS [BATCHES...]]
+//!
+//! Words at random, k = 10, each without itself, as `scripts/load-http` asks for them. Linux, which counts each
+//! thread's time in nanoseconds.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cpu_core::{Counters, CpuEngine, Options};
+use model_store::synth::split_mix;
+use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+
+const K: usize = 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().ok_or("usage: time_batches MODEL_DIR [SECONDS [BATCHES...]]")?;
+    let seconds = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
+    let batches: Vec<usize> = arguments.map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let batches = if batches.is_empty() { vec![1, 8, 16, 32, 64] } else { batches };
+    let model = Arc::new(ModelStore::open(folder.as_ref())?);
+    let mut engine = CpuEngine::new(model.clone(), Options::default())?;
+    engine.wait_for_tables();
+    println!("{} rows × {}: {}", model.rows(), model.dim(), engine.description().detail);
+    println!(
+        "| batch | CPU, µs a query | wall, µs a query | queries/s | second looks | candidates | survivors |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let mut asked = 0;
+    for batch in batches {
+        let mut queries = || -> Result<Vec<Query>, Box<dyn Error>> {
+            let query = |_| {
+                asked += 1;
+                let row = Row((split_mix(asked) % model.rows() as u64) as u32);
+                let filter = Filter::excluding(vec![row]);
+                Ok(Query::new(&model.table(), QueryVector::Row(row), K, filter)?)
+            };
+            (0..batch).map(query).collect()
+        };
+        engine.search(&queries()?.iter().collect())?;
+        let (before, cpu, started) = (engine.counted(), cpu_time()?, Instant::now());
+        let mut number = 0;
+        while started.elapsed().as_secs_f64() < seconds {
+            engine.search(&queries()?.iter().collect())?;
+            number += batch;
+        }
+        let (wall, cpu) = (started.elapsed(), cpu_time()? - cpu);
+        let Counters { second_looks, candidates, survivors, .. } = engine.counted();
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / number as f64;
+        let count = |now: u64, before: u64| (now - before) as f64 / number as f64;
+        println!(
+            "| {batch} | {:.1} | {:.1} | {:.0} | {:.0} | {:.1} | {:.1} |",
+            each(cpu),
+            each(wall),
+            number as f64 / wall.as_secs_f64(),
+            count(second_looks, before.second_looks),
+            count(candidates, before.candidates),
+            count(survivors, before.survivors),
+        );
+    }
+    Ok(())
+}
+
+/// Of all threads that this process has now.
+fn cpu_time() -> Result<Duration, Box<dyn Error>> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        nanoseconds += text.split(' ').next().ok_or("no time")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}

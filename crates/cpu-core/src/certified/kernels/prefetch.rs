@@ -1,0 +1,43 @@
+//! Asking for lines of the cache before they are needed.
+
+use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+use std::ops::Range;
+
+use super::Strips;
+use crate::certified::layout::{Line, STRIP_BLOCKS};
+
+/// How far ahead of a few queries lines are asked for: 6 kB of each plane.
+pub(super) const LINES_AHEAD: usize = 96;
+
+/// Asks for the strip after `strip`, part by part: while one is multiplied the memory would else be idle.
+#[inline(always)]
+pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize>, of: usize) {
+    let strip_lines = STRIP_BLOCKS * strips.layout.block_lines();
+    let [from, to] =
+        [parts.start, parts.end].map(|part| strip * strip_lines + part * strip_lines / of);
+    for plane in [Some(strips.high), strips.low].into_iter().flatten() {
+        plane[from..to].iter().for_each(|line| prefetch_ahead(line, strip_lines));
+    }
+}
+
+/// Asks for a line that is needed a little later: into the second-level cache, where there is room. What the
+/// processor does by itself ends at a page.
+#[inline(always)]
+#[allow(unsafe_code)]
+pub(super) fn prefetch_ahead(line: &Line, lines: usize) {
+    let ahead = (&raw const *line).wrapping_add(lines);
+    // SAFETY: a hint; no address is wrong, and every x86-64 has the instruction.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
+}
+
+/// Asks for all lines of what is read soon.
+#[allow(unsafe_code)]
+pub(super) fn prefetch_all<T>(numbers: &[T]) {
+    let bytes = size_of_val(numbers);
+    let first = numbers.as_ptr().cast::<i8>();
+    // The last byte's line too, where the first does not begin one.
+    for offset in (0..bytes).step_by(size_of::<Line>()).chain([bytes.saturating_sub(1)]) {
+        // SAFETY: as in `prefetch_ahead`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
+    }
+}

@@ -1,0 +1,69 @@
+//! A look at a few strips from all over the table before a pass: floors to begin with.
+//!
+//! Without them most of what a pass finds in a small table is found while its floors rise from nothing.
+
+use model_store::Query;
+
+use super::bounds::Threshold;
+use super::kernels::{Purpose, Space, Strips};
+use super::layout::{STRIP_BLOCKS, STRIP_ROWS};
+use super::query::PreparedQueries;
+use super::tables::Tables;
+use crate::InstructionSet;
+use crate::row_limits::looking_at;
+
+/// The sample: a 16th of the strips, but not more than 64, in runs of four.
+const PART: usize = 16;
+const RUN: usize = 4;
+const RUNS: usize = 16;
+
+/// Rows that have the same place in their strip are a group, of which the best is known. The floor is the bound of
+/// one of the best so many of these.
+const RANKS: usize = 24;
+
+/// A lower bound of each query's `k`-th best score, or minus infinity.
+///
+/// `queries` in descending order of the rows that they look at.
+pub(super) fn floors(
+    tables: &Tables,
+    instructions: InstructionSet,
+    queries: &[&Query],
+    prepared: &PreparedQueries,
+) -> Vec<f32> {
+    let mut floors = vec![f32::NEG_INFINITY; queries.len()];
+    let layout = tables.layout;
+    let sampled = looking_at(layout.rows.saturating_sub(1), queries, layout.rows);
+    let queries = &queries[..sampled];
+    // The rows that are left out may be the best of their groups.
+    let rank = |query: &Query| query.k().saturating_add(query.filter().excluded().len());
+    let strips = layout.rows / STRIP_ROWS;
+    let runs = (strips / (PART * RUN)).min(RUNS);
+    if runs == 0 || !queries.iter().any(|query| rank(query) <= RANKS) {
+        return floors;
+    }
+    let thresholds: Vec<Threshold> = prepared.bounds[..sampled]
+        .iter()
+        .map(|bounds| bounds.first.threshold(f32::NEG_INFINITY))
+        .collect();
+    let strip_lines = STRIP_BLOCKS * layout.block_lines();
+    let mut space = Space::new(layout, sampled);
+    let mut best = vec![[f32::NEG_INFINITY; STRIP_ROWS]; sampled];
+    for run in 0..runs {
+        let first = run * strips / runs;
+        let lines = first * strip_lines..(first + RUN) * strip_lines;
+        let (high, low) = (&tables.high()[lines.clone()], Some(&tables.low()[lines]));
+        let (asked, purpose) = (prepared.first(&thresholds), Purpose::Sample(&mut best));
+        instructions.scan(Strips { high, low, layout }, asked, &mut space, purpose);
+    }
+    for (i, (query, best)) in queries.iter().zip(&mut best).enumerate() {
+        let Some(place) = rank(query).checked_sub(1).filter(|&place| place < RANKS) else {
+            continue;
+        };
+        let (_, bound, _) = best.select_nth_unstable_by(place, |a, b| b.total_cmp(a));
+        // Rows of norm zero, which are no neighbours, have a bound of zero.
+        if *bound > 0.0 {
+            floors[i] = prepared.bounds[i].first.of_sample(*bound);
+        }
+    }
+    floors
+}
