@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use axum::http::Method;
 
 /// All routes, as the router has them, and last what stands for every other path.
-pub(crate) const ROUTES: [&str; 14] = [
+pub(crate) const ROUTES: [&str; 16] = [
     "/nearest",
     "/analogy",
     "/rank",
@@ -16,6 +16,8 @@ pub(crate) const ROUTES: [&str; 14] = [
     "/words",
     "/words/{word}",
     "/model",
+    "/models",
+    "/admin/reload",
     "/metrics",
     "/openapi.yaml",
     "/health/live",
@@ -42,7 +44,8 @@ const STATUSES: [u16; 29] = [
 /// How many statuses are told apart.
 pub(crate) const STATUS_COUNT: usize = STATUSES.len() + 1;
 
-/// The place of a path's route in [`ROUTES`]; what is behind its end stands for all others.
+/// The place of a path's route in [`ROUTES`], which is the same behind `/models/NAME`; what is behind its end
+/// stands for all others.
 #[inline]
 pub(crate) fn place_of_route(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
@@ -56,7 +59,16 @@ pub(crate) fn place_of_route(path: &str) -> usize {
         // These come by the hundred thousand.
         "/nearest" => 0,
         "/analogy" => 1,
-        _ => ROUTER.at(path).map_or(ROUTES.len(), |found| *found.value),
+        _ => {
+            let named = path.strip_prefix("/models/");
+            let path = match named.map(|named| named.split_once('/').map_or("", |(_, rest)| rest)) {
+                None => path,
+                Some("") => "/model",
+                // The slash before it is a part of the path.
+                Some(rest) => &path[path.len() - rest.len() - 1..],
+            };
+            ROUTER.at(path).map_or(ROUTES.len(), |found| *found.value)
+        }
     }
 }
 
@@ -98,6 +110,7 @@ mod tests {
         let mut router: Vec<&str> = router.map(|rest| rest.split('"').next().unwrap()).collect();
         let mut known = ROUTES.to_vec();
         router.sort_unstable();
+        router.dedup();
         known.sort_unstable();
         assert_eq!(known, router);
     }
@@ -111,6 +124,12 @@ mod tests {
             ("/words/king", "/words/{word}"),
             ("/words/%ff", "/words/{word}"),
             ("/", "/"),
+            ("/models", "/models"),
+            ("/models/en", "/model"),
+            ("/models/en/", "/model"),
+            ("/models/en/nearest", "/nearest"),
+            ("/models/a%2Fb/words/king", "/words/{word}"),
+            ("/models/en/made-up", "other"),
             ("/words/a/b", "other"),
             ("/nearest/", "other"),
             ("/made-up", "other"),
