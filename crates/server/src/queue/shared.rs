@@ -250,13 +250,17 @@ impl Shared {
             return;
         }
         state.engine = EngineState::Lost;
+        // Whom nobody can ask any more may end.
+        let is_missed = !state.callers_gone;
         let abandoned = state.give_up();
         drop(state);
         if let Some(finished) = self.take_finished() {
             finished.hand_out(&self.statistics);
         }
         abandoned.tell(SubmitError::EngineGone, &self.statistics);
-        self.lost.send_replace(Some(reason));
+        if is_missed {
+            self.lost.send_replace(Some(reason));
+        }
     }
 
     /// Hears why the engine was lost.

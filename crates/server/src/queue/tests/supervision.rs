@@ -17,6 +17,16 @@ impl Setup {
 
 const GOOD: (Order, Order) = (Order::Answer, Order::Answer);
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_nobody_can_ask_any_more_ends_and_is_not_lost() {
+    let setup = setup_with(LIMITS);
+    let lost = setup.thread.lost();
+    drop(setup.handle);
+    let ended = tokio::time::timeout(Duration::from_secs(30), lost).await.expect("it ends");
+    assert_eq!(ended, None);
+    assert!(setup.thread.join(Duration::from_secs(30)));
+}
+
 #[tokio::test]
 async fn an_engine_that_fails_or_panics_is_replaced_and_who_waits_is_answered_by_the_next() {
     for order in [Order::Fail, Order::Panic, Order::Forget] {
