@@ -13,7 +13,7 @@ use model_store::{Engine, ModelStore};
 use tracing::{info, warn};
 
 use crate::device::Device;
-use crate::models::Warm;
+use crate::models::{Warm, give_way};
 use joined::Joined;
 pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
 
@@ -85,6 +85,9 @@ pub fn make(
     let options = cpu_core::Options {
         threads: wanted.threads,
         keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
+        before_deriving: warm
+            .is_beside_others()
+            .then(|| -> Box<dyn FnOnce() + Send> { Box::new(give_way) }),
         report: Some(Box::new(move |report| {
             say(&report);
             drop(warm);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use model_store::ModelStore;
 
-use super::cache;
 use super::tables::Tables;
+use super::{Options, cache};
 use crate::InstructionSet;
 use crate::full_scan::StartError;
 
@@ -86,9 +86,9 @@ impl Deriving {
         model: &Arc<ModelStore>,
         instructions: InstructionSet,
         threads: usize,
-        file: Option<PathBuf>,
-        report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
+        options: Options,
     ) -> Result<Self, StartError> {
+        let Options { keep_in: file, before_deriving, report, .. } = options;
         let (tables, cancelled) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
         let work = Work {
             model: model.clone(),
@@ -101,6 +101,9 @@ impl Deriving {
         let thread = std::thread::Builder::new()
             .name("kindred-derive".into())
             .spawn(move || {
+                if let Some(before) = before_deriving {
+                    before();
+                }
                 let done = work.run();
                 if let (Some(done), Some(report)) = (done, report) {
                     report(done);

@@ -73,6 +73,9 @@ pub struct Options {
     pub keep_in: Option<PathBuf>,
     /// For tests and benchmarks of paths that the engine would choose by itself.
     pub paths: Paths,
+    /// Called on the thread that makes the derived table before it begins; what it starts inherits its priority
+    /// where threads have one.
+    pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
     /// Called once the derived table is there, or can't be, on a thread of its own.
     pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
 }
@@ -134,8 +137,9 @@ impl CpuEngine {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
+        let paths = options.paths;
         let deriving = if model.dim() <= MAX_DIM {
-            Deriving::start(&model, instructions, threads, options.keep_in, options.report)?
+            Deriving::start(&model, instructions, threads, options)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
             let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));
@@ -144,7 +148,6 @@ impl CpuEngine {
             }
             Deriving::nothing()
         };
-        let paths = options.paths;
         Ok(Self { model, full, instructions, paths, deriving, counters: Counters::default() })
     }
 

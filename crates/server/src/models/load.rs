@@ -7,6 +7,7 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::background::in_background;
 use super::readiness::NotReady;
 use super::{ModelSource, ServedModel, memory};
 use crate::config::Config;
@@ -21,14 +22,20 @@ pub type MakeEngine =
 /// Kept by a new engine until it is as fast as it will be. Whoever loads a model in the place of another one
 /// waits until this is dropped.
 #[derive(Debug)]
-pub struct Warm(
-    #[expect(dead_code, reason = "what counts is when it is dropped")] mpsc::Sender<Infallible>,
-);
+pub struct Warm {
+    beside_others: bool,
+    _until_dropped: Option<mpsc::Sender<Infallible>>,
+}
 
 impl Warm {
+    /// Whether others are served meanwhile, to whom its work should give way.
+    pub fn is_beside_others(&self) -> bool {
+        self.beside_others
+    }
+
     /// For an engine that nobody waits for.
     pub fn for_nobody() -> Self {
-        Self(mpsc::channel().0)
+        Self { beside_others: false, _until_dropped: None }
     }
 }
 
@@ -99,7 +106,7 @@ impl Loader {
         if let Err(why) = check_memory(&model, source, config) {
             warn!("{why}");
         }
-        let (served, _warm) = self.start_engine(model, config)?;
+        let (served, _warm) = self.start_engine(model, config, false)?;
         Ok(served)
     }
 
@@ -120,8 +127,8 @@ impl Loader {
             return Ok(None);
         }
         check_memory(&model, source, config)?;
-        model.verify(|_| ())?;
-        let (served, warm) = self.start_engine(model, config)?;
+        in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
+        let (served, warm) = self.start_engine(model, config, true)?;
         // That nothing can be received any more is what is waited for.
         if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
             warn!(model = served.name(), "the new engine is not yet as fast as it will be");
@@ -134,6 +141,7 @@ impl Loader {
         &self,
         model: ModelStore,
         config: &Config,
+        beside_others: bool,
     ) -> Result<(ServedModel, mpsc::Receiver<Infallible>), LoadError> {
         let model = Arc::new(model);
         let limits = Limits {
@@ -144,7 +152,7 @@ impl Loader {
         };
         let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
         let (warm, is_warm) = mpsc::channel();
-        let mut warm = Some(Warm(warm));
+        let mut warm = Some(Warm { beside_others, _until_dropped: Some(warm) });
         let make = move || {
             // For an engine that is made again nobody waits.
             let warm = warm.take().unwrap_or_else(Warm::for_nobody);

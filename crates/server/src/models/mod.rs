@@ -3,6 +3,7 @@
 //! A request takes hold of all models when it comes and keeps them to its end ([`Call`]): so no answer is of
 //! two versions, and what was replaced goes when the last request that speaks to it has ended.
 
+mod background;
 mod call;
 mod load;
 mod memory;
@@ -20,6 +21,7 @@ pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
 
+pub(crate) use background::give_way;
 pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
