@@ -33,6 +33,14 @@ test-cuda *arguments:
 stage-gpu *arguments:
     scripts/stage-gpu {{ arguments }}
 
+# A running service against openapi.yaml: requests that schemathesis makes up
+check-openapi *arguments:
+    scripts/check-openapi {{ arguments }}
+
+# Everything at once for a while, and nothing may fail; needs wrk and a release build
+soak *arguments:
+    tests/load/soak {{ arguments }}
+
 # The gate that every change passes
 ci:
     bash .ci/run
