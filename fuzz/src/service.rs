@@ -1,5 +1,6 @@
 //! The whole service in this process, over a tiny model and the plain engine, without a socket.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
+use server::cli::ServeFlags;
 use server::config::Config;
 use server::http::Front;
-use server::models::{Loader, ModelSet, ModelSource, Models, Reloader};
-use server::cli::ServeFlags;
+use server::http::edge::Edge;
+use server::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts};
+use server::observe::{AccessLog, Observer};
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 
@@ -25,6 +28,9 @@ const WORDS: [(&str, [f32; 2]); 8] = [
     ("é", [1.0, -1.0]),
     ("0", [0.0, 0.0]),
 ];
+
+/// Who asks.
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 struct InProcess {
     runtime: Runtime,
@@ -52,9 +58,13 @@ impl InProcess {
         };
         let loader = Loader::new(Arc::new(make), runtime.handle().clone());
         let model = loader.load(&ModelSource::folder(folder), &config).expect("it loads");
-        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), Duration::from_secs(10));
+        let long = Duration::from_secs(10);
+        let timeouts = Timeouts { request: long, body_read: long };
+        let observer = Observer::new(AccessLog::default());
+        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), timeouts, observer);
+        let edge = Edge::new(&config).expect("the defaults");
         let again = Box::new(|| Config::load(&ServeFlags::default()));
-        let front = Front::new(Arc::new(Reloader::new(models, loader, again)));
+        let front = Front::new(Arc::new(Reloader::new(models, loader, again, edge)));
         Self { runtime, front }
     }
 }
@@ -65,7 +75,8 @@ pub fn ask(method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let request = Request::builder().method(method).uri(target);
         let request = request.body(Body::from(body.to_vec())).expect("a request");
         service.runtime.block_on(async {
-            let response = service.front.service().call(request).await.expect("it never fails");
+            let response =
+                service.front.service(CLIENT).call(request).await.expect("it never fails");
             let status = response.status().as_u16();
             let body = to_bytes(response.into_body(), usize::MAX).await.expect("it is in memory");
             (status, body.into())

@@ -49,14 +49,19 @@ local function random_word()
    return words:read()
 end
 
-local JSON = { ["Content-Type"] = "application/json" }
+-- What wrk's option -H says, and what the body is.
+local function json_headers()
+   local headers = { ["Content-Type"] = "application/json" }
+   for name, value in pairs(wrk.headers) do headers[name] = value end
+   return headers
+end
 
 local function get(path, parameters)
    return wrk.format("GET", path .. "?" .. parameters)
 end
 
 local function post(path, fields)
-   return wrk.format("POST", path, JSON, "{" .. fields .. "}")
+   return wrk.format("POST", path, json_headers(), "{" .. fields .. "}")
 end
 
 local function random_k()
