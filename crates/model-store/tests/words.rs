@@ -1,6 +1,6 @@
 //! Suggestions for words that a model does not have.
 
-use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore};
+use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore, Row};
 
 fn model(words: &[&str]) -> ModelStore {
     ModelStore::from_rows("words", 1, words.iter().map(|&word| (word, &[1.0f32][..]))).unwrap()
@@ -94,4 +94,24 @@ fn more_words_than_the_map_is_asked_for_begin_alike() {
     assert_eq!(found("", 3), ["b0", "a1", "b2"]);
     assert_eq!(found("a2999", 9), ["a2999", "a29991", "a29993", "a29995", "a29997", "a29999"]);
     assert_eq!(found("c", 9), [""; 0]);
+}
+
+#[test]
+fn rows_are_found_by_the_bytes_of_their_words() {
+    let words: Vec<String> = (0..500)
+        .map(|i| match i % 97 {
+            0 => format!("\"{i}\\\""),
+            1 => format!("tab\t{i}"),
+            _ => format!("{}{i}", "w".repeat(i % 70)),
+        })
+        .collect();
+    let rows = words.iter().map(|word| (word.as_str(), &[1.0f32][..]));
+    let model = ModelStore::from_rows("m", 1, rows).unwrap();
+    let wanted: [fn(u8) -> bool; 4] =
+        [|b| b == b'"', |b| b < b' ', |b| b == b'7' || b == b'\\', |_| false];
+    for is_wanted in wanted {
+        let expected: Vec<Row> =
+            (0..500u32).map(Row).filter(|row| words[row.index()].bytes().any(is_wanted)).collect();
+        assert_eq!(model.words().rows_with_byte(is_wanted), expected);
+    }
 }

@@ -17,13 +17,10 @@ impl WordsAsJson {
     pub fn new(words: &Words) -> Self {
         let mut needs_escapes = vec![0u64; words.len().div_ceil(64)];
         let mut escaped = HashMap::new();
-        for row in (0..words.len() as u32).map(Row) {
-            let needs = words.bytes(row).iter().any(|&b| b < b' ' || b == b'"' || b == b'\\');
-            if needs {
-                needs_escapes[row.index() / 64] |= 1 << (row.index() % 64);
-                let json = serde_json::to_vec(words.word(row)).expect("a text becomes JSON");
-                escaped.insert(row, json.into_boxed_slice());
-            }
+        for row in words.rows_with_byte(|b| b < b' ' || b == b'"' || b == b'\\') {
+            needs_escapes[row.index() / 64] |= 1 << (row.index() % 64);
+            let json = serde_json::to_vec(words.word(row)).expect("a text becomes JSON");
+            escaped.insert(row, json.into_boxed_slice());
         }
         Self { needs_escapes, escaped }
     }
