@@ -266,3 +266,16 @@ fn the_guide_lists_what_there_is() {
     assert_eq!(listed.difference(&families).copied().collect::<BTreeSet<_>>(), elsewhere);
     assert!(families.is_subset(&listed), "{:?}", families.difference(&listed));
 }
+
+#[test]
+fn stages_are_counted_across_origins_as_well() {
+    let (_folder, service) = tiny(&["--cors-origins", "https://a.example"]);
+    for origin in [None, Some("https://a.example")] {
+        let headers: Vec<_> = origin.map(|origin| ("Origin", origin)).into_iter().collect();
+        let reply = service.send("GET", b"/nearest?word=east", &headers, b"");
+        assert_eq!(reply.status, 200);
+    }
+    let metrics = Metrics::of(&service);
+    assert_eq!(metrics.get("kindred_request_engine_seconds_count"), 2.0);
+    assert_eq!(metrics.get("kindred_request_encode_seconds_count"), 2.0);
+}

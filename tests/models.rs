@@ -327,3 +327,30 @@ fn what_was_replaced_goes_when_nobody_speaks_to_it_any_more() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn keys_are_read_again_also_if_models_can_not_be_loaded() {
+    let folder = Folder::new();
+    folder.prepare("m", TINY);
+    let (old, old_line) = support::api_key(&["a"]);
+    let (new, new_line) = support::api_key(&["b"]);
+    let keys = folder.path("keys");
+    std::fs::write(&keys, &old_line).unwrap();
+    let keys_file = keys.to_str().unwrap();
+    let mut service = Service::start(&["--model", &folder.text("m"), "--api-keys-file", keys_file]);
+    let status_with = |service: &mut Service, key: &str| {
+        service.key = Some(key.to_owned());
+        service.get("/nearest?word=east").status
+    };
+    assert_eq!((status_with(&mut service, &old), status_with(&mut service, &new)), (200, 401));
+    // A key that is taken back goes, also if nothing else can be loaded.
+    std::fs::write(&keys, &new_line).unwrap();
+    std::fs::remove_dir_all(folder.path("m")).unwrap();
+    service.signal("HUP");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while status_with(&mut service, &old) != 401 {
+        assert!(Instant::now() < deadline, "the old key is in force");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(status_with(&mut service, &new), 200);
+}

@@ -110,3 +110,52 @@ fn who_has_the_answer_of_this_version_is_told_so() {
     assert_eq!(get("/nearest?word=kinx", &tag).status, 404);
     assert_eq!(get("/nearest?word=king&k=0", &tag).status, 422);
 }
+
+/// More of them than a thread of HTTP has threads for work aside.
+const MANY: usize = 600;
+
+#[test]
+fn any_number_of_large_bodies_with_unknown_words_is_answered() {
+    let service = Service::start(&["--http-threads", "1"]);
+    // Over 32 KiB, read aside; its unknown word needs another thread aside.
+    let large = format!("{}{}", " ".repeat(33 << 10), json!({"word": "kinx"}));
+    let request = format!(
+        "POST /nearest HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{large}",
+        large.len()
+    );
+    let mut connections: Vec<_> = (0..MANY).map(|_| service.connect()).collect();
+    for connection in &mut connections {
+        std::io::Write::write_all(connection, request.as_bytes()).unwrap();
+    }
+    for connection in &mut connections {
+        assert_eq!(support::read_reply(connection).status, 404);
+    }
+    assert_eq!(service.get("/words?prefix=k").status, 200);
+}
+
+#[test]
+fn large_bodies_wait_for_memory_and_are_answered() {
+    let settings = ["--body-memory-mb", "1", "--body-read-timeout-ms", "2000"];
+    let service = Service::start(&settings);
+    let large = format!("{}{}", " ".repeat(900 << 10), json!({"word": "king"}));
+    // Each takes nearly all of the memory there is: one after the other they are answered.
+    std::thread::scope(|scope| {
+        let ask = || service.send("POST", b"/nearest", &[], large.as_bytes()).status;
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        for one in asked {
+            assert_eq!(one.join().unwrap(), 200);
+        }
+    });
+    // Who announces one and does not send it keeps the memory for as long as a body may take, and no longer.
+    let mut holds = service.connect();
+    let head = "POST /nearest HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n";
+    std::io::Write::write_all(&mut holds, head.as_bytes()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(service.send("POST", b"/nearest", &[], large.as_bytes()).status, 200);
+    assert_eq!(
+        service.post("/nearest", &json!({"word": "king"})).status,
+        200,
+        "small ones need none"
+    );
+    assert_eq!(support::read_reply(&mut holds).status, 408);
+}

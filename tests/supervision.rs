@@ -278,3 +278,61 @@ fn what_was_lost_and_why_is_the_last_that_it_says() {
     let last = said.lines().last().unwrap_or_default();
     assert!(last.contains("engine_max_restarts") && last.contains("in pass 4"), "{said}");
 }
+
+/// A swap to other vectors in which the new engine fails: what the reload answers, and the service.
+fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Faulty) {
+    let (key, line) = support::api_key(&["operator", "--admin"]);
+    let (place, mut command) = command(arguments, settings);
+    let keys = place.path().join("keys");
+    std::fs::write(&keys, line).unwrap();
+    command.env("KINDRED_API_KEYS_FILE", &keys);
+    let mut service = Service::spawn(command);
+    service.key = Some(key);
+    let vectors = place.path().join("other.txt");
+    std::fs::write(&vectors, "east 0 1\nnorth 1 0\nup 1 2\n").unwrap();
+    let mut prepare = support::kindred(&["prepare", "--replace"]);
+    prepare.arg(&vectors).arg("--out").arg(place.path().join("tiny"));
+    assert!(prepare.output().unwrap().status.success());
+    let reply = service.send("POST", b"/admin/reload", &[], b"");
+    (reply, Faulty { service, _place: place })
+}
+
+#[test]
+fn an_engine_that_fails_in_a_swap_leaves_the_old_one_in_place() {
+    for (how, said) in [
+        ("error", "as ordered"),
+        ("panic", "as ordered"),
+        ("memory", "does not fit"),
+        ("hang", "engine_hang_timeout_ms"),
+    ] {
+        let settings = [("KINDRED_ENGINE_HANG_TIMEOUT_MS", "700")];
+        let fails = format!("2={how}");
+        let (refused, mut faulty) = swap_that_fails(&["--fail-start", &fails], &settings);
+        assert_eq!(code(&refused), (422, "reload_failed".to_owned()), "{how}");
+        assert!(refused.text().contains(said), "{how}: {}", refused.text());
+        assert_right(&faulty.ask());
+        // Longer than the process would go on without an engine.
+        std::thread::sleep(Duration::from_millis(1500));
+        assert_eq!(faulty.service.get("/health/ready").status, 200, "{how}");
+        // The next attempt is a new one.
+        let reloaded = faulty.service.send("POST", b"/admin/reload", &[], b"");
+        assert_eq!(reloaded.status, 200, "{how}: {}", reloaded.text());
+        assert_eq!(faulty.ask().words(), ["up", "east"], "{how}");
+        faulty.service.signal("TERM");
+        faulty.service.exit_code();
+    }
+}
+
+#[test]
+fn an_engine_that_answers_wrong_in_a_swap_is_never_used() {
+    let wrong_from = FIRST_PASS.to_string();
+    for restarts in ["0", "5"] {
+        let settings = [("KINDRED_ENGINE_MAX_RESTARTS", restarts)];
+        let (refused, faulty) = swap_that_fails(&["--wrong-answers-from", &wrong_from], &settings);
+        assert_eq!(code(&refused), (422, "reload_failed".to_owned()));
+        assert!(refused.text().contains("wrong answer"), "{}", refused.text());
+        std::thread::sleep(Duration::from_millis(1500));
+        let rows = &faulty.service.get("/model").json()["rows"];
+        assert_eq!(rows, 6, "the old model is served, and the process lives");
+    }
+}

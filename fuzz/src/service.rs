@@ -61,7 +61,7 @@ impl InProcess {
         let long = Duration::from_secs(10);
         let timeouts = Timeouts { request: long, body_read: long };
         let observer = Observer::new(AccessLog::default());
-        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), timeouts, observer);
+        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), timeouts, observer, 64);
         let edge = Edge::new(&config).expect("the defaults");
         let again = Box::new(|| Config::load(&ServeFlags::default()));
         let front = Front::new(Arc::new(Reloader::new(models, loader, again, edge)));

@@ -37,6 +37,8 @@ pub struct Config {
     pub http_threads: usize,
     /// Memory that loading a model beside others must leave free.
     pub memory_reserve_mb: u64,
+    /// Memory that bodies of requests may take together.
+    pub body_memory_mb: u32,
     /// Bound of the queue, in queries.
     pub queue_capacity_queries: u32,
     /// Bound of one pass, in queries.
@@ -273,6 +275,7 @@ impl Config {
             ("idle_timeout_ms", self.idle_timeout_ms),
             ("write_timeout_ms", self.write_timeout_ms),
             ("max_connections", self.max_connections as u64),
+            ("body_memory_mb", u64::from(self.body_memory_mb)),
             ("engine_hang_timeout_ms", self.engine_hang_timeout_ms),
         ] {
             if value == 0 {

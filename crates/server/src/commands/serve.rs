@@ -74,6 +74,8 @@ where
     // Lets connections in and hears signals; requests are the HTTP threads' affair.
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
+    // From here on the signal does not end the process, as it otherwise would while models are loaded.
+    let hangup = Hangup::new(&runtime);
     let loader = Loader::new(Arc::new(make_engine), runtime.handle().clone());
     let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
     let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
@@ -85,9 +87,9 @@ where
         one_in: NonZeroU64::new(config.access_log_one_in),
         query: config.access_log_query,
     });
-    let models = Models::new(ModelSet::new(models), timeouts, observer);
+    let models = Models::new(ModelSet::new(models), timeouts, observer, config.body_memory_mb);
     let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again), edge));
-    let result = runtime.block_on(listen_and_drain(config, &reloader, &threads));
+    let result = runtime.block_on(listen_and_drain(config, &reloader, &threads, hangup));
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
@@ -107,6 +109,7 @@ async fn listen_and_drain(
     config: &Config,
     reloader: &Arc<Reloader>,
     threads: &HttpThreads,
+    hangup: Hangup,
 ) -> Result<(), CommandError> {
     let edge = reloader.edge();
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
@@ -146,29 +149,46 @@ async fn listen_and_drain(
     };
     tokio::select! {
         () = server => Ok(()),
-        never = reload_when_told(reloader) => match never {},
+        never = reload_when_told(reloader, hangup) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
         () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
 }
 
-/// Loads the models again at each SIGHUP. What became of it is in the log.
-async fn reload_when_told(reloader: &Arc<Reloader>) -> Infallible {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::hangup()) {
-            Ok(mut hangup) => {
-                while hangup.recv().await.is_some() {
-                    info!("told to load the models again");
-                    // The log says what became of it.
-                    let _ = reloader.reload_next().await;
-                }
-            }
-            Err(e) => warn!("SIGHUP can't be heard: {e}"),
-        }
+/// Hears SIGHUP, where there is such a signal.
+struct Hangup(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
+
+impl Hangup {
+    fn new(runtime: &runtime::Runtime) -> Self {
+        let _within = runtime.enter();
+        Self(
+            #[cfg(unix)]
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
+                .inspect_err(|e| warn!("SIGHUP can't be heard: {e}"))
+                .ok(),
+        )
     }
-    std::future::pending().await
+
+    /// Returns at the next one.
+    async fn heard(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.0
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Loads the models again at each SIGHUP. What became of it is in the log.
+async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infallible {
+    loop {
+        hangup.heard().await;
+        info!("told to load the models again");
+        // The log says what became of it.
+        let _ = reloader.reload_next().await;
+    }
 }
 
 /// Returns at the next Ctrl-C or SIGTERM.

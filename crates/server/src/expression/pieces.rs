@@ -30,7 +30,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
             '(' => PieceKind::Open,
             ')' => PieceKind::Close,
             c if c.is_whitespace() => {
-                cursor.advance(1);
+                cursor.advance(c.len_utf8());
                 continue;
             }
             _ => {

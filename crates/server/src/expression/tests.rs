@@ -26,6 +26,9 @@ fn signs_stand_alone_or_lead_a_piece() {
     }
     check("-man", &[("man", -1.0)]);
     check("king", &[("king", 1.0)]);
+    // White space of more than one byte: next line, no-break space, ideographic space.
+    check("king\u{85}-\u{a0}man\u{3000}+woman\u{2003}", &expected);
+    assert_eq!(parse("\u{85}(((").unwrap_err().column, 5);
 }
 
 #[test]

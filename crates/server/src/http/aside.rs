@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::response::Response;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tracing::{Instrument, Span};
 
 use super::ApiError;
@@ -16,6 +16,12 @@ const LARGE_BODY: usize = 32 << 10;
 /// Work on more numbers or words than this is done aside.
 const LARGE_WORK: usize = 20_000;
 
+/// Large bodies that are worked on at the same time; others wait. Each takes a thread of those that there are for work
+/// aside, of which it may need another: there must always be some left.
+const LARGE_AT_ONCE: usize = 64;
+
+static LARGE: Semaphore = Semaphore::const_new(LARGE_AT_ONCE);
+
 /// Reading a large body and looking its words up takes milliseconds, in which no other connection of this
 /// thread would be served: so it happens on another one, until there is an answer or the caller has gone.
 pub(super) async fn read_aside_if_large(
@@ -25,6 +31,8 @@ pub(super) async fn read_aside_if_large(
     if bytes <= LARGE_BODY {
         return answered.await;
     }
+    // Closed never; so this waits for its turn.
+    let _turn = LARGE.acquire().await;
     let runtime = Handle::current();
     let (_until_gone, gone) = oneshot::channel::<Infallible>();
     let answered_or_gone = async {

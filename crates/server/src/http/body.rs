@@ -8,6 +8,7 @@ use mediatype::{MediaType, names};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::fields::invalid;
 use super::{ApiError, query_string};
@@ -19,28 +20,35 @@ pub(super) struct Received {
     pub(super) headers: HeaderMap,
     uri: Uri,
     bytes: Bytes,
+    /// Of the memory for bodies, until this one is done with.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Received {
     type Rejection = ApiError;
 
     async fn from_request(mut request: Request, _: &S) -> Result<Self, ApiError> {
-        let call = Call::of(request.extensions());
+        let call = Call::of(request.extensions()).clone();
         let (limit, body_read_timeout) = (call.body_limit, call.service().timeouts.body_read);
         refuse_large(request.headers(), limit)?;
         DefaultBodyLimit::max(limit).apply(&mut request);
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
-        let arrives = Bytes::from_request(request, &());
-        let bytes = tokio::time::timeout(body_read_timeout, arrives).await;
+        let room = call.service().room_for_body(declared_length(request.headers()), limit);
+        let arrives = async {
+            let room = room.await;
+            (Bytes::from_request(request, &()).await, room)
+        };
+        let arrived = tokio::time::timeout(body_read_timeout, arrives).await;
         query_string::check_encoding(uri.query().unwrap_or_default())?;
         let late = |_| ApiError::BodyTimeout { limit: body_read_timeout };
-        let bytes = bytes.map_err(late)?.map_err(|rejection| match rejection {
+        let (bytes, room) = arrived.map_err(late)?;
+        let bytes = bytes.map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 ApiError::BodyTooLarge { limit }
             }
             _ => ApiError::UnreadableBody,
         })?;
-        Ok(Self { headers, uri, bytes })
+        Ok(Self { headers, uri, bytes, _room: room })
     }
 }
 
@@ -61,12 +69,14 @@ impl Received {
 
 /// Refuses a body that says itself that it is too large, before any of it is read.
 fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
-    let declared = headers.get(header::CONTENT_LENGTH);
-    let length = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > limit as u64) {
+    if declared_length(headers).is_some_and(|length| length > limit as u64) {
         return Err(ApiError::BodyTooLarge { limit });
     }
     Ok(())
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// What a route takes as JSON.

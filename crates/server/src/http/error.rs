@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::fields::invalid;
 use crate::expression::ExpressionError;
-use crate::models::NotMilliseconds;
+use crate::models::{NotMilliseconds, WordsNotSearched};
 
 /// A word that the model does not have.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -461,6 +461,15 @@ fn unknown_detail(unknown: &[UnknownWord]) -> String {
         detail += &format!("; it has {}", suggestions.join(", "));
     }
     detail
+}
+
+impl From<WordsNotSearched> for ApiError {
+    fn from(why: WordsNotSearched) -> Self {
+        match why {
+            WordsNotSearched::Late => Self::DeadlinePassed,
+            WordsNotSearched::Broken => Self::Internal,
+        }
+    }
 }
 
 impl From<NotMilliseconds> for ApiError {

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl Connection {
         let mut response = match edge.cors(&request) {
             None => guarded(pin!(self.respond(request, arrived, noted)), &id).await,
             Some(cors) => {
-                let respond = self.respond_across_origins(cors, request, arrived);
+                let respond = self.respond_across_origins(cors, request, arrived, noted);
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
@@ -132,10 +132,19 @@ impl Connection {
         cors: &CorsLayer,
         request: Request,
         arrived: Instant,
+        noted: &mut Option<Noted>,
     ) -> Response {
-        let respond =
-            async |request| Ok::<_, Infallible>(self.respond(request, arrived, &mut None).await);
-        cors.layer(service_fn(respond)).call(request).await.unwrap_or_else(|never| match never {})
+        // Its one request gets here once, but the layer's type does not say so.
+        let seen = Mutex::new(None);
+        let respond = async |request| {
+            let mut noted = None;
+            let response = self.respond(request, arrived, &mut noted).await;
+            *seen.lock().expect("nothing panics while it holds this lock") = noted;
+            Ok::<_, Infallible>(response)
+        };
+        let response = cors.layer(service_fn(respond)).call(request).await;
+        *noted = seen.into_inner().expect("nothing panics while it holds this lock");
+        response.unwrap_or_else(|never| match never {})
     }
 
     /// Notes what is known of the request's time, and how long it took in all.
@@ -175,11 +184,16 @@ impl Connection {
             "/analogy" if plain_get => ask::analogy(&call, headers, uri).await,
             _ => {
                 let of_model = name.is_some();
+                let deadline = call.deadline(None).ok().filter(|_| path != "/admin/reload");
                 if of_model {
                     *request.uri_mut() = with_end_of_path(uri, path.len());
                 }
-                request.extensions_mut().insert(call);
-                let response = self.front.routes.answer(of_model, request).await;
+                request.extensions_mut().insert(call.clone());
+                let answered = self.front.routes.answer(of_model, request);
+                let response = match deadline {
+                    None => answered.await,
+                    Some(deadline) => in_time(answered, &call, deadline).await,
+                };
                 let timing = response.extensions().get::<Timing>().copied();
                 *noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
                 return response;
@@ -193,6 +207,26 @@ impl Connection {
         response.headers_mut().insert(server_timing::NAME, value);
         response
     }
+}
+
+/// How much later than the deadline a request is given up here that nothing else has given up: the queue, and whatever
+/// else waits, knows more about why.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The answer, or that it was not there in time.
+async fn in_time(
+    answered: impl Future<Output = Response>,
+    call: &Call,
+    deadline: Instant,
+) -> Response {
+    let answered = tokio::time::timeout_at((deadline + GRACE).into(), answered);
+    answered.await.unwrap_or_else(|_| {
+        let mut response = ApiError::DeadlinePassed.into_response();
+        let took = call.arrived().elapsed();
+        let value = server_timing::value(call.engine(), Timing::default(), took);
+        response.headers_mut().insert(server_timing::NAME, value);
+        response
+    })
 }
 
 /// The name of a path `/models/NAME/REST`, and how much of its end is `/REST`.

@@ -30,8 +30,9 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 /// For each of these words, words of the model that resemble it.
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
-    let search = call.service().search_words(call.served().clone(), move |model_words| {
+    let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+    let search = call.service().search_words(served, deadline, move |model_words| {
         words.iter().map(|word| to_owned(model_words.suggestions(word))).collect()
     });
-    search.await.ok_or(ApiError::Internal)
+    Ok(search.await?)
 }

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use model_store::{ModelStore, Row};
+use model_store::{ModelStore, Row, Words};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
@@ -57,11 +57,9 @@ pub(super) async fn get_words(
                 return Err(invalid("limit"));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
-            let searched = call
-                .service()
-                .search_words(call.served().clone(), move |words| words.with_prefix(&prefix, limit))
-                .await
-                .ok_or(ApiError::Internal)?;
+            let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+            let search = move |words: &Words| words.with_prefix(&prefix, limit);
+            let searched = call.service().search_words(served, deadline, search).await?;
             Ok(caching::answer(&headers, &call, list(&call.model, &searched)))
         }
         WordsAsked::Word { word, with_vector } => {

@@ -64,6 +64,11 @@ impl Call {
         self.held.service()
     }
 
+    /// When the request came.
+    pub(crate) fn arrived(&self) -> Instant {
+        self.arrived
+    }
+
     /// Until when an answer is of use: the service's own bound, or an earlier time that the request's header
     /// or its field `timeout_ms` names.
     ///

@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,17 @@ impl From<NotReady> for LoadError {
     }
 }
 
+/// Ends when an engine is no more and can't be made again.
+type UntilLost = Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>;
+
+/// A model whose engine has been made.
+struct Started {
+    served: ServedModel,
+    /// Disconnected once the engine is as fast as it will be.
+    warm: mpsc::Receiver<Infallible>,
+    lost: UntilLost,
+}
+
 /// Loads models and starts their engines.
 pub struct Loader {
     make_engine: MakeEngine,
@@ -106,7 +118,8 @@ impl Loader {
         if let Err(why) = check_memory(&model, source, config) {
             warn!("{why}");
         }
-        let (served, _warm) = self.start_engine(model, config, false)?;
+        let Started { served, lost, .. } = self.start_engine(model, config, false)?;
+        self.watch(lost);
         Ok(served)
     }
 
@@ -128,12 +141,14 @@ impl Loader {
         }
         check_memory(&model, source, config)?;
         in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
-        let (served, warm) = self.start_engine(model, config, true)?;
+        let Started { served, warm, lost } = self.start_engine(model, config, true)?;
         // That nothing can be received any more is what is waited for.
         if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
             warn!(model = served.name(), "the new engine is not yet as fast as it will be");
         }
         self.timer.block_on(served.readiness.check(&served.queue))?;
+        // Not before: an engine that does not stand its trial is not missed.
+        self.watch(lost);
         Ok(Some(served))
     }
 
@@ -142,7 +157,7 @@ impl Loader {
         model: ModelStore,
         config: &Config,
         beside_others: bool,
-    ) -> Result<(ServedModel, mpsc::Receiver<Infallible>), LoadError> {
+    ) -> Result<Started, LoadError> {
         let model = Arc::new(model);
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
@@ -158,7 +173,9 @@ impl Loader {
             let warm = warm.take().unwrap_or_else(Warm::for_nobody);
             make_engine(for_engine.clone(), warm)
         };
-        let (queue, engine) = queue::start(limits, &self.timer, make)?;
+        // At the start a cold disk may take its time, and nobody is kept waiting.
+        let within = beside_others.then_some(limits.engine_hang_timeout);
+        let (queue, engine) = queue::start(limits, &self.timer, within, make)?;
         info!(
             model = model.name(),
             engine = engine.description.name,
@@ -167,16 +184,21 @@ impl Loader {
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
         let served = ServedModel::new(model, queue, &engine, timeout);
-        let (lost, is_lost) = (engine.lost(), self.lost.clone());
+        let lost = Box::pin(engine.lost());
+        let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
+        engines.retain(|engine| !engine.is_finished());
+        engines.push(engine);
+        Ok(Started { served, warm: is_warm, lost })
+    }
+
+    /// From now on the process can't go on without this engine.
+    fn watch(&self, lost: UntilLost) {
+        let is_lost = self.lost.clone();
         self.timer.spawn(async move {
             if let Some(why) = lost.await {
                 is_lost.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
             }
         });
-        let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
-        engines.retain(|engine| !engine.is_finished());
-        engines.push(engine);
-        Ok((served, is_warm))
     }
 
     /// Waits until one of the engines is no more and can't be made again; says why.

@@ -17,6 +17,7 @@ mod source;
 pub use load::{LoadError, Loader, MakeEngine, Warm};
 pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
 pub use served::ServedModel;
+pub(crate) use service::WordsNotSearched;
 pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
@@ -40,6 +41,6 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let make = move || -> Result<Box<dyn model_store::Engine>, _> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, engine) = crate::queue::start(limits, &timer, make).unwrap();
+    let (queue, engine) = crate::queue::start(limits, &timer, None, make).unwrap();
     ServedModel::new(model, queue, &engine, std::time::Duration::from_secs(5))
 }

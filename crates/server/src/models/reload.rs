@@ -36,12 +36,28 @@ pub enum ReloadError {
     /// The API keys or the certificates can't be used.
     #[error(transparent)]
     Edge(#[from] EdgeError),
-    /// Some models can't be used; others may have been loaded.
-    #[error("{}", .0.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; "))]
-    Models(Vec<(String, LoadError)>),
+    /// Some models can't be used.
+    #[error("{}{}", and_why(failed), and_loaded(loaded))]
+    Models {
+        /// Their names, and why.
+        failed: Vec<(String, LoadError)>,
+        /// Those of which there was another version, which is served now.
+        loaded: Vec<String>,
+    },
     /// The thread that loads does not start, or broke.
     #[error("the models could not be loaded: {0}; the log has more")]
     Broken(String),
+}
+
+fn and_why(failed: &[(String, LoadError)]) -> String {
+    failed.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
+}
+
+fn and_loaded(loaded: &[String]) -> String {
+    if loaded.is_empty() {
+        return String::new();
+    }
+    format!("; loaded all the same: {}", loaded.join(", "))
 }
 
 /// What became of all.
@@ -141,11 +157,10 @@ impl Reloader {
         let load = move || {
             let result = reloader.reload_now();
             match &result {
-                Ok(Reloaded { models, files }) => {
+                Ok(Reloaded { models, .. }) => {
                     for one in models {
                         info!(model = one.name, version = one.version, outcome = ?one.outcome, "loaded again");
                     }
-                    files.iter().for_each(|line| info!("read again: {line}"));
                 }
                 Err(e) => error!("not all is served that should be: {e}"),
             }
@@ -159,8 +174,10 @@ impl Reloader {
     }
 
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
-        let config = (self.read_settings)()?;
+        // First: whatever else is wrong, a key that was taken back must not go on to open.
         let files = self.edge.reload()?;
+        files.iter().for_each(|line| info!("read again: {line}"));
+        let config = (self.read_settings)()?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();
         let mut wanted: Vec<Arc<ServedModel>> = Vec::new();
@@ -181,7 +198,9 @@ impl Reloader {
         }
         if !failed.is_empty() {
             // Nothing is taken away while something is missing.
-            return Err(ReloadError::Models(failed));
+            let loaded = reloaded.iter().filter(|one| one.outcome == Outcome::Loaded);
+            let loaded = loaded.map(|one| one.name.clone()).collect();
+            return Err(ReloadError::Models { failed, loaded });
         }
         for before in self.models.current().models() {
             if !wanted.iter().any(|served| served.name() == before.name()) {

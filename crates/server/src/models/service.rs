@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model_store::Words;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ServedModel;
 use crate::observe::Observer;
@@ -17,6 +17,19 @@ pub struct Timeouts {
     pub body_read: Duration,
 }
 
+/// Why words were not searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WordsNotSearched {
+    /// It was not their turn before the deadline.
+    Late,
+    /// The search panicked.
+    Broken,
+}
+
+/// Bodies of no more bytes than this take no room: they are as small as a connection's own buffers.
+const SMALL_BODY: u64 = 32 << 10;
+const KIB: u64 = 1 << 10;
+
 /// What the requests to all models share.
 #[derive(Debug)]
 pub struct Service {
@@ -25,34 +38,59 @@ pub struct Service {
     pub(crate) observer: Arc<Observer>,
     /// Searches among words, for suggestions and lists, that may run at once.
     word_searches: Arc<Semaphore>,
+    /// Memory for bodies, in KiB.
+    bodies: Arc<Semaphore>,
+    bodies_kib: u32,
     draining: AtomicBool,
 }
 
 impl Service {
-    pub(super) fn new(timeouts: Timeouts, observer: Arc<Observer>) -> Self {
+    pub(super) fn new(timeouts: Timeouts, observer: Arc<Observer>, body_memory_mb: u32) -> Self {
+        let bodies_kib = body_memory_mb.saturating_mul(1_000_000 / KIB as u32);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             timeouts,
             observer,
             word_searches: Arc::new(Semaphore::new(cores.div_ceil(2))),
+            bodies: Arc::new(Semaphore::new(bodies_kib as usize)),
+            bodies_kib,
             draining: AtomicBool::new(false),
         }
     }
 
-    /// Searches among the words of a model, off the async threads, a bounded number at a time. `None` if the
-    /// search panicked.
+    /// Waits until there is room for a body of this many bytes: as many as it says that it has, or the most that it
+    /// may. Small ones need none. One that is larger than all of the room takes all of it.
+    pub(crate) fn room_for_body(
+        &self,
+        declared: Option<u64>,
+        most: usize,
+    ) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + use<> {
+        let bytes = declared.unwrap_or(most as u64);
+        let kib = bytes.div_ceil(KIB).min(u64::from(self.bodies_kib)) as u32;
+        let bodies = (bytes > SMALL_BODY).then(|| self.bodies.clone());
+        // Closed never; so this waits for its turn.
+        async move { bodies?.acquire_many_owned(kib).await.ok() }
+    }
+
+    /// Searches among the words of a model, off the async threads, a bounded number at a time.
+    ///
+    /// # Errors
+    /// If its turn does not come in time, or the search panics.
     pub(crate) async fn search_words<T: Send + 'static>(
         &self,
         model: Arc<ServedModel>,
+        deadline: Instant,
         search: impl FnOnce(&Words) -> T + Send + 'static,
-    ) -> Option<T> {
+    ) -> Result<T, WordsNotSearched> {
         // Closed never; so this waits for its turn.
-        let turn = self.word_searches.clone().acquire_owned().await;
+        let turn = self.word_searches.clone().acquire_owned();
+        let turn = tokio::time::timeout_at(deadline.into(), turn);
+        let turn = turn.await.map_err(|_| WordsNotSearched::Late)?;
         let found = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             search(model.model.words())
         });
-        found.await.ok()
+        found.await.map_err(|_| WordsNotSearched::Broken)
     }
 
     /// From now on the service is not ready: it was told to stop.

@@ -86,11 +86,17 @@ struct Current {
 }
 
 impl Models {
-    /// These models, how long requests may take, and what counts them.
-    pub fn new(set: ModelSet, timeouts: Timeouts, observer: Arc<Observer>) -> Self {
+    /// These models, how long requests may take, what counts them, and how much memory bodies may
+    /// take together.
+    pub fn new(
+        set: ModelSet,
+        timeouts: Timeouts,
+        observer: Arc<Observer>,
+        body_memory_mb: u32,
+    ) -> Self {
         Self {
             current: Mutex::new(Current { set: Arc::new(set), views: HashMap::new() }),
-            service: Arc::new(Service::new(timeouts, observer)),
+            service: Arc::new(Service::new(timeouts, observer, body_memory_mb)),
         }
     }
 

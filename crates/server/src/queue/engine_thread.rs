@@ -45,13 +45,15 @@ impl EngineThread {
 
 /// Starts the thread, makes the engine on it, and returns both ends: the queue to put jobs in and
 /// the thread to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`.
-/// `make_engine` is called again for another engine when one has failed.
+/// `make_engine` is called again for another engine when one has failed. `within` bounds the time in which the first is
+/// there.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
 pub fn start<F>(
     limits: Limits,
     timer: &runtime::Handle,
+    within: Option<Duration>,
     make_engine: F,
 ) -> Result<(QueueHandle, EngineThread), EngineStartError>
 where
@@ -79,9 +81,16 @@ where
             }
         }
     })?;
-    let description = has_started
-        .recv()
-        .unwrap_or_else(|_| Err(EngineStartError::Broken("its thread ended".into())))?;
+    let description = match within {
+        None => has_started.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+        Some(within) => has_started.recv_timeout(within),
+    };
+    let description = description.unwrap_or_else(|e| {
+        Err(EngineStartError::Broken(match e {
+            mpsc::RecvTimeoutError::Timeout => "it took longer than engine_hang_timeout_ms".into(),
+            mpsc::RecvTimeoutError::Disconnected => "its thread ended".into(),
+        }))
+    })?;
     Ok((handle, EngineThread { ended, lost, description }))
 }
 

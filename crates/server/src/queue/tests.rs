@@ -122,7 +122,7 @@ fn setup_with(limits: Limits) -> Setup {
         let (go, passes) = (orders.clone(), engine_passes.clone());
         Ok(Box::new(HeldEngine { go, passes, dropped }) as Box<dyn Engine>)
     };
-    let (handle, thread) = super::start(limits, &Handle::current(), make).unwrap();
+    let (handle, thread) = super::start(limits, &Handle::current(), None, make).unwrap();
     Setup { handle, thread, go, passes, remake }
 }
 

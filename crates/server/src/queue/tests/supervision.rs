@@ -212,7 +212,7 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
         let (go, passes) = (orders.clone(), engine_passes.clone());
         Ok(Box::new(Silent(HeldEngine { go, passes, dropped: Order::Answer })) as Box<dyn Engine>)
     };
-    let (handle, thread) = super::super::start(limits, &Handle::current(), make).unwrap();
+    let (handle, thread) = super::super::start(limits, &Handle::current(), None, make).unwrap();
     let setup = Setup { handle, thread, go, passes, remake: std_mpsc::channel().0 };
     let first = setup.submit([1], later());
     setup.until_passes(1).await;
@@ -241,7 +241,7 @@ async fn a_service_that_stops_does_not_wait_for_an_engine_that_hangs_or_restarts
 fn an_engine_that_can_not_be_made_at_first_is_an_error_of_the_start() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let said = |make: fn() -> Result<Box<dyn Engine>, EngineStartError>| {
-        let started = super::super::start(LIMITS, runtime.handle(), make);
+        let started = super::super::start(LIMITS, runtime.handle(), None, make);
         started.err().expect("no engine, no queue").to_string()
     };
     assert!(said(|| Err(EngineStartError::Broken("no".into()))).contains("no"));
