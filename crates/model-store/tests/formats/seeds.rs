@@ -22,6 +22,8 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         "packed" => vec![(None, false)],
         // Changes of a folder, not files to prepare.
         "model_folder" => vec![],
+        // Requests, not files.
+        "expression" | "post_body" | "query_string" => vec![],
         other => panic!("{other}: which format is that?"),
     }
 }
