@@ -8,10 +8,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tracing::{Instrument, Span};
 
 use super::ApiError;
-use crate::models::{Call, ServedModel};
-
-/// Bodies of more bytes than this are read aside.
-const LARGE_BODY: usize = 32 << 10;
+use crate::models::{Call, LARGE_BODY, ServedModel};
 
 /// Work on more numbers or words than this is done aside.
 const LARGE_WORK: usize = 20_000;

@@ -27,7 +27,7 @@ use super::request_id::{self, RequestId};
 use super::routes::Routes;
 use super::server_timing::{self, Timing};
 use super::{ApiError, ask, caching};
-use crate::models::{Call, Reloader, View};
+use crate::models::{Call, Reloader, View, split_named_path};
 use crate::observe;
 
 /// The header that lowers the time that a request may take.
@@ -203,8 +203,7 @@ impl Connection {
             asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
         let took = arrived.elapsed();
         *noted = Some((timing, took));
-        let value = server_timing::value(call.engine(), timing, took);
-        response.headers_mut().insert(server_timing::NAME, value);
+        server_timing::write(&mut response, call.engine(), timing, took);
         response
     }
 }
@@ -223,16 +222,14 @@ async fn in_time(
     answered.await.unwrap_or_else(|_| {
         let mut response = ApiError::DeadlinePassed.into_response();
         let took = call.arrived().elapsed();
-        let value = server_timing::value(call.engine(), Timing::default(), took);
-        response.headers_mut().insert(server_timing::NAME, value);
+        server_timing::write(&mut response, call.engine(), Timing::default(), took);
         response
     })
 }
 
 /// The name of a path `/models/NAME/REST`, and how much of its end is `/REST`.
 fn named_model(path: &str) -> Option<Result<(Cow<'_, str>, &str), ApiError>> {
-    let named = path.strip_prefix("/models/")?;
-    let (name, rest) = named.split_at(named.find('/').unwrap_or(named.len()));
+    let (name, rest) = split_named_path(path)?;
     // Not form-encoded as parameters are: here a plus is a plus.
     let name = percent_decode_str(name).decode_utf8();
     let not_utf8 = |_| ApiError::NotUtf8 { place: "the path".to_owned() };

@@ -26,6 +26,7 @@ mod look_up;
 mod metrics;
 mod negotiation;
 mod odd_one_out;
+mod problem;
 mod query_string;
 mod rank;
 mod request;

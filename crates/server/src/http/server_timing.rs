@@ -39,12 +39,22 @@ pub(super) async fn layer(call: Call, request: Request, next: Next) -> Response 
     let started = Instant::now();
     let mut response = next.run(request).await;
     let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
-    response.headers_mut().insert(NAME, value(&call.engine, timing, started.elapsed()));
+    write(&mut response, &call.engine, timing, started.elapsed());
     response
 }
 
+/// Writes the header on an answer.
+pub(super) fn write(
+    response: &mut Response,
+    engine: &EngineDescription,
+    timing: Timing,
+    total: Duration,
+) {
+    response.headers_mut().insert(NAME, value(engine, timing, total));
+}
+
 /// The header's value. By hand: formatting three floats takes longer than looking a word up.
-pub(super) fn value(engine: &EngineDescription, timing: Timing, total: Duration) -> HeaderValue {
+fn value(engine: &EngineDescription, timing: Timing, total: Duration) -> HeaderValue {
     let mut text = Vec::with_capacity(128);
     text.extend_from_slice(b"queue;dur=");
     milliseconds(&mut text, timing.queue);

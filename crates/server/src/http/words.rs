@@ -57,10 +57,13 @@ pub(super) async fn get_words(
                 return Err(invalid("limit"));
             }
             negotiation::check(&headers, &negotiation::JSON)?;
+            if caching::is_known(&headers, &call) {
+                return Ok(caching::not_modified(&call));
+            }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
             let search = move |words: &Words| words.with_prefix(&prefix, limit);
             let searched = call.service().search_words(served, deadline, search).await?;
-            Ok(caching::answer(&headers, &call, list(&call.model, &searched)))
+            Ok(caching::tagged(list(&call.model, &searched), &call))
         }
         WordsAsked::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -101,11 +104,12 @@ async fn describe(
         return Err(error);
     };
     negotiation::check(headers, &negotiation::JSON)?;
+    if caching::is_known(headers, call) {
+        return Ok(caching::not_modified(call));
+    }
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();
-    Ok(caching::answer(
-        headers,
-        call,
+    Ok(caching::tagged(
         answer::json(&Described {
             model: model.name(),
             version: model.version(),
@@ -115,5 +119,6 @@ async fn describe(
             vector: with_vector.then(|| table.row(row)),
             suggestions,
         }),
+        call,
     ))
 }

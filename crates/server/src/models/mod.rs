@@ -7,6 +7,7 @@ mod background;
 mod call;
 mod load;
 mod memory;
+mod path;
 mod readiness;
 mod reload;
 mod served;
@@ -17,13 +18,14 @@ mod source;
 pub use load::{LoadError, Loader, MakeEngine, Warm};
 pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
 pub use served::ServedModel;
-pub(crate) use service::WordsNotSearched;
+pub(crate) use service::{LARGE_BODY, WordsNotSearched};
 pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
 
 pub(crate) use background::give_way;
 pub(crate) use call::{Call, NotMilliseconds};
+pub(crate) use path::split_named_path;
 pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
 

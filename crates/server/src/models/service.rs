@@ -26,8 +26,9 @@ pub(crate) enum WordsNotSearched {
     Broken,
 }
 
-/// Bodies of no more bytes than this take no room: they are as small as a connection's own buffers.
-const SMALL_BODY: u64 = 32 << 10;
+/// Bodies of more bytes than this need room in memory, and are read aside. Smaller ones are no more than a
+/// connection's own buffers.
+pub(crate) const LARGE_BODY: usize = 32 << 10;
 const KIB: u64 = 1 << 10;
 
 /// What the requests to all models share.
@@ -67,7 +68,7 @@ impl Service {
     ) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + use<> {
         let bytes = declared.unwrap_or(most as u64);
         let kib = bytes.div_ceil(KIB).min(u64::from(self.bodies_kib)) as u32;
-        let bodies = (bytes > SMALL_BODY).then(|| self.bodies.clone());
+        let bodies = (bytes > LARGE_BODY as u64).then(|| self.bodies.clone());
         // Closed never; so this waits for its turn.
         async move { bodies?.acquire_many_owned(kib).await.ok() }
     }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use axum::http::Method;
 
+use crate::models::split_named_path;
+
 /// All routes, as the router has them, and last what stands for every other path.
 pub(crate) const ROUTES: [&str; 16] = [
     "/nearest",
@@ -60,12 +62,10 @@ pub(crate) fn place_of_route(path: &str) -> usize {
         "/nearest" => 0,
         "/analogy" => 1,
         _ => {
-            let named = path.strip_prefix("/models/");
-            let path = match named.map(|named| named.split_once('/').map_or("", |(_, rest)| rest)) {
+            let path = match split_named_path(path) {
                 None => path,
-                Some("") => "/model",
-                // The slash before it is a part of the path.
-                Some(rest) => &path[path.len() - rest.len() - 1..],
+                Some((_, "" | "/")) => "/model",
+                Some((_, rest)) => rest,
             };
             ROUTER.at(path).map_or(ROUTES.len(), |found| *found.value)
         }

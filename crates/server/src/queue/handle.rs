@@ -144,7 +144,7 @@ impl QueueHandle {
         answer: oneshot::Receiver<Result<A, SubmitError>>,
     ) -> Result<A, SubmitError> {
         let mut caller = Caller { shared: self.shared(), is_answered: false };
-        // No timer of its own: `watch_deadlines` has one for all.
+        // No timer of its own: the queue's `watch` has one for all.
         let answer = answer.await;
         caller.is_answered = true;
         // The engine thread ended with the job in its hands.
