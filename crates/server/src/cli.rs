@@ -176,8 +176,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_keys_file: Option<PathBuf>,
-    /// Paths that need no API key, with commas between several
-    /// [default: /health/live,/health/ready,/metrics]
+    /// Paths that need no API key, with commas between several; * at the end stands for any rest
+    /// [default: /,/explorer/*,/health/live,/health/ready,/metrics]
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub public_routes: Vec<String>,

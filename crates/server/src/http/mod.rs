@@ -15,6 +15,7 @@ pub mod edge;
 mod error;
 mod evaluate;
 mod explain;
+mod explorer;
 mod fields;
 mod fold_case;
 mod formula;

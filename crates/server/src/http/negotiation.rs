@@ -50,6 +50,24 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
     }
 }
 
+/// Whether HTML is what the client wants before all else, as browsers say; `*/*` alone does not name it.
+pub(super) fn names_html(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
+    let mut ranges = lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok));
+    let wanted = |range: &MediaType<'_>| {
+        range.get_param(names::Q).and_then(|q| q.as_str().parse::<f32>().ok()).unwrap_or(1.0)
+    };
+    let (mut html, mut text) = (0.0_f32, 0.0_f32);
+    for range in &mut ranges {
+        match (range.ty.as_str(), range.subty.as_str()) {
+            ("text", "html") => html = html.max(wanted(&range)),
+            ("text", "plain") => text = text.max(wanted(&range)),
+            _ => {}
+        }
+    }
+    html > 0.0 && html >= text
+}
+
 /// For routes without parameters: that none was given, and that the client takes the answer.
 pub(super) fn check_plain_get(
     headers: &HeaderMap,
@@ -67,6 +85,32 @@ mod tests {
     fn takes_json(accept: &[&str]) -> bool {
         let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
         check(&values.collect(), &JSON).is_ok()
+    }
+
+    #[test]
+    fn html_is_for_who_names_it() {
+        let names = |accept: &[&str]| {
+            let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            names_html(&values.collect())
+        };
+        for accept in [
+            &["text/html"][..],
+            &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
+            &["text/plain;q=0.5", "Text/HTML;q=0.6"],
+        ] {
+            assert!(names(accept), "{accept:?}");
+        }
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["text/*"],
+            &["text/html;q=0"],
+            &["text/plain, text/html;q=0.9"],
+            &["text/htmlx"],
+            &["application/json"],
+        ] {
+            assert!(!names(accept), "{accept:?}");
+        }
     }
 
     #[test]

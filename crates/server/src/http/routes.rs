@@ -9,8 +9,8 @@ use axum::routing::{get, post};
 use tower::Service;
 
 use super::{
-    ApiError, admin, ask, evaluate, health, info, metrics, odd_one_out, rank, server_timing,
-    similarity, words,
+    ApiError, admin, ask, evaluate, explorer, health, info, metrics, odd_one_out, rank,
+    server_timing, similarity, words,
 };
 use crate::models::Reloader;
 
@@ -27,7 +27,8 @@ impl Routes {
     /// With this behind the route that loads models again.
     pub(super) fn new(reloader: Arc<Reloader>) -> Self {
         let plain = of_model()
-            .route("/", get(info::start_page))
+            .route("/", get(explorer::start))
+            .route("/explorer/{file}", get(explorer::file))
             .route("/models", get(info::models))
             .route("/metrics", get(metrics::get_metrics))
             .route("/openapi.yaml", get(info::openapi))

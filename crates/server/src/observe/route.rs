@@ -7,7 +7,7 @@ use axum::http::Method;
 use crate::models::split_named_path;
 
 /// All routes, as the router has them, and last what stands for every other path.
-pub(crate) const ROUTES: [&str; 16] = [
+pub(crate) const ROUTES: [&str; 17] = [
     "/nearest",
     "/analogy",
     "/rank",
@@ -15,6 +15,7 @@ pub(crate) const ROUTES: [&str; 16] = [
     "/odd-one-out",
     "/evaluate",
     "/",
+    "/explorer/{file}",
     "/words",
     "/words/{word}",
     "/model",

@@ -119,11 +119,16 @@ impl Keys {
                 request.extensions_mut().insert(caller);
                 Ok(())
             }
-            Err(_) if self.public_routes.iter().any(|route| route == request.uri().path()) => {
-                Ok(())
-            }
+            Err(_) if self.is_public(request.uri().path()) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn is_public(&self, path: &str) -> bool {
+        self.public_routes.iter().any(|route| match route.strip_suffix('*') {
+            Some(beginning) => path.starts_with(beginning),
+            None => route == path,
+        })
     }
 
     fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {

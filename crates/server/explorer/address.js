@@ -1,0 +1,51 @@
+/**
+ * What is on the screen, as the part of the address behind `#`: it can be shared and kept, the browser's buttons
+ * go through it, and it is never sent anywhere.
+ */
+
+export const DEFAULT_K = 20;
+
+/** Each kind of question with its fields. */
+export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"] };
+
+/**
+ * @returns {object|null} `{kind, word | text | analogy | compare and with, k, limit, fold, model}`, or null if
+ *   nothing is asked
+ */
+export function read(hash = location.hash) {
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const kind = Object.keys(KINDS).find((kind) => parameters.has(kind));
+  const k = Number(parameters.get("k"));
+  const limit = Number(parameters.get("limit"));
+  const question = {
+    kind: kind ?? null,
+    k: Number.isInteger(k) && k >= 1 && k <= 1000 ? k : DEFAULT_K,
+    limit: Number.isInteger(limit) && limit >= 1 ? limit : null,
+    fold: parameters.get("fold") === "1",
+    model: parameters.get("model"),
+  };
+  for (const field of KINDS[kind] ?? []) question[field] = parameters.get(field) ?? "";
+  return question;
+}
+
+/** The address of a question; what is as usual is left out. */
+export function write(question) {
+  const parameters = new URLSearchParams();
+  for (const field of KINDS[question.kind] ?? []) parameters.set(field, question[field]);
+  if (question.k !== DEFAULT_K) parameters.set("k", question.k);
+  if (question.limit) parameters.set("limit", question.limit);
+  if (question.fold) parameters.set("fold", "1");
+  if (question.model) parameters.set("model", question.model);
+  return `#${parameters}`;
+}
+
+/** The address of a word's neighbours, with everything else as in this question. */
+export function ofWord(word, question) {
+  return write({ ...question, kind: "word", word });
+}
+
+/** A word as an expression has it: in quotes where it would read as something else. */
+export function quoted(word) {
+  const plain = !/[\s()"\\]|^[+-]|^[\d.]+(e[+-]?\d+)?\*/i.test(word) && word !== "";
+  return plain ? word : `"${word.replace(/["\\]/g, "\\$&")}"`;
+}

@@ -1,0 +1,86 @@
+/** Analogies: the answers of an expression, and what each of its terms gives to each score. */
+
+import { ask } from "./api.js";
+import { ofWord } from "./address.js";
+import { count, make, number } from "./dom.js";
+import { options, row } from "./neighbours.js";
+
+/** Colours that are told apart; further terms begin again with the first. */
+const COLOURS = 6;
+
+/** Asks for the answers; returns what every view returns (see neighbours.js). */
+export async function find(question, signal) {
+  const { analogy: expression, model } = question;
+  const body = { expression, ...options(question), explain: true };
+  const found = await ask("analogy", { body, model, signal });
+  const { neighbors, inputs } = found.answer;
+  const best = neighbors[0];
+  return {
+    ...found,
+    title: `${expression} ≈`,
+    content: [
+      best ? legend(best.terms) : null,
+      list(neighbors, question),
+      make("p", { class: "note" }, leftOut(inputs, question)),
+    ],
+    status: best ? `${expression} is nearest to ${best.word}, ${number(best.score, 2)}` : "No word passes these filters.",
+    center: {
+      label: expression,
+      scores: [...inputs.map((input) => input.score), ...neighbors.map((hit) => hit.score)],
+    },
+    asked: inputs.map((input) => input.word),
+    hits: neighbors.map((hit) => hit.word),
+  };
+}
+
+/** Which colour is which term. */
+function legend(terms) {
+  const names = terms.map((term, place) => make("li", { class: `term-${place % COLOURS}` }, signed(term)));
+  return make(
+    "div",
+    { class: "terms" },
+    make("p", { class: "legend" }, "Each score is the sum of what its terms give to it; to the left of the line, what they take."),
+    make("ul", {}, names),
+  );
+}
+
+function signed({ word, weight }) {
+  if (weight === 1) return `+ ${word}`;
+  if (weight === -1) return `− ${word}`;
+  return `${weight < 0 ? "−" : "+"} ${Math.abs(weight)} × ${word}`;
+}
+
+function list(hits, question) {
+  if (hits.length === 0) return make("p", { class: "note" }, "No word passes these filters.");
+  const sum = (terms, sign) =>
+    terms.reduce((sum, { contribution }) => sum + Math.max(sign * contribution, 0), 0);
+  const most = Math.max(...hits.map((hit) => sum(hit.terms, 1)));
+  const least = Math.max(...hits.map((hit) => sum(hit.terms, -1)));
+  const rows = hits.map((hit) => {
+    const side = (sign) =>
+      hit.terms.map((term, place) =>
+        sign * term.contribution > 0
+          ? make("i", { class: `term-${place % COLOURS}`, "--share": Math.abs(term.contribution) / (most + least) })
+          : null,
+      );
+    const picture = make(
+      "span",
+      { class: "shares", "aria-hidden": "true", "--zero": least / (most + least) },
+      make("span", { class: "take" }, side(-1)),
+      make("span", { class: "give" }, side(1)),
+    );
+    const shares = hit.terms.map((term) => `${signed(term)}: ${number(term.contribution, 2)}`).join(" · ");
+    return row(hit, question, picture, make("small", { class: "share-list" }, shares));
+  });
+  return make("ol", { class: "hits with-shares" }, rows);
+}
+
+/** Where the expression's own words, which are left out, would stand. */
+function leftOut(inputs, question) {
+  const places = inputs.flatMap(({ word, score, rank }, place) => [
+    place > 0 ? "; " : "",
+    make("a", { href: ofWord(word, question) }, word),
+    ` would be number ${count(rank)} with ${number(score)}`,
+  ]);
+  return ["Left out, as words of the question: ", ...places, "."];
+}

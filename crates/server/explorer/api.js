@@ -1,0 +1,76 @@
+/** Requests to the service this page came from, wherever a proxy has put it. */
+
+/** The folder of this page: all routes are below it. */
+const base = new URL(".", document.baseURI);
+
+/** An answer that says no: a problem document (RFC 9457). */
+export class Problem extends Error {
+  constructor(response, document) {
+    super(document.detail ?? response.statusText);
+    this.status = response.status;
+    this.document = document;
+    this.retryAfterSeconds = Number(response.headers.get("Retry-After")) || 1;
+  }
+}
+
+/** No answer, or one that is not the service's. */
+export class Unreachable extends Error {}
+
+/** An API key holds until the page is closed, in this tab only. */
+export const apiKey = {
+  get: () => sessionStorage.getItem("kindred-api-key"),
+  set: (key) => sessionStorage.setItem("kindred-api-key", key),
+};
+
+/** The address of a route: of this model, or of the default one. */
+export function address(route, parameters = {}, model = null) {
+  const path = model === null ? route : `models/${encodeURIComponent(model)}/${route}`;
+  const url = new URL(path, base);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url;
+}
+
+/**
+ * Asks, and returns the answer with what it took.
+ * With a body it is a POST, else a GET.
+ * @returns {Promise<{answer: object, timings: object, curl: string}>} timings in milliseconds
+ */
+export async function ask(route, { parameters, body, model = null, signal } = {}) {
+  const url = address(route, parameters, model);
+  const headers = { Accept: "application/json" };
+  if (apiKey.get()) headers.Authorization = `Bearer ${apiKey.get()}`;
+  if (body) headers["Content-Type"] = "application/json";
+  const options = { headers, signal, method: body ? "POST" : "GET", body: body && JSON.stringify(body) };
+  const began = performance.now();
+  let response;
+  let answer;
+  try {
+    response = await fetch(url, options);
+    answer = await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Unreachable("the service does not answer", { cause: error });
+  }
+  const roundTrip = performance.now() - began;
+  if (!response.ok) throw new Problem(response, answer);
+  const timings = { ...stages(response.headers.get("Server-Timing")), roundTrip };
+  return { answer, timings, curl: curl(url, body) };
+}
+
+/** Milliseconds by stage from `queue;dur=0.1, engine;desc="cpu";dur=4, total;dur=4.4`. */
+function stages(header) {
+  const found = {};
+  for (const [, name, rest] of (header ?? "").matchAll(/([\w-]+)((?:;\w+=(?:"[^"]*"|[^;,]*))*)/g)) {
+    const duration = /;dur=([\d.]+)/.exec(rest);
+    if (duration) found[name] = Number(duration[1]);
+  }
+  return found;
+}
+
+/** The same request as a command for a shell. */
+function curl(url, body) {
+  const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+  const key = apiKey.get() ? ` -H "Authorization: Bearer $KINDRED_API_KEY"` : "";
+  if (!body) return `curl${key} ${quoted(url.href)}`;
+  return `curl${key} --json ${quoted(JSON.stringify(body))} \\\n  ${quoted(url.href)}`;
+}

@@ -1,0 +1,85 @@
+/** Two words: the neighbours of the one, of both, and of the other. */
+
+import { ask } from "./api.js";
+import { ofWord } from "./address.js";
+import { make, number } from "./dom.js";
+import { options } from "./neighbours.js";
+
+/** Asks for both and compares; returns what every view returns (see neighbours.js). */
+export async function find(question, signal) {
+  const { compare: one, with: other, model } = question;
+  const asked = (body) => ask("nearest", { body, model, signal });
+  const found = await asked({ ...options(question), queries: [{ word: one }, { word: other }] });
+  const failed = found.answer.results.map((result) => result.error).filter(Boolean);
+  if (failed.length > 0) throw unknownWords(failed);
+
+  const [ofOne, ofOther] = found.answer.results.map((result) => result.neighbors.map((hit) => hit.word));
+  const union = [...new Set([...ofOne, ...ofOther])].filter((word) => word !== one && word !== other);
+  const scores = await scoresOf([one, other], union, { model, signal });
+  const parts = [
+    [`Only of “${one}”`, union.filter((word) => !ofOther.includes(word))],
+    ["Of both", union.filter((word) => ofOne.includes(word) && ofOther.includes(word))],
+    [`Only of “${other}”`, union.filter((word) => !ofOne.includes(word))],
+  ];
+  const between = scores.get(other)[0];
+  return {
+    ...found,
+    title: `“${one}” and “${other}”`,
+    content: [
+      make("p", {}, "Their similarity is ", make("strong", { title: between }, number(between)), "."),
+      make("div", { class: "parts" }, parts.map((part) => column(part, scores, question))),
+    ],
+    status: `${one} and ${other}: similarity ${number(between, 2)}, ${parts[1][1].length} neighbours of both`,
+    center: null,
+    asked: [one, other],
+    hits: [...parts[1][1], ...alternating(parts[0][1], parts[2][1])],
+  };
+}
+
+/** The scores of these words beside both, by word; the other one's with them. */
+async function scoresOf([one, other], words, { model, signal }) {
+  const rank = (word) => ask("rank", { body: { word, words: [other, ...words] }, model, signal });
+  const [ofOne, ofOther] = await Promise.all([rank(one), rank(other)]);
+  return new Map(
+    ofOne.answer.ranked.map(({ word, score }) => {
+      const beside = ofOther.answer.ranked.find((ranked) => ranked.word === word);
+      return [word, [score, beside.score]];
+    }),
+  );
+}
+
+function column([heading, words], scores, question) {
+  const better = (word) => Math.max(...scores.get(word));
+  const rows = [...words].sort((a, b) => better(b) - better(a)).map((word) => {
+    const [one, other] = scores.get(word);
+    const title = `${question.compare}: ${one}; ${question.with}: ${other}`;
+    return make(
+      "li",
+      { "data-word": word, title },
+      make("span", { class: "score one" }, number(one, 2)),
+      half(one, "one"),
+      make("a", { href: ofWord(word, question) }, word),
+      half(other, "other"),
+      make("span", { class: "score other" }, number(other, 2)),
+    );
+  });
+  const none = make("p", { class: "note" }, "None.");
+  return make("section", {}, make("h3", {}, heading), rows.length ? make("ul", { class: "both" }, rows) : none);
+}
+
+function half(score, side) {
+  return make("span", { class: `half ${side}`, "aria-hidden": "true" }, make("i", { "--share": Math.max(score, 0) }));
+}
+
+function* zip(one, other) {
+  for (let place = 0; place < Math.max(one.length, other.length); place += 1) yield [one[place], other[place]];
+}
+
+const alternating = (one, other) => [...zip(one, other)].flat().filter((word) => word !== undefined);
+
+/** The problems of several queries as one. */
+function unknownWords(problems) {
+  const error = new Error(problems.map((problem) => problem.detail).join("; "));
+  error.document = { ...problems[0], unknown: problems.flatMap((problem) => problem.unknown ?? []) };
+  return error;
+}

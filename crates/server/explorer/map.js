@@ -1,0 +1,122 @@
+/** A map of words: alike words lie near to each other. It can be zoomed, dragged, and walked with the keyboard. */
+
+import { ofWord } from "./address.js";
+import { byId, draw, number } from "./dom.js";
+import { place as placeLabels } from "./labels.js";
+import { plane, spanningTree } from "./principal_components.js";
+import { around, watchZoom } from "./zoom.js";
+
+const MARGIN = 34;
+
+let current = null;
+
+/**
+ * Draws the map.
+ * @param {object} shown `names`: of all points; `matrix`: their similarities; `asked`: how many of the first ones
+ *   are the question's own; `isCenter`: whether the first is no word but the question itself; `question`
+ */
+export function drawMap(shown) {
+  const { names, matrix, asked, isCenter, question } = shown;
+  const { points, shown: share } = plane(matrix);
+  const lines = spanningTree(matrix).map(([from, to]) => ({ from, to, element: draw("line", { class: "edge" }) }));
+  const near = matrix[0].slice(asked);
+  const [least, most] = [Math.min(...near), Math.max(...near)];
+  const marks = names.map((name, place) => {
+    const isWord = place > 0 || !isCenter;
+    const mark = draw(
+      isWord ? "a" : "g",
+      {
+        class: place < asked ? "point asked" : "point",
+        "data-word": isWord ? name : null,
+        href: isWord ? ofWord(name, question) : null,
+        "aria-label": describe(shown, place),
+        role: isWord ? null : "img",
+        "--share": most > least ? Math.max((matrix[0][place] - least) / (most - least), 0) : 1,
+      },
+      draw("title", {}, describe(shown, place)),
+      draw("circle", { r: place < asked ? 7 : 5 }),
+      draw("text", {}, name),
+    );
+    return { element: mark, text: mark.querySelector("text"), place };
+  });
+  const chart = draw(
+    "svg",
+    { class: "map", role: "group", "aria-label": `Map of ${names.length} words` },
+    draw("g", {}, lines.map((line) => line.element)),
+    // The question's own marks last, so that they lie on top.
+    draw("g", {}, [...marks].reverse().map((mark) => mark.element)),
+  );
+  byId("map").replaceChildren(chart);
+  byId("map-legend").textContent =
+    `A principal component analysis of the unit vectors. The plane shows ${Math.round(share * 100)} % of their ` +
+    "variance, so lengths on it are approximate; exact is the cosine distance, 1 − similarity, that each word tells, and " +
+    "the lines: they join all words with the least cosine distance. Strong colour: near to " +
+    `${isCenter ? "the question" : names[0]}.`;
+  current?.stop();
+  current = { chart, points, lines, marks, zoom: { scale: 1, x: 0, y: 0 }, width: 0, height: 0 };
+  current.stop = watchZoom(chart, { get: () => current.zoom, set: zoomTo });
+  fit();
+}
+
+/** What a point says of itself: its exact distance to the question, or to the first word of it. */
+function describe({ names, matrix, isCenter }, place) {
+  const name = names[place];
+  if (place === 0) return isCenter ? `the question: ${name}` : name;
+  const first = isCenter ? "the question" : names[0];
+  return `${name}: cosine distance ${number(1 - matrix[0][place], 4)} to ${first}`;
+}
+
+/** Takes the room that there is. */
+export function fit() {
+  if (!current) return;
+  const width = byId("map").clientWidth;
+  if (width === 0) return;
+  const height = Math.round(Math.min(Math.max(width * 0.9, 260), 460));
+  Object.assign(current, { width, height });
+  current.chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  current.chart.setAttribute("width", width);
+  current.chart.setAttribute("height", height);
+  settle();
+}
+
+/** Zooms by this factor, around the question if it is in sight; 0 shows all again. */
+export function zoomBy(factor) {
+  if (!current) return;
+  if (factor === 0) return zoomTo({ scale: 1, x: 0, y: 0 });
+  const { zoom, width, height, at } = current;
+  const [x, y] = at[0];
+  const isInSight = x >= 0 && x <= width && y >= 0 && y <= height;
+  zoomTo(isInSight ? around(zoom, factor, x, y) : around(zoom, factor, width / 2, height / 2));
+}
+
+function zoomTo(zoom) {
+  const { width, height } = current;
+  // Nobody gets lost outside of the map.
+  const clamp = (value, size) => Math.min(Math.max(value, size * (1 - zoom.scale)), 0);
+  current.zoom = { scale: zoom.scale, x: clamp(zoom.x, width), y: clamp(zoom.y, height) };
+  settle();
+}
+
+/** Puts everything where it belongs; a step is as long to the right as down. */
+function settle() {
+  const { points, lines, marks, zoom, width, height } = current;
+  const [x, y] = [0, 1].map((axis) => points.map((point) => point[axis]));
+  const [left, right, top, bottom] = [Math.min(...x), Math.max(...x), Math.min(...y), Math.max(...y)];
+  const unit = Math.min(
+    (width - 2 * MARGIN) / Math.max(right - left, 1e-9),
+    (height - 2 * MARGIN) / Math.max(bottom - top, 1e-9),
+  );
+  const at = points.map(([x, y]) => [
+    (width / 2 + (x - (left + right) / 2) * unit) * zoom.scale + zoom.x,
+    (height / 2 + (y - (top + bottom) / 2) * unit) * zoom.scale + zoom.y,
+  ]);
+  for (const { from, to, element } of lines) {
+    const ends = { x1: at[from][0], y1: at[from][1], x2: at[to][0], y2: at[to][1] };
+    for (const [name, value] of Object.entries(ends)) element.setAttribute(name, value.toFixed(1));
+  }
+  for (const { element, place } of marks) {
+    element.setAttribute("transform", `translate(${at[place].map((value) => value.toFixed(1))})`);
+  }
+  placeLabels(marks, at, width, height);
+  current.at = at;
+}

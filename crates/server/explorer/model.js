@@ -1,0 +1,60 @@
+/** What is served: the choice of models, and the facts of the one that is looked at. */
+
+import { ask } from "./api.js";
+import { byId, count, make } from "./dom.js";
+
+/** How many of the most frequent words a search may be kept to. */
+const LIMITS = [1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
+
+let served = null;
+
+/** Asks what is served, and shows it. */
+export async function loadModels(name) {
+  const { answer } = await ask("models");
+  served = answer;
+  const choice = byId("model");
+  choice.replaceChildren(...served.models.map((model) => make("option", {}, model.name)));
+  choice.closest("label").hidden = served.models.length < 2;
+  showModel(name);
+}
+
+/** Shows the facts of this model, or of the default one. */
+export function showModel(name) {
+  const model = served?.models.find((model) => model.name === (name ?? served.default));
+  if (!model) return;
+  byId("model").value = model.name;
+  const { provenance: from } = model;
+  const facts = [
+    ["Name", model.name],
+    ["Words", count(model.rows)],
+    ["Dimensions", count(model.dim)],
+    ["Vectors", bytes(model.rows * model.dim * 4)],
+    ["Engine", `${model.engine.name}: ${model.engine.detail}`],
+    ["Made from", `${from.source} (${from.source_format}, ${bytes(from.source_bytes)})`],
+    ["Prepared", `${from.prepared_at.slice(0, 10)} by ${from.prepared_by}`],
+    ["Version", model.version],
+  ];
+  byId("facts").replaceChildren(
+    ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+  );
+  const all = make("option", { value: "" }, `all ${count(model.rows)} words`);
+  const limits = LIMITS.filter((limit) => limit < model.rows);
+  const choices = limits.map((limit) => make("option", { value: limit }, `the ${count(limit)} most frequent`));
+  const limit = byId("limit").value;
+  byId("limit").replaceChildren(all, ...choices);
+  byId("limit").value = limits.includes(Number(limit)) ? limit : "";
+}
+
+/** Whether an answer is from the version whose facts are shown. */
+export function isShown({ model, version }) {
+  return served?.models.some((known) => known.name === model && known.version === version);
+}
+
+/** Whether the name is the default model's, which addresses leave out. */
+export const isDefault = (name) => name === served?.default;
+
+function bytes(value) {
+  const units = ["bytes", "kB", "MB", "GB"];
+  const unit = Math.min(Math.floor(Math.log10(Math.max(value, 1)) / 3), 3);
+  return `${(value / 1000 ** unit).toFixed(unit > 1 ? 1 : 0)} ${units[unit]}`;
+}

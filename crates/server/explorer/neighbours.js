@@ -1,0 +1,58 @@
+/** Neighbours of a word or a text: a ranked list with bars. */
+
+import { ask } from "./api.js";
+import { ofWord } from "./address.js";
+import { count, make, number } from "./dom.js";
+
+/** The options that all questions share, as the service calls them. */
+export function options({ k, limit, fold }) {
+  return { k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }) };
+}
+
+/**
+ * Asks for the neighbours.
+ * @returns what every view returns: `title`, `content`, `status` (a sentence for who can't see it), `timings`,
+ *   `curl`, and for the pictures `words`: those with known similarities to the question first
+ */
+export async function find(question, signal) {
+  const { kind, word, text, model } = question;
+  const parameters = kind === "text" ? { text } : { word };
+  const found = await ask("nearest", { parameters: { ...parameters, ...options(question) }, model, signal });
+  const { neighbors, skipped = [] } = found.answer;
+  const first = neighbors.slice(0, 3).map((hit) => `${hit.word} ${number(hit.score, 2)}`);
+  return {
+    ...found,
+    title: kind === "text" ? `Nearest to “${text}”` : `Nearest to “${word}”`,
+    content: [
+      kind === "text" && skipped.length ? make("p", { class: "note" }, `Not in the model: ${skipped.join(", ")}.`) : null,
+      list(neighbors, question),
+    ],
+    status: `${neighbors.length} neighbours of ${kind === "text" ? text : word}: ${first.join(", ")} …`,
+    center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
+    asked: kind === "text" ? [] : [word],
+    hits: neighbors.map((hit) => hit.word),
+  };
+}
+
+/** A ranked list; bars begin at 0, and negative scores have none. */
+export function list(hits, question) {
+  if (hits.length === 0) return make("p", { class: "note" }, "No word passes these filters.");
+  return make("ol", { class: "hits" }, hits.map((hit) => row(hit, question, bar(hit.score))));
+}
+
+/** One line of a list, with what stands for its score. */
+export function row(hit, question, picture, note = null) {
+  const title = `score ${hit.score}; number ${count(hit.row + 1)} by frequency`;
+  return make(
+    "li",
+    { "data-word": hit.word, title },
+    make("a", { href: ofWord(hit.word, question) }, hit.word),
+    picture,
+    make("span", { class: "score" }, number(hit.score)),
+    note,
+  );
+}
+
+function bar(score) {
+  return make("span", { class: "bar", "aria-hidden": "true" }, make("i", { "--share": Math.max(score, 0) }));
+}

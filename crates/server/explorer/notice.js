@@ -1,0 +1,114 @@
+/** What went wrong, and what can be done about it. */
+
+import { Problem, Unreachable, address, apiKey } from "./api.js";
+import { quoted, write } from "./address.js";
+import { byId, make } from "./dom.js";
+
+/** Between two looks whether the service is back. */
+const LOOK_AGAIN_MS = 1500;
+
+let timer = null;
+
+/** Nothing is wrong. */
+export function clearNotice() {
+  clearTimeout(timer);
+  byId("notice").replaceChildren();
+}
+
+/**
+ * Says what is wrong with the answer to a question.
+ * @param {function} again asks it again
+ */
+export function showNotice(error, question, again) {
+  clearTimeout(timer);
+  byId("notice").replaceChildren(make("div", { class: "card notice" }, content(error, question, again)));
+}
+
+function content(error, question, again) {
+  const { document } = error;
+  if (error instanceof Unreachable) {
+    lookAgain(again);
+    return [
+      make("h2", {}, "The service does not answer"),
+      make("p", {}, "It may be starting again, or the network is gone. This page goes on as soon as it is back."),
+      make("button", { type: "button", onclick: again }, "Try now"),
+    ];
+  }
+  if (document?.unknown) return unknown(document.unknown, question);
+  if (document?.code === "bad_expression") return badExpression(document, question);
+  if (error instanceof Problem && error.status === 401) return keyWanted(again);
+  if (error instanceof Problem && [429, 503].includes(error.status)) {
+    timer = setTimeout(again, error.retryAfterSeconds * 1000);
+    return [make("h2", {}, document.title), make("p", {}, `${document.detail}. Asking again in ${error.retryAfterSeconds} s.`)];
+  }
+  const retry = make("button", { type: "button", onclick: again }, "Try again");
+  if (!document) console.error(error);
+  return [make("h2", {}, document?.title ?? "That went wrong"), make("p", {}, error.message), retry];
+}
+
+function lookAgain(again) {
+  timer = setTimeout(async () => {
+    try {
+      await fetch(address("health/live"), { cache: "no-store" });
+      again();
+    } catch {
+      lookAgain(again);
+    }
+  }, LOOK_AGAIN_MS);
+}
+
+function unknown(words, question) {
+  const lines = words.flatMap(({ word, suggestions = [] }) => {
+    const links = suggestions.map((other) => make("a", { class: "chip", href: instead(question, word, other) }, other));
+    return [
+      make("p", {}, "The model does not have ", make("b", {}, word), suggestions.length ? ". Did you mean" : "."),
+      links.length ? make("p", { class: "chips" }, links) : null,
+    ];
+  });
+  if (question.kind === "word" && /\s/.test(question.word.trim())) {
+    const href = write({ ...question, kind: "text", text: question.word });
+    lines.push(make("p", {}, make("a", { href }, "Take it as a text: the sum of its words")));
+  }
+  return [make("h2", {}, words.length === 1 ? "An unknown word" : "Unknown words"), lines];
+}
+
+/** The same question with another word in place of one. */
+function instead(question, word, other) {
+  const changed = { ...question };
+  for (const field of ["word", "compare", "with"]) if (changed[field] === word) changed[field] = other;
+  if (question.kind === "analogy") {
+    // As it was written, with or without quotes.
+    const written = question.analogy.includes(quoted(word)) ? quoted(word) : word;
+    changed.analogy = question.analogy.split(written).join(quoted(other));
+  }
+  return write(changed);
+}
+
+function badExpression({ detail, column }, { analogy }) {
+  const before = [...analogy].slice(0, column - 1).join("");
+  return [
+    make("h2", {}, "The expression can't be read"),
+    make("pre", { class: "pointed" }, `${analogy}\n${" ".repeat([...before].length)}^`),
+    make("p", {}, `${detail}.`),
+    make("p", {}, "Write it as king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man."),
+  ];
+}
+
+function keyWanted(again) {
+  const input = make("input", { type: "password", id: "api-key", autocomplete: "off" });
+  const submit = (event) => {
+    event.preventDefault();
+    apiKey.set(input.value.trim());
+    again();
+  };
+  return [
+    make("h2", {}, "This service takes API keys"),
+    make(
+      "form",
+      { onsubmit: submit, class: "key" },
+      make("label", { for: "api-key" }, apiKey.get() ? "That key was refused. Yours" : "Yours; it is kept until this tab is closed"),
+      input,
+      make("button", { type: "submit" }, "Go on"),
+    ),
+  ];
+}

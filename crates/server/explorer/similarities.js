@@ -1,0 +1,32 @@
+/** How alike all words on the screen are: the exact cosine similarity of every pair. */
+
+import { ask } from "./api.js";
+
+/** Words in the pictures at most: their pairs fit into one request, and more would not be read. */
+export const MOST_WORDS = 31;
+
+/**
+ * A symmetric matrix with 1 on its diagonal, rows and columns in the order of the words.
+ * @param {string[]} words at most 45, so that there are at most 1,024 pairs
+ * @returns {Promise<number[][]>}
+ */
+export async function similarities(words, { model, signal }) {
+  const pairs = words.flatMap((one, place) => words.slice(place + 1).map((other) => [one, other]));
+  const matrix = words.map((_, row) => words.map((_, column) => (row === column ? 1 : 0)));
+  if (pairs.length === 0) return matrix;
+  const { answer } = await ask("similarity", { body: { pairs }, model, signal });
+  let next = 0;
+  for (let row = 0; row < words.length; row += 1) {
+    for (let column = row + 1; column < words.length; column += 1) {
+      // A row of norm zero is like nothing.
+      matrix[row][column] = matrix[column][row] = answer.results[next].score ?? 0;
+      next += 1;
+    }
+  }
+  return matrix;
+}
+
+/** The matrix with a point more in front, whose similarities to all the others are these. */
+export function withCenter(matrix, scores) {
+  return [[1, ...scores], ...matrix.map((row, place) => [scores[place], ...row])];
+}

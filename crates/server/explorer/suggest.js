@@ -1,0 +1,129 @@
+/**
+ * Words suggested as one types: a combobox with a list, by the pattern of the ARIA Authoring Practices Guide
+ * (editable combobox with list autocomplete).
+ */
+
+import { ask } from "./api.js";
+import { quoted } from "./address.js";
+import { count, make } from "./dom.js";
+
+const SHOWN = 8;
+
+/**
+ * Gives a field its suggestions.
+ * @param {HTMLInputElement} input
+ * @param {object} options `model()`: the name of the model that is asked; `expression`: whether the field takes an
+ *   expression, of which the word at the caret is completed; `chosen()`: called when a whole word was chosen
+ */
+export function suggest(input, { model, expression = false, chosen }) {
+  const list = make("ul", { id: `${input.id}-words`, role: "listbox", class: "suggestions", hidden: true });
+  list.setAttribute("aria-label", "Suggested words");
+  input.after(list);
+  set(input, { role: "combobox", "aria-autocomplete": "list", "aria-controls": list.id, "aria-expanded": "false" });
+  let asked = null;
+  let active = -1;
+
+  input.addEventListener("input", refresh);
+  input.addEventListener("keydown", onKey);
+  input.addEventListener("blur", close);
+  list.addEventListener("mousedown", (event) => {
+    // The field keeps the focus.
+    event.preventDefault();
+    const option = event.target.closest("[role=option]");
+    if (option) choose(option.dataset.word);
+  });
+
+  async function refresh() {
+    asked?.abort();
+    const prefix = expression ? wordAtCaret(input).word : input.value;
+    if (prefix === "") return close();
+    asked = new AbortController();
+    try {
+      const parameters = { prefix, limit: SHOWN };
+      const { answer } = await ask("words", { parameters, model: model(), signal: asked.signal });
+      show(answer.words, prefix);
+    } catch {
+      // Whatever is wrong will be said when the question itself is asked.
+      close();
+    }
+  }
+
+  function show(words, prefix) {
+    if (document.activeElement !== input || (words.length === 1 && words[0].word === prefix)) return close();
+    list.replaceChildren(
+      ...words.map(({ word, row }, place) =>
+        make(
+          "li",
+          { role: "option", id: `${list.id}-${place}`, "data-word": word, "aria-selected": "false" },
+          make("span", {}, make("b", {}, word.slice(0, prefix.length)), word.slice(prefix.length)),
+          make("small", { title: "place by frequency" }, count(row + 1)),
+        ),
+      ),
+    );
+    active = -1;
+    input.removeAttribute("aria-activedescendant");
+    list.hidden = words.length === 0;
+    input.setAttribute("aria-expanded", String(!list.hidden));
+  }
+
+  function close() {
+    asked?.abort();
+    list.hidden = true;
+    active = -1;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  }
+
+  function onKey(event) {
+    if (event.key === "Escape" && !list.hidden) {
+      event.preventDefault();
+      return close();
+    }
+    if (event.key === "Enter") {
+      if (active < 0) return close();
+      event.preventDefault();
+      return choose(list.children[active].dataset.word);
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    if (list.hidden) refresh();
+    else move(step);
+  }
+
+  function move(step) {
+    const places = list.children.length;
+    // One place more than words: the field itself.
+    active = ((active + 1 + step + places + 1) % (places + 1)) - 1;
+    [...list.children].forEach((option, place) => option.setAttribute("aria-selected", String(place === active)));
+    if (active < 0) return input.removeAttribute("aria-activedescendant");
+    input.setAttribute("aria-activedescendant", list.children[active].id);
+    list.children[active].scrollIntoView({ block: "nearest" });
+  }
+
+  function choose(word) {
+    if (expression) {
+      const { from, to } = wordAtCaret(input);
+      input.setRangeText(quoted(word) + (to === input.value.length ? " " : ""), from, to, "end");
+      close();
+    } else {
+      input.value = word;
+      close();
+      chosen();
+    }
+  }
+}
+
+/** The piece of an expression that the caret is in, without sign, weight and quotes. */
+function wordAtCaret(input) {
+  const caret = input.selectionStart;
+  const before = /(?:"[^"]*|[^\s()"]*)$/.exec(input.value.slice(0, caret))[0];
+  const sign = /^(?:[+-](?=.))?(?:[\d.]+\*)?"?|^[+-]$/.exec(before)[0].length;
+  const from = caret - before.length + (before[sign - 1] === '"' ? sign - 1 : sign);
+  const after = /^[^\s()"]*"?/.exec(input.value.slice(caret))[0];
+  return { word: before.slice(sign), from, to: caret + after.length };
+}
+
+function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+}

@@ -1,0 +1,36 @@
+// Light or dark before anything is drawn, so that nothing flashes; a classic script, because modules come later.
+// What was chosen stays on this computer. Where nothing may be kept, the system's choice holds.
+"use strict";
+const themes = ["system", "light", "dark"];
+
+function chosenTheme() {
+  try {
+    const kept = localStorage.getItem("kindred-theme");
+    return themes.includes(kept) ? kept : "system";
+  } catch {
+    return "system";
+  }
+}
+
+function showTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  const button = document.getElementById("theme");
+  if (!button) return;
+  button.setAttribute("aria-label", `Theme: ${theme}`);
+  button.querySelector(".theme-name").textContent = theme;
+}
+
+showTheme(chosenTheme());
+addEventListener("DOMContentLoaded", () => {
+  showTheme(chosenTheme());
+  document.getElementById("theme").addEventListener("click", () => {
+    const now = document.documentElement.dataset.theme;
+    const next = themes[(themes.indexOf(now) + 1) % themes.length];
+    try {
+      localStorage.setItem("kindred-theme", next);
+    } catch {
+      // It holds until the page is left.
+    }
+    showTheme(next);
+  });
+});

@@ -1,0 +1,54 @@
+/** Where the time of the last answers went. */
+
+import { byId, draw, make } from "./dom.js";
+
+const KEPT = 32;
+const history = [];
+
+/** Adds an answer's timings, in milliseconds: `queue`, `engine` and `total` of the service, and the `roundTrip`. */
+export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
+  // Of several searches one may wait while another one runs.
+  const searching = Math.min(engine, total);
+  const waiting = Math.min(queue, total - searching);
+  const stages = [
+    ["queue", "waiting in the queue", waiting],
+    ["engine", "the engine", searching],
+    ["service", "the rest of the service", total - searching - waiting],
+    ["way", "the way, and the browser", Math.max(roundTrip - total, 0)],
+  ];
+  history.push({ stages, total, roundTrip });
+  if (history.length > KEPT) history.shift();
+  const rows = stages.map(([name, label, milliseconds]) =>
+    make("tr", {}, make("th", { scope: "row", class: `stage-${name}` }, label), make("td", {}, time(milliseconds))),
+  );
+  const body = make("tbody", {}, rows);
+  const sum = make("tr", { class: "sum" }, make("th", { scope: "row" }, "in all"), make("td", {}, time(roundTrip)));
+  byId("timings").replaceChildren(
+    make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
+    make("table", {}, make("caption", { class: "hidden" }, "The last answer"), body, make("tfoot", {}, sum)),
+    chart(),
+    make("p", { class: "legend" }, `The last ${history.length} ${history.length === 1 ? "answer" : "answers"}, the newest to the right.`),
+  );
+}
+
+function chart() {
+  const [width, height] = [320, 44];
+  const most = Math.max(...history.map((answer) => answer.roundTrip));
+  const step = width / KEPT;
+  const bars = history.flatMap(({ stages }, place) => {
+    let y = height;
+    return stages.map(([name, , milliseconds]) => {
+      const tall = (milliseconds / most) * height;
+      y -= tall;
+      const x = width - (history.length - place) * step;
+      return draw("rect", { class: `stage-${name}`, x, y, width: step - 1, height: tall });
+    });
+  });
+  return draw("svg", { class: "bars", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, bars);
+}
+
+function time(milliseconds) {
+  if (milliseconds >= 1000) return `${(milliseconds / 1000).toFixed(2)} s`;
+  if (milliseconds >= 10) return `${milliseconds.toFixed(1)} ms`;
+  return `${milliseconds.toFixed(2)} ms`;
+}

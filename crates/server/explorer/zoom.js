@@ -1,0 +1,95 @@
+/**
+ * Zooming and dragging by wheel, mouse, fingers and keys. A wheel without Ctrl scrolls the page as everywhere, and
+ * so does one finger while everything is shown.
+ */
+
+/** Steps of the keys, in pixels. */
+const STEP = 40;
+const MOST_ZOOM = 24;
+
+/** A zoom with this factor more, that leaves a point of the screen where it is. */
+export function around(zoom, factor, x, y) {
+  const scale = Math.min(Math.max(zoom.scale * factor, 1), MOST_ZOOM);
+  const by = scale / zoom.scale;
+  return { scale, x: x - (x - zoom.x) * by, y: y - (y - zoom.y) * by };
+}
+
+/**
+ * Listens to a drawing.
+ * @param {{get: function, set: function}} zoom reads and changes `{scale, x, y}`
+ * @returns {function} stops it
+ */
+export function watchZoom(drawing, { get, set }) {
+  const stop = new AbortController();
+  const listen = (name, listener, options = {}) =>
+    drawing.addEventListener(name, listener, { ...options, signal: stop.signal });
+  /** Fingers and pressed buttons, by their ids. */
+  const held = new Map();
+  let dragged = false;
+
+  const position = (event) => {
+    const { left, top } = drawing.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  };
+
+  listen(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      const { x, y } = position(event);
+      set(around(get(), Math.exp(-event.deltaY / 200), x, y));
+    },
+    { passive: false },
+  );
+  listen("dblclick", (event) => {
+    const { x, y } = position(event);
+    set(around(get(), 2, x, y));
+  });
+  listen("pointerdown", (event) => {
+    held.set(event.pointerId, position(event));
+    dragged = false;
+  });
+  listen("pointermove", (event) => {
+    const before = held.get(event.pointerId);
+    if (!before) return;
+    const now = position(event);
+    const far = Math.hypot(now.x - before.x, now.y - before.y);
+    // A trembling hand still clicks.
+    if (!dragged && held.size === 1 && far < 4) return;
+    dragged = true;
+    drawing.setPointerCapture(event.pointerId);
+    const others = [...held].filter(([id]) => id !== event.pointerId).map(([, point]) => point);
+    let zoom = get();
+    if (others.length === 0) {
+      zoom = { ...zoom, x: zoom.x + now.x - before.x, y: zoom.y + now.y - before.y };
+    } else {
+      const [other] = others;
+      const apart = (point) => Math.max(Math.hypot(point.x - other.x, point.y - other.y), 1);
+      zoom = around(zoom, apart(now) / apart(before), (now.x + other.x) / 2, (now.y + other.y) / 2);
+    }
+    held.set(event.pointerId, now);
+    set(zoom);
+  });
+  for (const name of ["pointerup", "pointercancel"]) listen(name, (event) => held.delete(event.pointerId));
+  // What ends a drag is no click on a word.
+  listen("click", (event) => dragged && event.preventDefault(), { capture: true });
+  listen("dragstart", (event) => event.preventDefault());
+  listen("keydown", (event) => {
+    const zoom = get();
+    const { width, height } = drawing.getBoundingClientRect();
+    const changed = {
+      "+": () => around(zoom, 1.5, width / 2, height / 2),
+      "-": () => around(zoom, 1 / 1.5, width / 2, height / 2),
+      0: () => ({ scale: 1, x: 0, y: 0 }),
+      ArrowLeft: () => ({ ...zoom, x: zoom.x + STEP }),
+      ArrowRight: () => ({ ...zoom, x: zoom.x - STEP }),
+      ArrowUp: () => ({ ...zoom, y: zoom.y + STEP }),
+      ArrowDown: () => ({ ...zoom, y: zoom.y - STEP }),
+    }[event.key];
+    if (!changed || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    set(changed());
+  });
+  return () => stop.abort();
+}
