@@ -11,7 +11,7 @@ export async function find(question, signal) {
   const asked = (body) => ask("nearest", { body, model, signal });
   const found = await asked({ ...options(question), queries: [{ word: one }, { word: other }] });
   const failed = found.answer.results.map((result) => result.error).filter(Boolean);
-  if (failed.length > 0) throw unknownWords(failed);
+  if (failed.length > 0) throw together(failed);
 
   const [ofOne, ofOther] = found.answer.results.map((result) => result.neighbors.map((hit) => hit.word));
   const union = [...new Set([...ofOne, ...ofOther])].filter((word) => word !== one && word !== other);
@@ -78,8 +78,9 @@ function* zip(one, other) {
 const alternating = (one, other) => [...zip(one, other)].flat().filter((word) => word !== undefined);
 
 /** The problems of several queries as one. */
-function unknownWords(problems) {
+function together(problems) {
   const error = new Error(problems.map((problem) => problem.detail).join("; "));
-  error.document = { ...problems[0], unknown: problems.flatMap((problem) => problem.unknown ?? []) };
+  const unknown = problems.flatMap((problem) => problem.unknown ?? []);
+  error.document = { ...problems[0], ...(unknown.length > 0 && { unknown }) };
   return error;
 }

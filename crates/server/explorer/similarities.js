@@ -26,7 +26,7 @@ export async function similarities(words, { model, signal }) {
   return matrix;
 }
 
-/** The matrix with a point more in front, whose similarities to all the others are these. */
+/** The matrix with a point more in front, whose similarities to the others are the first ones of these. */
 export function withCenter(matrix, scores) {
-  return [[1, ...scores], ...matrix.map((row, place) => [scores[place], ...row])];
+  return [[1, ...scores.slice(0, matrix.length)], ...matrix.map((row, place) => [scores[place], ...row])];
 }

@@ -239,7 +239,7 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) {
     }
     say!("Listening on {scheme}://{address}");
     say!();
-    say!("Try:");
+    say!("Open that in a browser, or try:");
     say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100));
     say!(
         "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",

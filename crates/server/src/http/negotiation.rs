@@ -53,16 +53,16 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
 /// Whether HTML is what the client wants before all else, as browsers say; `*/*` alone does not name it.
 pub(super) fn names_html(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
-    let mut ranges = lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok));
+    let ranges = lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok));
     let wanted = |range: &MediaType<'_>| {
         range.get_param(names::Q).and_then(|q| q.as_str().parse::<f32>().ok()).unwrap_or(1.0)
     };
     let (mut html, mut text) = (0.0_f32, 0.0_f32);
-    for range in &mut ranges {
-        match (range.ty.as_str(), range.subty.as_str()) {
-            ("text", "html") => html = html.max(wanted(&range)),
-            ("text", "plain") => text = text.max(wanted(&range)),
-            _ => {}
+    for range in ranges {
+        if range.ty == names::TEXT && range.subty == names::HTML {
+            html = html.max(wanted(&range));
+        } else if range.ty == names::TEXT && range.subty == names::PLAIN {
+            text = text.max(wanted(&range));
         }
     }
     html > 0.0 && html >= text
