@@ -42,6 +42,8 @@ const EXAMPLES: [Example; 2] = [
     },
 ];
 
+type TestOf = fn(Example) -> Result<(), Failed>;
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = vec![Trial::test("the_document_has_the_programs_as_they_are", same_text)];
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
                 "{file}: skipped, for there is no {program} (scripts/install-node installs node)"
             );
         }
-        let tests: [(&str, fn(Example) -> Result<(), Failed>); 4] = [
+        let tests: [(&str, TestOf); 4] = [
             ("prints_what_the_document_shows", as_shown),
             ("asks_again_when_a_busy_service_says_when", asks_again),
             ("does_not_wait_long", does_not_wait_long),
