@@ -198,16 +198,15 @@ fn the_table_of_codes_is_complete() -> Result<(), Failed> {
 }
 
 fn commands_are_found_and_taken_apart() -> Result<(), Failed> {
-    let document =
-        "```console\n$ curl -s 'a b'\none\ntwo\n\n$ curl --json '{\n}' \\\n  c\n```\n$ not\n";
+    let document = "```console\n> a prompt\n$ curl -s 'a b'\none\ntwo\n\n$ curl --json '{\n}' \\\n  c\n```\n$ not\n";
     let found = commands(document);
     let commands: Vec<&str> = found.iter().map(|shown| &shown.command[..]).collect();
     assert_eq!(commands, ["curl -s 'a b'", "curl --json '{\n}' \\\n  c"]);
     assert_eq!(
         (&found[0].output[..], found[0].output_lines, found[0].line),
-        ("one\ntwo", (2, 4), 2)
+        ("one\ntwo", (3, 5), 3)
     );
-    assert_eq!((&found[1].output[..], found[1].output_lines), ("", (8, 8)));
+    assert_eq!((&found[1].output[..], found[1].output_lines), ("", (9, 9)));
     assert_eq!(words(commands[0]), ["curl", "-s", "a b"]);
     assert_eq!(words(commands[1]), ["curl", "--json", "{\n}", "c"]);
     // The README's examples are the first that anyone tries.

@@ -46,12 +46,12 @@ pub fn commands(document: &str) -> Vec<Shown> {
         }
         while lines.get(at).is_some_and(|line| line.trim() != "```") {
             let first = at;
-            let command = lines[at].strip_prefix("$ ");
-            let mut command = command
-                .unwrap_or_else(|| panic!("line {}: output without a command", at + 1))
-                .to_owned();
             at += 1;
-            while command.ends_with('\\') || command.matches('\'').count() % 2 == 1 {
+            // Other prompts than a shell's, for one.
+            let Some(command) = lines[first].strip_prefix("$ ") else { continue };
+            let mut command = command.to_owned();
+            let quotes = command.starts_with("curl ");
+            while command.ends_with('\\') || quotes && command.matches('\'').count() % 2 == 1 {
                 command += "\n";
                 command += lines.get(at).expect("the command ends");
                 at += 1;
