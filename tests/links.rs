@@ -205,3 +205,14 @@ fn wrong_links_are_told_apart() {
         assert_eq!(fault(wrong), Some(why).filter(|why| !why.is_empty()), "{wrong}");
     }
 }
+
+#[test]
+fn the_index_has_every_document() {
+    let mut documents = BTreeMap::new();
+    markdown_files(&top(), Path::new("docs"), &mut documents);
+    let index = &documents[Path::new("docs/README.md")];
+    for path in documents.keys().filter(|path| !path.ends_with("README.md")) {
+        let name = path.strip_prefix("docs").expect("below it").to_str().expect("UTF-8");
+        assert!(index.links.iter().any(|link| link == name), "docs/README.md lacks {name}");
+    }
+}
