@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("the_table_of_codes_is_complete", the_table_of_codes_is_complete),
         Trial::test("commands_are_found_and_taken_apart", commands_are_found_and_taken_apart),
+        Trial::test("names_that_the_documents_mention_exist", names_exist),
     ];
     let (has_curl, updates) = (has_curl(), std::env::var_os(UPDATE).is_some());
     for name in documents() {
@@ -211,5 +212,46 @@ fn commands_are_found_and_taken_apart() -> Result<(), Failed> {
     assert_eq!(words(commands[1]), ["curl", "--json", "{\n}", "c"]);
     // The README's examples are the first that anyone tries.
     assert!(curl_commands("README.md").len() >= 4 && curl_commands("docs/http.md").len() >= 20);
+    Ok(())
+}
+
+/// Settings, fields and metrics: what stands in backticks and has an underscore, and the keys of settings files.
+fn names_exist() -> Result<(), Failed> {
+    let read = |name: &str| fs::read_to_string(top().join(name));
+    let settings: toml::Table = read("config/kindred.toml")?.parse()?;
+    let (openapi, guide) = (read("openapi.yaml")?, read("docs/operating.md")?);
+    let mut checked = 0;
+    for name in ["embedding", "faq", "http", "operating", "tuning"] {
+        let document = read(&format!("docs/{name}.md"))?;
+        for block in document.split("```toml\n").skip(1) {
+            let shown: toml::Table = block.split("```").next().unwrap_or_default().parse()?;
+            for (key, value) in shown {
+                let known =
+                    settings.get(&key).ok_or_else(|| format!("{name}: no setting {key}"))?;
+                // A model may be a list as well.
+                assert!(
+                    known.same_type(&value) || key == "model",
+                    "{name}: {key} has another type"
+                );
+                checked += 1;
+            }
+        }
+        let prose = document.split("```").step_by(2).collect::<String>();
+        for quoted in prose.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains('_')) {
+            let is_name = quoted.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let metric = quoted.starts_with("kindred_") || quoted.starts_with("process_");
+            // The value of a label.
+            if is_name && quoted != "full_pass" {
+                let known = if metric {
+                    guide.contains(&format!("| `{quoted}` |"))
+                } else {
+                    settings.contains_key(quoted) || openapi.contains(quoted)
+                };
+                assert!(known, "docs/{name}.md: `{quoted}` is no setting, field or metric");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 60, "{checked}");
     Ok(())
 }
