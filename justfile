@@ -37,6 +37,11 @@ stage-gpu *arguments:
 check-openapi *arguments:
     scripts/check-openapi {{ arguments }}
 
+# The documentation of the code, without warnings; then the documents' commands and links
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    cargo test -p server --test docs --test links --test examples
+
 # Everything at once for a while, and nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

@@ -6,6 +6,28 @@
 //! - [`CpuEngine`] reads a table of 8 or 4 bits a component, proves of nearly all rows that they are not in
 //!   the answer, and scores the rest. What it can't prove, the full scan answers.
 //!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use cpu_core::{CpuEngine, Options, ReferenceEngine};
+//! use model_store::{Engine, Filter, ModelStore, Query, QueryBatch, QueryVector, Row};
+//!
+//! let rows: [(&str, &[f32]); 3] = [("frog", &[1.0, 0.0]), ("toad", &[0.8, 0.6]), ("king", &[0.0, 1.0])];
+//! let model = Arc::new(ModelStore::from_rows("tiny", 2, rows)?);
+//! let without_itself = Filter::excluding(vec![Row(0)]);
+//! let frog = Query::new(&model.table(), QueryVector::Row(Row(0)), 10, without_itself)?;
+//! let batch: QueryBatch = [&frog].into_iter().collect();
+//!
+//! let mut engine = CpuEngine::new(Arc::clone(&model), Options::default())?;
+//! let hits = engine.search(&batch)?;
+//! let words: Vec<&str> = hits[0].iter().map(|hit| model.words().word(hit.row)).collect();
+//! assert_eq!(words, ["toad", "king"]);
+//!
+//! // The same rows and the same bits of each score as by the plain loop.
+//! assert_eq!(hits, ReferenceEngine::new(model).search(&batch)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! [`Engine`]: model_store::Engine
 
 mod certified;

@@ -1,4 +1,4 @@
-//! Exact nearest-row search on an NVIDIA GPU, behind the contract's [`Engine`](model_store::Engine).
+//! Exact nearest-row search on an NVIDIA GPU, behind the contract's [`Engine`].
 //!
 //! Without the feature `cuda` there is only the answer that there is no such engine, so that whoever
 //! joins the crates need not care how they were built.

@@ -12,6 +12,22 @@ use crate::prepare::{ModelFiles, ModelWriter};
 use crate::{ModelError, Words};
 
 /// A model in memory: a table of vectors and the words of its rows, mapped and not parsed.
+///
+/// ```
+/// use model_store::{ModelStore, Row};
+///
+/// let rows: [(&str, &[f32]); 2] = [("frog", &[3.0, 4.0]), ("toad", &[4.0, 3.0])];
+/// let model = ModelStore::from_rows("tiny", 2, rows)?;
+/// assert_eq!((model.name(), model.rows(), model.dim()), ("tiny", 2, 2));
+/// assert_eq!(model.words().row("toad"), Some(Row(1)));
+///
+/// let table = model.table();
+/// assert_eq!(table.norm(Row(0)), 5.0);
+/// assert_eq!(table.score(table.row(Row(0)), table.norm(Row(0)), Row(1)), Some(24.0 / 25.0));
+/// # Ok::<(), model_store::ModelError>(())
+/// ```
+///
+/// A folder that `kindred prepare` wrote is opened by [`open`](Self::open).
 #[derive(Debug)]
 pub struct ModelStore {
     name: String,

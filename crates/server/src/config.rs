@@ -17,6 +17,17 @@ use crate::models::ModelSource;
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
 
 /// All settings of the service. `config/kindred.toml` says what each means.
+///
+/// ```
+/// use server::cli::ServeFlags;
+/// use server::config::Config;
+///
+/// assert_eq!(Config::defaults().listen, "127.0.0.1:8080");
+/// // A flag wins over the environment, which wins over a file, which wins over the defaults.
+/// let flags = ServeFlags { listen: Some("0.0.0.0:80".into()), ..ServeFlags::default() };
+/// assert_eq!(Config::load(&flags)?.listen, "0.0.0.0:80");
+/// # Ok::<(), server::config::ConfigError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

@@ -54,6 +54,17 @@ pub struct AnalogySum {
 
 /// The query vector of an analogy, `[dim]`: that of [`analogy_sum`].
 ///
+/// ```
+/// use model_store::contract::analogy::{WeightedWord, analogy_vector};
+/// use model_store::{Row, Table};
+///
+/// // 3 · (1, 0) + 4 · (0, 1), brought to length 1.
+/// let table = Table::new(&[2.0, 0.0, 0.0, 5.0], &[2.0, 5.0], 2);
+/// let words = [(0, 3.0), (1, 4.0)].map(|(row, weight)| WeightedWord { row: Row(row), weight });
+/// assert_eq!(analogy_vector(&table, &words)?, [0.6, 0.8]);
+/// # Ok::<(), model_store::AnalogyError>(())
+/// ```
+///
 /// # Errors
 /// When there is no direction to ask for; see [`AnalogyError`].
 ///

@@ -2,6 +2,25 @@ use super::{Row, Table, score};
 
 /// What a query asks for: one vector, how many neighbours, and which rows may be among them.
 /// Checked against its table when it is made.
+///
+/// ```
+/// use model_store::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
+///
+/// let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
+/// let of_a_row = Query::new(&table, QueryVector::Row(Row(1)), 10, Filter::excluding(vec![Row(1)]))?;
+/// let mut filter = Filter::default();
+/// filter.min_score = Some(0.5);
+/// let of_a_vector = Query::new(&table, QueryVector::Components(vec![0.6, 0.8]), 3, filter)?;
+/// assert_eq!(of_a_row.norm(), 2.0);
+///
+/// // What can't be answered is refused before it reaches an engine.
+/// let zero = Query::new(&table, QueryVector::Components(vec![0.0, 0.0]), 3, Filter::default());
+/// assert_eq!(zero.unwrap_err(), QueryError::Zero);
+///
+/// let batch: QueryBatch = [&of_a_row, &of_a_vector].into_iter().collect();
+/// assert!(batch.len() == 2 && batch.fits(&table));
+/// # Ok::<(), QueryError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Query {
     vector: QueryVector,

@@ -3,6 +3,24 @@
 //! The way through: `input` opens the file, counts and hashes it; `unpack` takes off gzip, zstd, xz or zip;
 //! `formats` tells what it is and how to take it apart; `pipeline` does that on all cores; `writer` puts rows
 //! into the model's files; `folder` moves the finished folder into place.
+//!
+//! ```
+//! use model_store::ModelStore;
+//! use model_store::prepare::{Input, PrepareOptions, prepare_in_memory};
+//!
+//! let input = Input::Bytes { name: "pond.txt", bytes: b"frog 1 0\ntoad 0.5 1\n" };
+//! let files = prepare_in_memory(input, &PrepareOptions::default())?;
+//! let model = ModelStore::from_memory("pond", &files)?;
+//! assert_eq!((model.rows(), model.dim()), (2, 2));
+//!
+//! // A row that can't be read is named.
+//! let input = Input::Bytes { name: "pond.txt", bytes: b"frog 1 0\ntoad 0.5 x\n" };
+//! let error = prepare_in_memory(input, &PrepareOptions::default()).unwrap_err();
+//! assert!(error.to_string().contains("pond.txt, line 2"), "{error}");
+//! # Ok::<(), model_store::ModelError>(())
+//! ```
+//!
+//! [`prepare_folder`] does the same from a file to a folder.
 
 mod folder;
 mod formats;

@@ -17,6 +17,19 @@ use crate::mapped::Mapped;
 
 /// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are told
 /// apart by their exact bytes.
+///
+/// ```
+/// use model_store::{ModelStore, Row};
+///
+/// let words = ["from", "frog", "Frog", "frogs"].map(|word| (word, &[1.0][..]));
+/// let model = ModelStore::from_rows("tiny", 1, words)?;
+/// let words = model.words();
+/// assert_eq!(words.row("frog"), Some(Row(1)));
+/// assert_eq!(words.word(Row(3)), "frogs");
+/// assert_eq!(words.with_prefix("fro", 2), [Row(0), Row(1)]);
+/// assert_eq!(words.suggestions("FROG"), ["frog", "Frog"]);
+/// # Ok::<(), model_store::ModelError>(())
+/// ```
 #[derive(Debug)]
 pub struct Words {
     text: Mapped,

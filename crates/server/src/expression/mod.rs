@@ -53,6 +53,18 @@ impl ExpressionError {
 
 /// The terms of an expression, in the order in which they are written.
 ///
+/// ```
+/// use server::expression::parse;
+///
+/// let terms = parse("king - 0.5*(man + well-known)")?;
+/// let terms: Vec<(&str, f64)> = terms.iter().map(|term| (&term.word[..], term.weight)).collect();
+/// assert_eq!(terms, [("king", 1.0), ("man", -0.5), ("well-known", -0.5)]);
+///
+/// let error = parse("king man").unwrap_err();
+/// assert_eq!((error.column, error.expected), (6, "`+`, `-` or the end"));
+/// # Ok::<(), server::expression::ExpressionError>(())
+/// ```
+///
 /// # Errors
 /// The first place where it can't be read.
 pub fn parse(text: &str) -> Result<Vec<Term>, ExpressionError> {

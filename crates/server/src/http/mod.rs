@@ -1,6 +1,6 @@
 //! The wire: requests into queries, answers into JSON, every fault into a problem document.
 //!
-//! The data's path: [`front`](service) → `routes` → `body` or `query_string` (bytes to fields) → `request`
+//! The data's path: `front` → `routes` → `body` or `query_string` (bytes to fields) → `request`
 //! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
 //! the repository says what clients may rely on; tests hold the two against each other.
 

@@ -1,6 +1,6 @@
 //! The models that are served, each with its engine, and how one takes another's place while requests come.
 //!
-//! A request takes hold of all models when it comes and keeps them to its end ([`Call`]): so no answer is of
+//! A request takes hold of all models when it comes and keeps them to its end (`Call`): so no answer is of
 //! two versions, and what was replaced goes when the last request that speaks to it has ended.
 
 mod background;

@@ -1,7 +1,7 @@
 //! What the service does, for those who run it: figures for Prometheus and lines in the access log.
 //!
-//! A request costs a few plain additions: each HTTP thread counts for itself ([`thread_figures`]), and the
-//! sums are made when somebody asks for them ([`exposition`]). The queue and the engine count for
+//! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`), and the
+//! sums are made when somebody asks for them (`exposition`). The queue and the engine count for
 //! themselves as well ([`EngineFigures`]). `docs/operating.md` lists the metrics.
 
 mod access_log;

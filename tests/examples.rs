@@ -1,0 +1,182 @@
+//! The programs in `examples` against the real service, as docs/embedding.md shows them; and against services that
+//! are busy or not there.
+//!
+//! Without python3 or node (18 or later, in the PATH or where scripts/install-node puts it) the tests of the one or
+//! the other are reported as ignored.
+
+#[path = "support/console.rs"]
+mod console;
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use console::{commands, top};
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::Service;
+
+/// What runs a program of `examples`, and its file there.
+#[derive(Debug, Clone, Copy)]
+struct Example {
+    program: &'static str,
+    file: &'static str,
+    /// What the program runs to say whether it is new enough.
+    new_enough: [&'static str; 2],
+}
+
+const EXAMPLES: [Example; 2] = [
+    Example {
+        program: "python3",
+        file: "query_expansion.py",
+        new_enough: ["-c", "import sys; sys.exit(sys.version_info < (3, 8))"],
+    },
+    Example {
+        program: "node",
+        file: "query_expansion.mjs",
+        new_enough: ["-e", "process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)"],
+    },
+];
+
+type TestOf = fn(Example) -> Result<(), Failed>;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = vec![Trial::test("the_document_has_the_programs_as_they_are", same_text)];
+    for example in EXAMPLES {
+        let Example { program, file, .. } = example;
+        let missing = example.runner().is_none();
+        if missing {
+            println!(
+                "{file}: skipped, for there is no {program} (scripts/install-node installs node)"
+            );
+        }
+        let tests: [(&str, TestOf); 4] = [
+            ("prints_what_the_document_shows", as_shown),
+            ("asks_again_when_a_busy_service_says_when", asks_again),
+            ("does_not_wait_long", does_not_wait_long),
+            ("searches_as_typed_without_a_service", as_typed),
+        ];
+        trials.extend(tests.map(|(name, test)| {
+            let name = format!("{file}: {name}");
+            Trial::test(name, move || test(example)).with_ignored_flag(missing)
+        }));
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+impl Example {
+    /// The program that runs it, in the PATH or of scripts/install-node.
+    fn runner(&self) -> Option<PathBuf> {
+        let installed = top().join(".tools/node/bin").join(self.program);
+        [PathBuf::from(self.program), installed].into_iter().find(|program| {
+            let said = Command::new(program).args(self.new_enough).output();
+            said.is_ok_and(|output| output.status.success())
+        })
+    }
+
+    /// What it prints about a query, faults first.
+    fn run(&self, query: &str, url: &str) -> Result<String, Failed> {
+        let program = self.runner().expect("not ignored");
+        let mut command = Command::new(program);
+        command.arg(top().join("examples").join(self.file)).arg(query).env("WORDS_URL", url);
+        let output = command.output()?;
+        assert!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8([output.stderr, output.stdout].concat())?)
+    }
+}
+
+fn document() -> Result<String, Failed> {
+    Ok(fs::read_to_string(top().join("docs/embedding.md"))?)
+}
+
+fn same_text() -> Result<(), Failed> {
+    let document = document()?;
+    for (example, language) in EXAMPLES.iter().zip(["python", "javascript"]) {
+        let text = fs::read_to_string(top().join("examples").join(example.file))?;
+        assert!(text.lines().count() <= 30, "{} is to be read in a minute", example.file);
+        let block = format!("```{language}\n{text}```\n");
+        assert!(document.contains(&block), "docs/embedding.md has another {}", example.file);
+    }
+    Ok(())
+}
+
+fn as_shown(example: Example) -> Result<(), Failed> {
+    let service = Service::with_default_model();
+    let start = format!("{} examples/{} ", example.program, example.file);
+    let mut shown = commands(&document()?);
+    shown.retain(|shown| shown.command.starts_with(&start));
+    assert!(shown.len() >= 2, "the document shows too little of {}", example.file);
+    for shown in shown {
+        let query = console::words(&shown.command).pop().expect("a query");
+        let said = example.run(&query, &service.url(""))?;
+        assert_eq!(said.trim_end(), shown.output, "docs/embedding.md:{}", shown.line);
+    }
+    Ok(())
+}
+
+/// A service that gives one of these answers to each connection, and how many it has given.
+fn answering(answers: Vec<String>) -> Result<(String, thread::JoinHandle<usize>), Failed> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let thread = thread::spawn(move || {
+        let mut given = 0;
+        for answer in answers {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut asked = Vec::new();
+            let mut buffer = [0; 4096];
+            while !asked.ends_with(b"}]}") {
+                let read = connection.read(&mut buffer).expect("a request");
+                asked.extend(&buffer[..read]);
+            }
+            connection.write_all(answer.as_bytes()).expect("the answer can be sent");
+            given += 1;
+        }
+        given
+    });
+    Ok((url, thread))
+}
+
+fn busy(status: &str, header: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{header}Content-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+fn asks_again(example: Example) -> Result<(), Failed> {
+    let body = r#"{"results":[{"neighbors":[{"word":"toad"},{"word":"tree frog"}]}]}"#;
+    let length = body.len();
+    let right =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let full = busy("429 Too Many Requests", "Retry-After: 1\r\n");
+    let restarting = busy("503 Service Unavailable", "Retry-After: 1\r\n");
+    let (url, service) = answering(vec![full, restarting, right])?;
+    let start = Instant::now();
+    assert_eq!(example.run("frog", &url)?, "(frog OR toad OR \"tree frog\")\n");
+    assert!(start.elapsed() >= Duration::from_secs(2), "it asked sooner than it was told");
+    assert_eq!(service.join().expect("it gave its answers"), 3);
+    Ok(())
+}
+
+fn does_not_wait_long(example: Example) -> Result<(), Failed> {
+    for header in ["Retry-After: 3600\r\n", "Retry-After: Fri, 31 Dec 2100 23:59:59 GMT\r\n", ""] {
+        let (url, service) = answering(vec![busy("503 Service Unavailable", header)])?;
+        let start = Instant::now();
+        let said = example.run("frog pond", &url)?;
+        assert!(said.starts_with("not expanded: ") && said.contains("503"), "{said}");
+        assert!(said.ends_with("\nfrog AND pond\n"), "{said}");
+        assert!(start.elapsed() < Duration::from_secs(60));
+        assert_eq!(service.join().expect("it gave its answer"), 1);
+    }
+    Ok(())
+}
+
+fn as_typed(example: Example) -> Result<(), Failed> {
+    // Free a moment ago.
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let said = example.run("frog pond", &format!("http://{address}"))?;
+    assert!(said.starts_with("not expanded: ") && said.ends_with("\nfrog AND pond\n"), "{said}");
+    Ok(())
+}
