@@ -370,9 +370,10 @@ mod tests {
     fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
         let lists = |config: Config| (config.cors_origins, config.public_routes);
         let of = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
-        let health = of(&["/health/live", "/health/ready", "/metrics"]);
+        let public =
+            ["/health/live", "/health/ready", "/metrics", "/openapi.yaml", "/docs", "/docs/*"];
         let defaults = load(&ServeFlags::default(), &[]).unwrap();
-        assert_eq!(lists(defaults), (vec![], health));
+        assert_eq!(lists(defaults), (vec![], of(&public)));
         let (_file, mut flags) =
             file("cors_origins = ['https://a', 'https://b']\npublic_routes = []");
         assert_eq!(lists(load(&flags, &[]).unwrap()), (of(&["https://a", "https://b"]), vec![]));

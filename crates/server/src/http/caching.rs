@@ -23,7 +23,12 @@ fn tag(served: &ServedModel) -> HeaderValue {
 /// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
 /// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
 pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
-    let version = served.etag.trim_start_matches("W/");
+    has(headers, &served.etag)
+}
+
+/// The same for what is no model's.
+pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let version = tag.trim_start_matches("W/");
     let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|tag| {
         let tag = tag.trim();

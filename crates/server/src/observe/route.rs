@@ -7,7 +7,7 @@ use axum::http::Method;
 use crate::models::split_named_path;
 
 /// All routes, as the router has them, and last what stands for every other path.
-pub(crate) const ROUTES: [&str; 16] = [
+pub(crate) const ROUTES: [&str; 19] = [
     "/nearest",
     "/analogy",
     "/rank",
@@ -22,6 +22,9 @@ pub(crate) const ROUTES: [&str; 16] = [
     "/admin/reload",
     "/metrics",
     "/openapi.yaml",
+    "/docs",
+    "/docs/",
+    "/docs/{file}",
     "/health/live",
     "/health/ready",
 ];
@@ -125,6 +128,10 @@ mod tests {
             ("/words/%ff", "/words/{word}"),
             ("/", "/"),
             ("/models", "/models"),
+            ("/docs", "/docs"),
+            ("/docs/", "/docs/"),
+            ("/docs/start.js", "/docs/{file}"),
+            ("/docs/a/b", "other"),
             ("/models/en", "/model"),
             ("/models/en/", "/model"),
             ("/models/en/nearest", "/nearest"),
