@@ -37,6 +37,10 @@ stage-gpu *arguments:
 check-openapi *arguments:
     scripts/check-openapi {{ arguments }}
 
+# What can be checked of docker/ without pulling an image; needs root on Debian 12 (docs/containers.md)
+check-containers *arguments:
+    scripts/check-containers {{ arguments }}
+
 # Everything at once for a while, and nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}
