@@ -42,6 +42,10 @@ docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
     cargo test -p server --test docs --test links --test examples
 
+# What can be checked of docker/ without pulling an image; needs root on Debian 12 (docs/containers.md)
+check-containers *arguments:
+    scripts/check-containers {{ arguments }}
+
 # Everything at once for a while, and nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Output;
 
@@ -237,4 +238,52 @@ fn a_signal_during_prepare_leaves_nothing() {
     let left: Vec<_> =
         fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["pipe"]);
+}
+
+#[test]
+fn health_is_what_the_service_says_of_itself() {
+    let service = support::Service::with_default_model();
+    let health = |url: &str| {
+        // A proxy of the environment is for other machines.
+        let mut command = kindred(&["health", "--timeout-ms", "300", "--url", url]);
+        command.env("HTTP_PROXY", "http://127.0.0.1:9").output().unwrap()
+    };
+    for end in ["", "/"] {
+        let output = health(&service.url(end));
+        assert_eq!(
+            (output.status.code(), &*output.stdout),
+            (Some(0), &b"ready\n"[..]),
+            "{output:?}"
+        );
+    }
+
+    // Others than a service that is ready, each asked once.
+    let other = |answer: &'static str| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let _ = connection.read(&mut [0; 4096]);
+            connection.write_all(answer.as_bytes()).unwrap();
+            // Until the other side hangs up.
+            let _ = connection.read(&mut [0; 4096]);
+        });
+        let output = health(&url);
+        served.join().unwrap();
+        output
+    };
+    let unready = "HTTP/1.1 503 S\r\nContent-Length: 26\r\n\r\n{\"detail\": \"is draining\"} ";
+    let stranger = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    for (output, why) in [
+        (other(unready), "503: is draining"),
+        (other(stranger), "no Kindred"),
+        (other("HTTP/1.1 401 U\r\nContent-Length: 0\r\n\r\n"), "401"),
+        (other(""), "no answer within 300 ms"),
+        (health("http://127.0.0.1:9"), "refused"),
+        (health("https://example.org"), "another machine"),
+        (health(&service.url("/nearest")), "404"),
+    ] {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(said(&output).contains(why), "{why}: {}", said(&output));
+    }
 }

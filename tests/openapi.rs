@@ -52,7 +52,12 @@ impl Contract {
         let path = path.split('?').next().unwrap();
         // The same routes, under the other server.
         let path = path.strip_prefix("/models/demo").unwrap_or(path);
-        if path.starts_with("/words/") { "/words/{word}" } else { path }
+        match path.rsplit_once('/') {
+            Some(("/words", _)) => "/words/{word}",
+            Some(("/docs", name)) if !name.is_empty() => "/docs/{file}",
+            Some(("/explorer", _)) => "/explorer/{file}",
+            _ => path,
+        }
     }
 
     fn property_names(&self, schema: &str) -> BTreeSet<String> {
@@ -99,7 +104,8 @@ impl Contract {
 
 /// A documented path as someone asks for it.
 fn asked_for(path: &str) -> String {
-    path.replace("{word}", "king")
+    let path = path.replace("{word}", "king");
+    path.replace("/explorer/{file}", "/explorer/main.js").replace("{file}", "start.js")
 }
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -152,14 +158,15 @@ fn parameters_and_fields_are_the_documented_ones() {
         known.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
     };
     for (method, path, operation) in contract.operations() {
-        let parameters = operation["parameters"].as_array();
-        if let ("GET", Some(parameters)) = (&method[..], parameters) {
-            let documented: BTreeSet<String> = parameters
-                .iter()
-                .map(|parameter| contract.resolve(parameter))
-                .filter(|parameter| parameter["in"] == "query")
-                .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
-                .collect();
+        let documented: BTreeSet<String> = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|parameter| contract.resolve(parameter))
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        if method == "GET" && !documented.is_empty() {
             // Everything else is right, so that only the unknown parameter can be the fault.
             let right = match path {
                 "/nearest" => "word=king",
@@ -171,13 +178,12 @@ fn parameters_and_fields_are_the_documented_ones() {
             let problem = service.get(&asked).json();
             assert_eq!(known(&problem), documented, "{method} {path}");
         } else {
-            let in_query = |p: &Value| contract.resolve(p)["in"] == "query";
-            assert!(!parameters.into_iter().flatten().any(in_query), "{method} {path}");
+            assert!(documented.is_empty(), "{method} {path}");
             let service = if path == "/admin/reload" { &with_keys } else { &service };
-            let asked = format!("{path}?surprise=1");
+            let asked = format!("{}?surprise=1", asked_for(path));
             let reply = service.send(&method, asked.as_bytes(), &[JSON], b"{}");
             assert_eq!(reply.status, 422, "{method} {path}");
-            contract.check(&method, path, &reply);
+            contract.check(&method, &asked, &reply);
         }
     }
     for (path, request, item) in [
@@ -312,6 +318,16 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k", "/model"] {
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
+    for path in ["/docs", "/docs/start.js", "/explorer/main.js"] {
+        let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
+        check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
+    }
+    check(&service, "GET", "/docs/none", &[], b"");
+    check(&service, "GET", "/explorer/none", &[], b"");
+    let page = ("Accept", "text/html");
+    check(&service, "GET", "/", &[page], b"");
+    let tag = service.send("GET", b"/", &[page], b"").header("etag").unwrap().to_owned();
+    check(&service, "GET", "/", &[page, ("If-None-Match", &tag)], b"");
     check(&service, "GET", "/words/king", &[("If-None-Match", &version)], b"");
     let with_keys = Service::start_with_keys(&[]);
     for path in ["/admin/reload", "/admin/reload?a=b", "/admin/reload?a=%ff"] {
@@ -379,6 +395,47 @@ fn the_examples_are_requests_that_are_answered() {
         }
     }
     assert!(examples >= 4, "{examples}");
+}
+
+/// What a page of documentation asks at the touch of a button: each parameter's example or, without one, its default.
+#[test]
+fn every_get_with_its_examples_and_defaults_is_answered() {
+    let (contract, service) = (Contract::read(), Service::with_default_model());
+    let mut seen = 0;
+    for (method, path, operation) in contract.operations() {
+        if method != "GET" {
+            continue;
+        }
+        let (mut target, mut query) = (path.to_owned(), Vec::new());
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let parameter = contract.resolve(parameter);
+            let schema = contract.resolve(&parameter["schema"]);
+            let value = parameter.get("example").or_else(|| schema.get("default"));
+            let Some(value) = value else {
+                assert_ne!(parameter["required"], true, "{path} {parameter}");
+                continue;
+            };
+            let violations = contract.violations(schema, value);
+            assert!(violations.is_empty(), "{path} {parameter}: {violations:?}");
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let name = parameter["name"].as_str().unwrap();
+            if parameter["in"] == "path" {
+                target = target.replace(&format!("{{{name}}}"), &text);
+            } else {
+                let text = text.replace('+', "%2B").replace(' ', "+");
+                query.push(format!("{name}={text}"));
+            }
+        }
+        if !query.is_empty() {
+            target = format!("{target}?{}", query.join("&"));
+        }
+        let reply = service.send("GET", target.as_bytes(), &[], b"");
+        let expected = if path == "/docs/" { 308 } else { 200 };
+        assert_eq!(reply.status, expected, "{target}: {}", reply.text());
+        contract.check("GET", &target, &reply);
+        seen += query.len();
+    }
+    assert!(seen >= 10, "{seen}");
 }
 
 #[test]

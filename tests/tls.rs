@@ -242,3 +242,13 @@ fn bad_certificates_stop_the_start_with_the_file_and_the_cure() {
     assert!(!output.status.success(), "{error}");
     assert!(error.contains("cert.pem") && error.contains("key.pem"), "{error}");
 }
+
+#[test]
+fn health_is_asked_over_tls_too() {
+    let service = Secure::start(&[]);
+    let health = |scheme: &str| {
+        let url = format!("{scheme}://{}", service.address);
+        kindred(&["health", "--url", &url]).output().unwrap().status.code()
+    };
+    assert_eq!((health("https"), health("http")), (Some(0), Some(1)));
+}

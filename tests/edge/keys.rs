@@ -34,6 +34,7 @@ fn with_keys_every_route_takes_one_but_the_public_ones() {
         ("GET", "/nowhere"),
         ("GET", "//health/live"),
         ("GET", "/health/live/../../model"),
+        ("GET", "/docsy"),
         ("GET", "/health/liv%65"),
         ("OPTIONS", "/nearest"),
     ] {
@@ -49,8 +50,14 @@ fn with_keys_every_route_takes_one_but_the_public_ones() {
             }
         }
     }
-    for path in ["/health/live", "/health/ready"] {
-        assert_eq!(ask("GET", path, None).status, 200);
+    for path in ["/health/live", "/health/ready", "/docs", "/docs/start.js", "/openapi.yaml"] {
+        assert_eq!(ask("GET", path, None).status, 200, "{path}");
+    }
+    // What is below a public path is nothing else, however it is written.
+    for path in
+        ["/docs/../nearest?word=frog", "/docs/..%2fnearest", "/docs/%2e%2e/model", "/docs//model"]
+    {
+        assert_eq!(ask("GET", path, None).status, 404, "{path}");
     }
 }
 

@@ -59,6 +59,9 @@ pub enum Command {
     /// Make an API key for the file that the setting api_keys_file names
     #[command(after_help = API_KEY_EXAMPLES)]
     ApiKey(ApiKeyArguments),
+    /// Ask a running service whether it is ready
+    #[command(after_help = HEALTH_EXAMPLES)]
+    Health(HealthArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -176,8 +179,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_keys_file: Option<PathBuf>,
-    /// Paths that need no API key, with commas between several; * at the end stands for any rest
-    /// [default: /,/explorer/*,/health/live,/health/ready,/metrics]
+    /// Paths that need no API key, with commas between several; /x/* is all below /x
+    /// [default: /,/explorer/*,/docs,/docs/*,/openapi.yaml,/health/live,/health/ready,/metrics]
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub public_routes: Vec<String>,
@@ -418,4 +421,23 @@ pub struct ApiKeyArguments {
     /// The key may also change the service, such as reload it
     #[arg(long)]
     pub admin: bool,
+}
+
+const HEALTH_EXAMPLES: &str = "\
+Exits with 0 if /health/ready says so, else with 1 and the reason: for containers, which have no curl.
+
+Examples:
+  kindred health
+  kindred health --url http://127.0.0.1:9000/behind/a/prefix
+  kindred health --url https://127.0.0.1:8443   on this machine the certificate is not checked";
+
+/// What `health` needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct HealthArguments {
+    /// Where the service is
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// Milliseconds until it must have answered; it waits for its engine itself (readiness_timeout_ms)
+    #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout_ms: u64,
 }

@@ -17,17 +17,6 @@ use crate::models::ModelSource;
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");
 
 /// All settings of the service. `config/kindred.toml` says what each means.
-///
-/// ```
-/// use server::cli::ServeFlags;
-/// use server::config::Config;
-///
-/// assert_eq!(Config::defaults().listen, "127.0.0.1:8080");
-/// // A flag wins over the environment, which wins over a file, which wins over the defaults.
-/// let flags = ServeFlags { listen: Some("0.0.0.0:80".into()), ..ServeFlags::default() };
-/// assert_eq!(Config::load(&flags)?.listen, "0.0.0.0:80");
-/// # Ok::<(), server::config::ConfigError>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -381,9 +370,18 @@ mod tests {
     fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
         let lists = |config: Config| (config.cors_origins, config.public_routes);
         let of = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
-        let public = of(&["/", "/explorer/*", "/health/live", "/health/ready", "/metrics"]);
+        let public = [
+            "/",
+            "/explorer/*",
+            "/docs",
+            "/docs/*",
+            "/openapi.yaml",
+            "/health/live",
+            "/health/ready",
+            "/metrics",
+        ];
         let defaults = load(&ServeFlags::default(), &[]).unwrap();
-        assert_eq!(lists(defaults), (vec![], public));
+        assert_eq!(lists(defaults), (vec![], of(&public)));
         let (_file, mut flags) =
             file("cors_origins = ['https://a', 'https://b']\npublic_routes = []");
         assert_eq!(lists(load(&flags, &[]).unwrap()), (of(&["https://a", "https://b"]), vec![]));

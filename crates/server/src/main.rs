@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
         Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
+        Some(Command::Health(arguments)) => commands::health(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,7 @@ macro_rules! say {
 mod api_key;
 mod eval;
 mod export;
+mod health;
 mod prepare;
 mod progress;
 mod serve;
@@ -23,6 +24,7 @@ use std::io;
 pub use api_key::api_key;
 pub use eval::eval;
 pub use export::export;
+pub use health::health;
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
@@ -74,6 +76,14 @@ pub enum CommandError {
         doing: &'static str,
         /// What the system said.
         source: io::Error,
+    },
+    /// A service that was asked whether it is.
+    #[error("{url} is not ready: {reason}")]
+    NotReady {
+        /// Where it was asked.
+        url: String,
+        /// What it said, or why it said nothing.
+        reason: String,
     },
     /// What was asked for does not go together.
     #[error("{0}")]

@@ -23,14 +23,17 @@ fn tag(served: &ServedModel) -> HeaderValue {
 /// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
 /// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
 pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
-    names(headers, &served.etag)
+    has(headers, &served.etag)
 }
 
-/// Whether a request says that it has what this entity tag stands for.
-pub(super) fn names(headers: &HeaderMap, tag: &str) -> bool {
-    let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+/// The same for what is no model's.
+pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let version = tag.trim_start_matches("W/");
     let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
-    lists.flat_map(|list| list.split(',')).any(|named| strong(named) == strong(tag))
+    lists.flat_map(|list| list.split(',')).any(|tag| {
+        let tag = tag.trim();
+        tag.strip_prefix("W/").unwrap_or(tag) == version
+    })
 }
 
 /// The answer to a GET, or that its caller has it already.

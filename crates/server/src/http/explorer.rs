@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use super::{ApiError, caching, info, negotiation};
+use super::{ApiError, caching, info, negotiation, query_string};
 
 /// The page and what it loads: part of the program, but read from the disk each time while the program is
 /// built for debugging, so that a change shows when the page is loaded again.
@@ -31,6 +31,7 @@ pub(super) async fn file(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
     let file = Files::get(&name);
     file.map(|file| answer(&headers, file))
         .ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })
@@ -40,7 +41,7 @@ fn answer(headers: &HeaderMap, file: EmbeddedFile) -> Response {
     let hash = file.metadata.sha256_hash();
     let hash = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let tag = format!("W/\"{hash}\"");
-    let mut response = if caching::names(headers, &tag) {
+    let mut response = if caching::has(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let kind = file.metadata.mimetype().to_owned();

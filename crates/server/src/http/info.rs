@@ -22,7 +22,7 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
   GET  /models, /model      what is served; /models/NAME/nearest and so on speak to one of several
   GET  /health/live, /health/ready
   GET  /metrics             what it does, for Prometheus
-  GET  /openapi.yaml        all of it in detail
+  GET  /docs, /openapi.yaml all of it in detail: to read and try in a browser, and for programs
 ";
 
 /// `GET /`: where to begin, as text.

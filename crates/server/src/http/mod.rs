@@ -11,6 +11,7 @@ mod ask;
 mod body;
 mod caching;
 pub mod connections;
+mod docs;
 pub mod edge;
 mod error;
 mod evaluate;

@@ -13,6 +13,9 @@ pub(super) const YAML: MediaType<'static> =
 /// The form of the start page.
 pub(super) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
 
+/// The form of pages.
+pub(super) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
+
 /// Checks the `Accept` headers: none means anything, and of several ranges that match the most
 /// precise one counts (RFC 9110, section 12.5.1). What can't be read is passed over.
 pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
@@ -44,6 +47,7 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
             offered: match offered.subty.as_str() {
                 "json" => "application/json",
                 "yaml" => "application/yaml",
+                "html" => "text/html",
                 _ => "text/plain",
             },
         }),

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use tower::Service;
 
 use super::{
-    ApiError, admin, ask, evaluate, explorer, health, info, metrics, odd_one_out, rank,
+    ApiError, admin, ask, docs, evaluate, explorer, health, info, metrics, odd_one_out, rank,
     server_timing, similarity, words,
 };
 use crate::models::Reloader;
@@ -32,6 +32,9 @@ impl Routes {
             .route("/models", get(info::models))
             .route("/metrics", get(metrics::get_metrics))
             .route("/openapi.yaml", get(info::openapi))
+            .route("/docs", get(docs::page))
+            .route("/docs/", get(docs::elsewhere))
+            .route("/docs/{file}", get(docs::file))
             .route("/health/live", get(health::live))
             .route("/health/ready", get(health::ready))
             .route("/admin/reload", post(admin::post_reload))

@@ -7,7 +7,7 @@ use axum::http::Method;
 use crate::models::split_named_path;
 
 /// All routes, as the router has them, and last what stands for every other path.
-pub(crate) const ROUTES: [&str; 17] = [
+pub(crate) const ROUTES: [&str; 20] = [
     "/nearest",
     "/analogy",
     "/rank",
@@ -23,6 +23,9 @@ pub(crate) const ROUTES: [&str; 17] = [
     "/admin/reload",
     "/metrics",
     "/openapi.yaml",
+    "/docs",
+    "/docs/",
+    "/docs/{file}",
     "/health/live",
     "/health/ready",
 ];
@@ -126,6 +129,10 @@ mod tests {
             ("/words/%ff", "/words/{word}"),
             ("/", "/"),
             ("/models", "/models"),
+            ("/docs", "/docs"),
+            ("/docs/", "/docs/"),
+            ("/docs/start.js", "/docs/{file}"),
+            ("/docs/a/b", "other"),
             ("/models/en", "/model"),
             ("/models/en/", "/model"),
             ("/models/en/nearest", "/nearest"),

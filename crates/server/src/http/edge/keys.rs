@@ -52,7 +52,7 @@ pub fn require_admin(extensions: &Extensions) -> Result<(), ApiError> {
 pub(super) struct Keys {
     /// None: everybody may ask.
     file: Option<PathBuf>,
-    /// Paths that need no key.
+    /// Paths that need no key; one that ends in `/*` stands for all below it.
     public_routes: Vec<String>,
     keys: ArcSwap<Vec<Key>>,
 }
@@ -119,16 +119,13 @@ impl Keys {
                 request.extensions_mut().insert(caller);
                 Ok(())
             }
-            Err(_) if self.is_public(request.uri().path()) => Ok(()),
+            Err(_)
+                if self.public_routes.iter().any(|route| covers(route, request.uri().path())) =>
+            {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
-    }
-
-    fn is_public(&self, path: &str) -> bool {
-        self.public_routes.iter().any(|route| match route.strip_suffix('*') {
-            Some(beginning) => path.starts_with(beginning),
-            None => route == path,
-        })
     }
 
     fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -151,6 +148,14 @@ impl Keys {
             }
         }
         found.ok_or(ApiError::Unauthorized { reason: "this API key is not in force" })
+    }
+}
+
+/// Whether a public route stands for this path, which is as it came: no route takes `..` for anything but a name.
+fn covers(route: &str, path: &str) -> bool {
+    match route.strip_suffix('*') {
+        Some(folder) if folder.ends_with('/') => path.starts_with(folder),
+        _ => route == path,
     }
 }
 
@@ -275,6 +280,21 @@ mod tests {
         assert!(keys.check(&mut request("/nearest", None)).is_err());
         assert!(keys.check(&mut request("/health/live?x=1", None)).is_ok());
         assert!(keys.check(&mut request("/health/live/", None)).is_err());
+    }
+
+    #[test]
+    fn a_star_stands_for_all_below_a_path_and_only_at_its_end() {
+        for (route, path, is_covered) in [
+            ("/docs/*", "/docs/start.js", true),
+            ("/docs/*", "/docs/", true),
+            ("/docs/*", "/docs", false),
+            ("/docs/*", "/docsy/x", false),
+            ("/docs*", "/docs/start.js", false),
+            ("/*/live", "/health/live", false),
+            ("/docs", "/docs/start.js", false),
+        ] {
+            assert_eq!(covers(route, path), is_covered, "{route} {path}");
+        }
     }
 
     #[test]

@@ -1,0 +1,43 @@
+//! Takes the files of Swagger UI that the page at `/docs` needs out of the archive that a crate carries, and packs
+//! each with gzip: the form in which nearly every browser gets it. Asks no network.
+
+use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Cursor};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
+use zip::ZipArchive;
+
+/// What is taken, each file one after the other from these of the archive, without its folder.
+const FILES: [(&str, &[&str]); 4] = [
+    ("swagger-ui.css", &["dist/swagger-ui.css"]),
+    ("swagger-ui-bundle.js", &["dist/swagger-ui-bundle.js"]),
+    ("favicon.png", &["dist/favicon-32x32.png"]),
+    ("license.txt", &["NOTICE", "LICENSE"]),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED))?;
+    for (name, parts) in FILES {
+        let mut packed =
+            GzEncoder::new(File::create(out.join(format!("{name}.gz")))?, Compression::best());
+        for part in parts {
+            // Behind a folder whose name has the version in it.
+            let place = (0..archive.len())
+                .find(|&place| {
+                    let path = archive.name_for_index(place).and_then(Result::ok);
+                    path.and_then(|path| Some(path.split_once('/')?.1 == *part)) == Some(true)
+                })
+                .ok_or_else(|| format!("no {part} in Swagger UI's archive"))?;
+            io::copy(&mut archive.by_index(place)?, &mut packed)?;
+        }
+        packed.finish()?;
+    }
+    Ok(())
+}
