@@ -10,8 +10,10 @@ macro_rules! say {
 }
 
 mod api_key;
+mod console;
 mod eval;
 mod export;
+mod manual;
 mod prepare;
 mod progress;
 mod serve;
@@ -21,14 +23,17 @@ mod verify;
 use std::io;
 
 pub use api_key::api_key;
+pub use console::{analogy, console, nearest};
 pub use eval::eval;
 pub use export::export;
+pub use manual::{completions, man};
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
 pub use verify::verify;
 
 use crate::config::ConfigError;
+use crate::console::ConsoleError;
 use crate::engines::EngineStartError;
 use crate::evaluation::EvaluationError;
 use crate::http::edge::EdgeError;
@@ -57,6 +62,9 @@ pub enum CommandError {
     /// A set to evaluate with, or the engine meanwhile.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// A question, or who should answer it.
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
     /// The address.
     #[error(
         "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
