@@ -300,6 +300,34 @@ fn one_question_on_the_command_line() {
 }
 
 #[test]
+fn model_and_engine_come_from_the_settings_of_serve_and_the_network_from_none() {
+    let (place, model) = prepared(TINY);
+    let settings = place.path().join("kindred.toml");
+    let text = "api_keys_file = '/no/such/file'\ntls_certificate = '/no/such/file'\nthreads = 1\n";
+    std::fs::write(&settings, text).unwrap();
+    let mut command = kindred(&["nearest", "east", "--json"]);
+    command.env("KINDRED_CONFIG", &settings).env("KINDRED_MODEL", &model);
+    let answer = command.env("KINDRED_DEVICE", "cpu").output().unwrap();
+    assert_eq!(answer.status.code(), Some(0), "{}", err(&answer));
+    assert_eq!(objects(&answer)[0]["model"], json!("tiny"));
+    let wrong = kindred(&["nearest", "east"]).env("KINDRED_DEVIC", "cpu").output().unwrap();
+    assert!(err(&wrong).contains("KINDRED_DEVIC"), "{}", err(&wrong));
+    // Where another service answers, settings of one here do not matter.
+    let service = Service::start(&["--model", model.to_str().unwrap()]);
+    let mut asked = kindred(&["nearest", "east", "--url", &service.url("")]);
+    assert!(asked.env("KINDRED_DEVIC", "cpu").output().unwrap().status.success());
+}
+
+#[test]
+fn a_line_of_any_length_is_answered_or_said_to_be_wrong() {
+    let long = format!("frog + {}", "x".repeat(100_000));
+    let sum = vec!["frog"; 256].join(" + ");
+    let output = piped(here(&["console", "-k", "1", "--json"]), &format!("{long}\n{sum}\n"));
+    assert_eq!(objects(&output).len(), 1, "{}", err(&output));
+    assert!(err(&output).contains("line 1: the model does not have `xxx"));
+}
+
+#[test]
 fn a_command_line_that_can_not_be_read_is_exit_code_2() {
     for arguments in [
         &["nearest", "frog", "-k", "0"][..],
@@ -438,17 +466,13 @@ fn completions_and_pages_mention_every_command() {
         Err(e) => println!("not checked with bash: {e}"),
     }
 
-    let page = out(&kindred(&["man"]).output().unwrap());
+    let page = out(&kindred(&["man"]).output().unwrap()).replace("\\-", "-");
     assert!(page.contains(".TH kindred 1"), "{page}");
     let pages = folder.path().join("man1");
     let output = kindred(&["man", "--out"]).arg(&pages).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     for name in commands() {
-        assert!(
-            page.contains(&format!("kindred\\-{name}"))
-                || page.contains(&format!("kindred-{name}")),
-            "{name}"
-        );
+        assert!(page.contains(&format!("kindred-{name}(1)")), "{name}");
         let page = std::fs::read_to_string(pages.join(format!("kindred-{name}.1"))).unwrap();
         assert!(page.contains("xamples:") || page.contains("xample:"), "{name}");
     }

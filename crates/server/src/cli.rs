@@ -28,7 +28,7 @@ use crate::method::Method;
 ///
 /// Without a command it serves the model that is built in.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do; to serve, if not said.
     #[command(subcommand)]

@@ -62,9 +62,9 @@ pub enum CommandError {
     /// A set to evaluate with, or the engine meanwhile.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// A question, or who should answer it.
+    /// A question, or who should answer it. Boxed, for it is the largest.
     #[error(transparent)]
-    Console(#[from] ConsoleError),
+    Console(Box<ConsoleError>),
     /// The address.
     #[error(
         "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
@@ -92,6 +92,12 @@ pub enum CommandError {
     /// Requests were still in flight when the time for draining was over.
     #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
     DrainTimeout(u64),
+}
+
+impl From<ConsoleError> for CommandError {
+    fn from(error: ConsoleError) -> Self {
+        Self::Console(Box::new(error))
+    }
 }
 
 impl CommandError {

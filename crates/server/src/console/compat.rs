@@ -49,6 +49,7 @@ mod tests {
             ("bottle 0", (nearest("bottle"), false)),
             ("snake 1\r", (nearest("snake"), true)),
             ("0 1", (nearest("0"), true)),
+            ("! 0", (nearest("!"), false)),
             ("king - queen ! 0", (sum(&[("king", 1.0), ("queen", -1.0)]), false)),
             ("a - b + c ! 1", (sum(&[("a", 1.0), ("b", -1.0), ("c", 1.0)]), true)),
         ] {
@@ -66,7 +67,6 @@ mod tests {
             "a b 0",
             "king - queen 0",
             "king - ! 0",
-            "! 0",
             "a * b ! 0",
             ":k 5",
         ] {

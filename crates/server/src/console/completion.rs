@@ -16,7 +16,7 @@ use crate::expression::{as_term, open_piece};
 /// Words that are offered at most.
 const OFFERED: usize = 50;
 /// How long they may take: who types does not wait.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Completes by the model's words, the most frequent first.
 pub(super) struct Words {
