@@ -8,6 +8,10 @@ default:
 run *arguments:
     cargo run --release -- {{ arguments }}
 
+# Ask the built-in model, line by line; arguments go to kindred console
+console *arguments:
+    cargo run --release -- console {{ arguments }}
+
 # All tests of all crates; arguments go to cargo: just test --test http
 test *arguments:
     cargo test --workspace {{ arguments }}

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod asking;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -8,6 +10,14 @@ use clap::{Args, Parser, Subcommand};
 use model_store::export::ExportFormat;
 use model_store::prepare::{MAX_DIM, VectorsFormat};
 use serde::Serialize;
+
+use asking::{
+    ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
+};
+pub use asking::{
+    AnalogyArguments, CompletionsArguments, ConsoleArguments, Giving, ManArguments,
+    NearestArguments, Place, QuestionOptions,
+};
 
 use crate::config::LogFormat;
 use crate::device::Device;
@@ -18,7 +28,7 @@ use crate::method::Method;
 ///
 /// Without a command it serves the model that is built in.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do; to serve, if not said.
     #[command(subcommand)]
@@ -31,6 +41,8 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   kindred                                      serve the built-in model on 127.0.0.1:8080
+  kindred console                              ask it here, line by line
+  kindred nearest frog
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
   kindred serve --model models/glove.6B.50d    serve what was prepared
   curl '127.0.0.1:8080/nearest?word=frog&k=5'  ask it";
@@ -41,6 +53,15 @@ pub enum Command {
     /// Answer queries over HTTP
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeFlags>),
+    /// Ask a model line by line: words and expressions
+    #[command(after_help = CONSOLE_EXAMPLES)]
+    Console(Box<ConsoleArguments>),
+    /// The words nearest to a word
+    #[command(after_help = NEAREST_EXAMPLES)]
+    Nearest(Box<NearestArguments>),
+    /// The words nearest to sums and differences of words
+    #[command(after_help = ANALOGY_EXAMPLES)]
+    Analogy(Box<AnalogyArguments>),
     /// Turn a file of word vectors into a model folder
     #[command(after_help = PREPARE_EXAMPLES)]
     Prepare(PrepareArguments),
@@ -62,6 +83,12 @@ pub enum Command {
     /// Ask a running service whether it is ready
     #[command(after_help = HEALTH_EXAMPLES)]
     Health(HealthArguments),
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\

@@ -164,6 +164,9 @@ const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
 /// Names the settings file; not itself a setting.
 const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
 
+/// Holds the key with which commands ask a service; no setting of the service.
+pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
+
 impl Config {
     /// The settings for these flags and this process's environment.
     ///
@@ -197,8 +200,10 @@ impl Config {
             .filter(|(key, _)| key.starts_with(PREFIX) && !is_service_link(key))
             .collect();
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
-        let ours: HashMap<String, String> =
-            ours.into_iter().filter(|(key, _)| key != CONFIG_VARIABLE).collect();
+        let ours: HashMap<String, String> = ours
+            .into_iter()
+            .filter(|(key, _)| ![CONFIG_VARIABLE, API_KEY_VARIABLE].contains(&key.as_str()))
+            .collect();
         for variable in ours.keys() {
             let key = variable[PREFIX.len()..].to_lowercase();
             check_known(&key, &known, || format!("environment variable {variable}"))?;
@@ -446,6 +451,11 @@ mod tests {
     fn what_an_orchestrator_sets_for_a_service_of_our_name_is_none_of_our_settings() {
         let links = [("KINDRED_SERVICE_HOST", "10.0.0.1"), ("KINDRED_PORT_8080_TCP", "tcp://x")];
         load(&ServeFlags::default(), &links).unwrap();
+    }
+
+    #[test]
+    fn the_key_of_commands_that_ask_is_none_of_our_settings() {
+        load(&ServeFlags::default(), &[("KINDRED_API_KEY", "x")]).unwrap();
     }
 
     #[test]

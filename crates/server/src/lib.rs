@@ -4,12 +4,14 @@
 //! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
 //! [`default_model`] and `model-store` the model it searches; [`models`] holds all that are served.
 //! [`config`] says how. Beside that,
-//! [`evaluation`] says how good a model is.
+//! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod client;
 pub mod commands;
 pub mod config;
+pub mod console;
 pub mod default_model;
 pub mod device;
 pub mod engines;

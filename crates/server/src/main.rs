@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         None => commands::serve(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve(&flags),
+        Some(Command::Console(arguments)) => commands::console(&arguments),
+        Some(Command::Nearest(arguments)) => commands::nearest(&arguments),
+        Some(Command::Analogy(arguments)) => commands::analogy(&arguments),
         Some(Command::Prepare(arguments)) => commands::prepare(&arguments),
         Some(Command::Export(arguments)) => commands::export(&arguments),
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
@@ -22,6 +25,8 @@ fn main() -> ExitCode {
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
         Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
         Some(Command::Health(arguments)) => commands::health(&arguments),
+        Some(Command::Completions(arguments)) => commands::completions(&arguments),
+        Some(Command::Man(arguments)) => commands::man(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

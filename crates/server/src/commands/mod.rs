@@ -10,9 +10,11 @@ macro_rules! say {
 }
 
 mod api_key;
+mod console;
 mod eval;
 mod export;
 mod health;
+mod manual;
 mod prepare;
 mod progress;
 mod serve;
@@ -22,15 +24,18 @@ mod verify;
 use std::io;
 
 pub use api_key::api_key;
+pub use console::{analogy, console, nearest};
 pub use eval::eval;
 pub use export::export;
 pub use health::health;
+pub use manual::{completions, man};
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
 pub use verify::verify;
 
 use crate::config::ConfigError;
+use crate::console::ConsoleError;
 use crate::engines::EngineStartError;
 use crate::evaluation::EvaluationError;
 use crate::http::edge::EdgeError;
@@ -59,6 +64,9 @@ pub enum CommandError {
     /// A set to evaluate with, or the engine meanwhile.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// A question, or who should answer it. Boxed, for it is the largest.
+    #[error(transparent)]
+    Console(Box<ConsoleError>),
     /// The address.
     #[error(
         "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
@@ -94,6 +102,12 @@ pub enum CommandError {
     /// Requests were still in flight when the time for draining was over.
     #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
     DrainTimeout(u64),
+}
+
+impl From<ConsoleError> for CommandError {
+    fn from(error: ConsoleError) -> Self {
+        Self::Console(Box::new(error))
+    }
 }
 
 impl CommandError {

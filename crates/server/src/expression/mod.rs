@@ -11,8 +11,10 @@
 //! ```
 
 mod pieces;
+mod typing;
 
 use pieces::{Piece, PieceKind, split};
+pub(crate) use typing::{as_term, open_piece};
 
 /// Terms that one expression may have.
 pub const MAX_TERMS: usize = 256;

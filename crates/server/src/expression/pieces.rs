@@ -137,7 +137,7 @@ fn quoted_word(cursor: &mut Cursor<'_>) -> Result<String, ExpressionError> {
 
 /// Length of the decimal number at the start, if `*` follows it: digits with or without a point
 /// among them, with or without an exponent.
-fn weight_length(text: &str) -> Option<usize> {
+pub(super) fn weight_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let whole = digits(0);

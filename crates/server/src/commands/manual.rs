@@ -1,0 +1,58 @@
+use std::io::{self, Write};
+use std::{fs, path::Path};
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::CommandError;
+use crate::cli::{Cli, CompletionsArguments, ManArguments};
+
+/// Prints what a shell needs to complete this command line.
+///
+/// # Errors
+/// If it can't be written.
+pub fn completions(arguments: &CompletionsArguments) -> Result<(), CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "kindred", &mut script);
+    print(&script)
+}
+
+/// Prints the manual page, or writes the pages of all commands.
+///
+/// # Errors
+/// If they can't be written.
+pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
+    match &arguments.out {
+        None => {
+            let mut page = Vec::new();
+            let rendered = Man::new(Cli::command()).render(&mut page);
+            rendered
+                .map_err(|source| CommandError::System { doing: "can't make the page", source })?;
+            print(&page)
+        }
+        Some(folder) => {
+            write_pages(folder).map_err(|source| CommandError::System {
+                doing: "can't write the pages",
+                source,
+            })?;
+            say!("{}: kindred.1 and a page for each command", folder.display());
+            Ok(())
+        }
+    }
+}
+
+fn write_pages(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(Cli::command(), folder)
+}
+
+/// That nobody reads on is no fault.
+fn print(text: &[u8]) -> Result<(), CommandError> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CommandError::System { doing: "can't write to standard output", source: e })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,77 @@
+//! Two answers to one question: the same rows and score bits, or where they part.
+
+use super::answer::{Answer, Neighbor};
+
+/// What became of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Comparison {
+    /// The engine's time, in milliseconds.
+    pub(super) engine_ms: f64,
+    /// The reference's.
+    pub(super) reference_ms: f64,
+    /// The first difference, in full; none if there is none.
+    pub(super) difference: Option<String>,
+}
+
+/// The first place where the answers part.
+pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> {
+    let place = (0..answer.neighbors.len().max(reference.neighbors.len()))
+        .find(|&place| !are_same(answer.neighbors.get(place), reference.neighbors.get(place)))?;
+    Some(format!(
+        "at place {} it has {} and the reference {}",
+        place + 1,
+        in_full(answer.neighbors.get(place)),
+        in_full(reference.neighbors.get(place))
+    ))
+}
+
+fn are_same(a: Option<&Neighbor>, b: Option<&Neighbor>) -> bool {
+    let key = |n: &Neighbor| (n.word.clone(), n.row, n.score.to_bits());
+    a.map(key) == b.map(key)
+}
+
+fn in_full(neighbor: Option<&Neighbor>) -> String {
+    neighbor.map_or_else(
+        || "nothing".to_owned(),
+        |Neighbor { word, score, row, .. }| {
+            format!("`{word}` (row {row}, score {score}, bits {:#018x})", score.to_bits())
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(neighbors: &[(&str, f64, u32)]) -> Answer {
+        let neighbors = neighbors.iter().map(|&(word, score, row)| Neighbor {
+            word: word.into(),
+            score,
+            row,
+            terms: Vec::new(),
+        });
+        Answer {
+            model: "m".into(),
+            version: "v".into(),
+            neighbors: neighbors.collect(),
+            inputs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_bit_one_row_and_one_neighbour_more_are_differences() {
+        let ours = [("a", 0.3, 1), ("b", 0.1, 2)];
+        let next = f64::from_bits(0.1f64.to_bits() + 1);
+        assert_eq!(difference(&answer(&ours), &answer(&ours)), None);
+        let said = difference(&answer(&ours), &answer(&[("a", 0.3, 1), ("b", next, 2)])).unwrap();
+        for part in ["place 2", "0x3fb999999999999a", "0x3fb999999999999b", "row 2"] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = difference(&answer(&ours), &answer(&[("a", 0.3, 3)])).unwrap();
+        assert!(said.starts_with("at place 1") && said.contains("row 3"), "{said}");
+        let said = difference(&answer(&ours[..1]), &answer(&ours)).unwrap();
+        assert!(said.starts_with("at place 2 it has nothing"), "{said}");
+        let zeros = (answer(&[("a", 0.0, 1)]), answer(&[("a", -0.0, 1)]));
+        assert!(difference(&zeros.0, &zeros.1).is_some(), "the sign of zero is a bit, too");
+    }
+}

@@ -1,0 +1,77 @@
+//! The lines of the 2020 report's program: `bottle 0`, `snake 1`, `king - queen ! 0`.
+
+use super::ConsoleError;
+use super::question::Question;
+
+const FORM: &str = "the report's lines are WORD FLAG and WORD + WORD - WORD ! FLAG, with flag 0 for the engine alone and 1 \
+                    for the sequential search on the CPU as well: `bottle 0`, `snake 1`, `king - queen ! 0`";
+
+/// What a line asks for, and whether it is to be compared.
+pub(super) fn read(line: &str) -> Result<(Question, bool), ConsoleError> {
+    let bad = || ConsoleError::BadLine(format!("`{}`: {FORM}", line.trim()));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (flag, words) = words.split_last().ok_or_else(bad)?;
+    let compared = match *flag {
+        "0" => false,
+        "1" => true,
+        _ => return Err(bad()),
+    };
+    let question = match words {
+        [word] => Question::Nearest((*word).to_owned()),
+        [first, rest @ .., "!"] if rest.len() % 2 == 0 => {
+            let mut sum = vec![((*first).to_owned(), 1.0)];
+            for pair in rest.chunks_exact(2) {
+                let weight = match pair[0] {
+                    "+" => 1.0,
+                    "-" => -1.0,
+                    _ => return Err(bad()),
+                };
+                sum.push((pair[1].to_owned(), weight));
+            }
+            Question::Sum(sum)
+        }
+        _ => return Err(bad()),
+    };
+    Ok((question, compared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_the_report_are_read() {
+        let nearest = |word: &str| Question::Nearest(word.into());
+        let sum = |words: &[(&str, f64)]| {
+            Question::Sum(words.iter().map(|&(word, weight)| (word.into(), weight)).collect())
+        };
+        for (line, expected) in [
+            ("bottle 0", (nearest("bottle"), false)),
+            ("snake 1\r", (nearest("snake"), true)),
+            ("0 1", (nearest("0"), true)),
+            ("! 0", (nearest("!"), false)),
+            ("king - queen ! 0", (sum(&[("king", 1.0), ("queen", -1.0)]), false)),
+            ("a - b + c ! 1", (sum(&[("a", 1.0), ("b", -1.0), ("c", 1.0)]), true)),
+        ] {
+            assert_eq!(read(line).unwrap(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_an_error_that_shows_the_form() {
+        for line in [
+            "",
+            "bottle",
+            "bottle 2",
+            "0",
+            "a b 0",
+            "king - queen 0",
+            "king - ! 0",
+            "a * b ! 0",
+            ":k 5",
+        ] {
+            let said = read(line).unwrap_err().to_string();
+            assert!(said.contains("king - queen ! 0"), "{line}: {said}");
+        }
+    }
+}

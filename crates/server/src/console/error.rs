@@ -1,0 +1,88 @@
+use crate::config::ConfigError;
+use crate::http::edge::EdgeError;
+use crate::models::LoadError;
+
+/// Why a question has no answer, for the person who asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The settings of a service in this process.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its edge.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
+    /// Its model or engine.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The URL is none.
+    #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
+    BadUrl {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The service can't be asked.
+    #[error("can't ask {url}: {reason}; is a service running there, and is --url right?")]
+    Unreachable {
+        /// As given.
+        url: String,
+        /// What the client said.
+        reason: String,
+    },
+    /// Something else answers there.
+    #[error(
+        "{url} does not answer as Kindred does ({reason}); give --url as http://HOST:PORT or \
+         http://HOST:PORT/models/NAME"
+    )]
+    NotKindred {
+        /// As given.
+        url: String,
+        /// What came.
+        reason: String,
+    },
+    /// The service says why it does not answer.
+    #[error("{0}")]
+    Refused(String),
+    /// A line that means nothing.
+    #[error("{0}")]
+    BadLine(String),
+    /// There is no reference to compare with.
+    #[error(
+        "a service has no reference to compare with; give the model that it serves, too: --model DIR, and its answers \
+         are held against the reference here"
+    )]
+    NoReference,
+    /// The reference's model is not the one that answers.
+    #[error(
+        "{answers} is version {found}, and the reference's model is version {expected}: their answers can't be \
+         compared; give --model the folder that is served"
+    )]
+    OtherVersion {
+        /// Who answers.
+        answers: String,
+        /// Its version.
+        found: String,
+        /// The reference's.
+        expected: String,
+    },
+    /// The engine's answer is not the reference's. That is a fault of Kindred's.
+    #[error("the answer is NOT the reference's: {0}")]
+    Different(String),
+    /// Some lines had no answer; each was said.
+    #[error("{failed} of {asked} lines could not be answered")]
+    LinesFailed {
+        /// How many.
+        failed: u64,
+        /// Of how many.
+        asked: u64,
+    },
+    /// The terminal, standard input or output.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

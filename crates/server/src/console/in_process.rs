@@ -1,0 +1,156 @@
+//! The whole service in this process, without a socket.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, header};
+use cpu_core::ReferenceEngine;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tower::Service as _;
+
+use super::ConsoleError;
+use super::service::{Reply, Service, Times};
+use crate::cli::{Place, ServeFlags};
+use crate::config::Config;
+use crate::engines;
+use crate::http::Front;
+use crate::http::edge::Edge;
+use crate::models::{Loader, MakeEngine, ModelSet, Models, Reloader, Timeouts};
+use crate::observe::{AccessLog, Observer};
+
+/// Who asks.
+const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// How long a question may take: nobody else waits here.
+const PATIENCE_MS: u64 = 3_600_000;
+
+/// How long the engine may take to end with the program.
+const TO_END: Duration = Duration::from_secs(5);
+
+/// The service, its model and its engine.
+pub(super) struct InProcess {
+    runtime: Runtime,
+    /// None only while it ends.
+    front: Option<Front>,
+    reloader: Option<Arc<Reloader>>,
+}
+
+impl InProcess {
+    /// Over the model and the engine that `serve` would take.
+    pub(super) fn with_engine(place: &Place) -> Result<Self, ConsoleError> {
+        let config = settings(place)?;
+        let wanted = engines::Wanted {
+            device: config.device,
+            threads: config.threads,
+            keep_tables: config.keep_tables,
+        };
+        Self::start(
+            &config,
+            Arc::new(move |model, warm| engines::make_checked(&model, wanted, warm)),
+        )
+    }
+
+    /// Over the same model and the plain reference.
+    pub(super) fn with_reference(place: &Place) -> Result<Self, ConsoleError> {
+        let make: MakeEngine = Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model))));
+        Self::start(&settings(place)?, make)
+    }
+
+    fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| ConsoleError::System {
+            doing: "can't start the threads that answer",
+            source,
+        })?;
+        let loader = Loader::new(make, runtime.handle().clone());
+        let served = config.sources().into_iter().next().map(|source| loader.load(&source, config));
+        let served = served.expect("there is always a model")?;
+        let patience = Duration::from_millis(config.request_timeout_ms);
+        let timeouts = Timeouts { request: patience, body_read: patience };
+        let observer = Observer::new(AccessLog::default());
+        let set = ModelSet::new(vec![Arc::new(served)]);
+        let models = Models::new(set, timeouts, observer, config.body_memory_mb);
+        let (edge, same) = (Edge::new(config)?, config.clone());
+        let reloader = Reloader::new(models, loader, Box::new(move || Ok(same.clone())), edge);
+        let reloader = Arc::new(reloader);
+        let front = Some(Front::new(reloader.clone()));
+        Ok(Self { runtime, front, reloader: Some(reloader) })
+    }
+}
+
+/// What `serve` would be told of model and engine, by flags, environment and file. Nothing of all that is there for the
+/// network.
+fn settings(place: &Place) -> Result<Config, ConsoleError> {
+    let flags = ServeFlags {
+        model: place.model.iter().cloned().collect(),
+        device: place.device,
+        threads: place.threads,
+        keep_tables: place.keep_tables,
+        cache_dir: place.cache_dir.clone(),
+        ..ServeFlags::default()
+    };
+    let told = Config::load(&flags)?;
+    Ok(Config {
+        // A name is for the model that it was given with.
+        name: if place.model.is_some() { String::new() } else { told.name },
+        model: told.model,
+        device: told.device,
+        threads: told.threads,
+        keep_tables: told.keep_tables,
+        cache_dir: told.cache_dir,
+        request_timeout_ms: PATIENCE_MS,
+        engine_hang_timeout_ms: PATIENCE_MS,
+        ..Config::defaults()
+    })
+}
+
+impl Service for InProcess {
+    fn ask(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+        _: Option<Duration>,
+    ) -> Result<Reply, ConsoleError> {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
+            .expect("paths of ours are escaped");
+        let front = self.front.as_ref().expect("it is not ending");
+        let asked = Instant::now();
+        self.runtime.block_on(async {
+            let Ok(response) = front.service(CALLER).call(request).await;
+            let status = response.status().as_u16();
+            let timing = response.headers().get("server-timing");
+            let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
+            let body = to_bytes(response.into_body(), usize::MAX).await;
+            let body = body.map_err(|e| ConsoleError::System {
+                doing: "the answer broke off",
+                source: std::io::Error::other(e),
+            })?;
+            // From the first byte of the question to the last one of its answer, as it was seen here.
+            let total = asked.elapsed().as_secs_f64() * 1e3;
+            let times = times.map(|times| Times { total, ..times });
+            Ok(Reply { status, body: body.into(), times })
+        })
+    }
+
+    fn name(&self) -> String {
+        "the model here".to_owned()
+    }
+}
+
+/// Lets the engine end before the program does: a device should be given back in order.
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        drop(self.front.take());
+        if let Some(reloader) = self.reloader.take().and_then(Arc::into_inner) {
+            reloader.join(TO_END);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The console on a terminal: a line with history and completion, its answer, and so on.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use etcetera::{BaseStrategy, choose_base_strategy};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+use super::completion::Words;
+use super::pipe::unread;
+use super::print::{banner, shown};
+use super::service::facts;
+use super::turn::{Fault, Then, Turn};
+use super::{ConsoleError, Form, Session};
+
+const PROMPT: &str = "kindred> ";
+/// Lines that the history keeps.
+const KEPT: usize = 10_000;
+
+/// Talks until Ctrl-D or `:quit`. Ctrl-C clears the line.
+///
+/// # Errors
+/// If the terminal can't be read or written, or the service does not say what it is.
+pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
+    let (facts, _) = facts(&*session.service)?;
+    let hint = if compat {
+        "WORD FLAG, or WORD - WORD ! FLAG; Ctrl-D ends"
+    } else {
+        ":help lists the commands; Ctrl-D ends"
+    };
+    let mut out = io::stdout();
+    if let Err(e) = writeln!(out, "{}\n{hint}", banner(&facts)) {
+        return unread(e);
+    }
+    let mut editor = editor(session)?;
+    let history = history_file();
+    if let Some(file) = &history {
+        // There is none before the first line.
+        let _ = editor.load_history(file);
+    }
+    let mut keeps = history.is_some();
+    loop {
+        let line = match editor.readline(PROMPT) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) => return Ok(()),
+            Err(e) => {
+                let source = io::Error::other(e);
+                return Err(ConsoleError::System { doing: "can't read the terminal", source });
+            }
+        };
+        let is_new = !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false);
+        // After each line, so that nothing is lost whatever ends the program.
+        if let Some(file) = history.as_ref().filter(|_| is_new && keeps)
+            && let Err(e) = editor.append_history(file)
+        {
+            keeps = false;
+            eprintln!("the history is not kept: {}: {e}", file.display());
+        }
+        let turn = Turn { session, form, out: &mut out, number: None };
+        let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
+        match answered {
+            Ok(Then::GoOn) => {}
+            Ok(Then::End) => return Ok(()),
+            Err(Fault::Line(error)) => eprintln!("{}", shown(&error.to_string())),
+            Err(Fault::Output(e)) => return unread(e),
+        }
+    }
+}
+
+fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError> {
+    let no_terminal = |e: ReadlineError| ConsoleError::System {
+        doing: "can't use the terminal",
+        source: io::Error::other(e),
+    };
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .completion_show_all_if_ambiguous(true)
+        .max_history_size(KEPT)
+        .map_err(no_terminal)?
+        .build();
+    let mut editor = Editor::with_config(config).map_err(no_terminal)?;
+    editor.set_helper(Some(Words::new(session.service.clone())));
+    Ok(editor)
+}
+
+/// In the user's folder for such things, which is made if need be.
+fn history_file() -> Option<PathBuf> {
+    let folders = choose_base_strategy().ok()?;
+    let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir()).join("kindred");
+    if let Err(e) = fs::create_dir_all(&folder) {
+        eprintln!("the history is not kept: {}: {e}", folder.display());
+        return None;
+    }
+    Some(folder.join("history"))
+}

@@ -1,0 +1,157 @@
+//! What a line of the console means.
+
+use clap::ValueEnum;
+
+use super::ConsoleError;
+use super::question::Question;
+use super::service::{Service, has_word};
+use crate::expression;
+use crate::http::MAX_K;
+use crate::method::Method;
+
+/// A line, read.
+#[derive(Debug, PartialEq)]
+pub(super) enum Line<'a> {
+    Empty,
+    /// A word or an expression.
+    Question(&'a str),
+    Command(Command),
+}
+
+/// What the console can be told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Command {
+    K(u64),
+    /// On, off, or the other one.
+    Compare(Option<bool>),
+    Explain(Option<bool>),
+    Method(Method),
+    Model,
+    Help,
+    Quit,
+}
+
+/// Their names, what follows them, and what they do.
+pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
+    (":k", "N", "give N neighbours from now on"),
+    (
+        ":compare",
+        "[on|off]",
+        "ask the plain reference, too: both times, and whether the answers are identical",
+    ),
+    (":explain", "[on|off]", "say what each word contributes to each score"),
+    (":method", "NAME", "answer expressions by 3cosadd, 3cosmul or pairdirection"),
+    (":model", "", "say what is known of the model"),
+    (":help", "", "say this"),
+    (":quit", "", "end, as Ctrl-D does"),
+];
+
+/// Reads a line. One that begins with a colon and a letter is a command; a word that does is asked for in double
+/// quotes.
+pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Ok(Line::Empty);
+    }
+    let is_command = line
+        .strip_prefix(':')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if is_command { command(line).map(Line::Command) } else { Ok(Line::Question(line)) }
+}
+
+fn command(line: &str) -> Result<Command, ConsoleError> {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let (argument, more) = (words.next(), words.next());
+    let bad = |wanted: &str| ConsoleError::BadLine(format!("`{line}`: {name} takes {wanted}"));
+    let switch = || match argument {
+        None => Ok(None),
+        Some("on") => Ok(Some(true)),
+        Some("off") => Ok(Some(false)),
+        Some(_) => Err(bad("on, off, or nothing")),
+    };
+    let alone = |command| if argument.is_none() { Ok(command) } else { Err(bad("nothing")) };
+    if more.is_some() && COMMANDS.iter().any(|(known, ..)| *known == name) {
+        return Err(bad("no more than one word"));
+    }
+    match name {
+        ":k" => {
+            let k = argument.and_then(|k| k.parse().ok()).filter(|k| (1..=MAX_K).contains(k));
+            k.map(Command::K)
+                .ok_or_else(|| bad(&format!("a number from 1 to {MAX_K}, as in `:k 20`")))
+        }
+        ":compare" => Ok(Command::Compare(switch()?)),
+        ":explain" => Ok(Command::Explain(switch()?)),
+        ":method" => {
+            let method = argument.and_then(|name| Method::from_str(name, true).ok());
+            method.map(Command::Method).ok_or_else(|| bad("3cosadd, 3cosmul or pairdirection"))
+        }
+        ":model" => alone(Command::Model),
+        ":help" => alone(Command::Help),
+        ":quit" => alone(Command::Quit),
+        _ => {
+            let known: Vec<_> = COMMANDS.iter().map(|(name, ..)| *name).collect();
+            Err(ConsoleError::BadLine(format!(
+                "there is no command `{name}`; there are {} (the word stands in double quotes: \"{name}\")",
+                known.join(", ")
+            )))
+        }
+    }
+}
+
+/// What is asked for: a word if that is what the line is, with spaces and all, or else an expression. An expression of one
+/// word alone is that word.
+pub(super) fn question(line: &str, service: &dyn Service) -> Result<Question, ConsoleError> {
+    let terms = expression::parse(line);
+    let single = match terms.as_deref() {
+        Ok([term]) if term.weight == 1.0 => Some(term.word.clone()),
+        _ => None,
+    };
+    match single {
+        Some(word) if word == line => Ok(Question::Nearest(word)),
+        _ if has_word(service, line)? => Ok(Question::Nearest(line.to_owned())),
+        Some(word) => Ok(Question::Nearest(word)),
+        None => Ok(Question::Analogy(line.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_and_a_letter_begin_a_command() {
+        for (line, expected) in [
+            ("", Line::Empty),
+            (" \t", Line::Empty),
+            (" frog ", Line::Question("frog")),
+            (":", Line::Question(":")),
+            (":)", Line::Question(":)")),
+            (":k 20", Line::Command(Command::K(20))),
+            (":compare", Line::Command(Command::Compare(None))),
+            (":compare off", Line::Command(Command::Compare(Some(false)))),
+            (":explain on", Line::Command(Command::Explain(Some(true)))),
+            (":method 3CosMul", Line::Command(Command::Method(Method::ThreeCosMul))),
+            (" :quit", Line::Command(Command::Quit)),
+        ] {
+            assert_eq!(read(line).unwrap(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_is_said_with_what_would_be_right() {
+        for (line, part) in [
+            (":k", "from 1 to 1000"),
+            (":k 0", "from 1 to 1000"),
+            (":k 1001", "from 1 to 1000"),
+            (":k 5 6", "no more than one word"),
+            (":compare maybe", "on, off"),
+            (":method best", "pairdirection"),
+            (":model x", "nothing"),
+            (":kk 5", ":k, :compare, :explain, :method, :model, :help, :quit"),
+        ] {
+            let said = read(line).unwrap_err().to_string();
+            assert!(said.contains(part), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! How answers are given: columns for people, JSON for scripts.
+
+use std::io::{self, IsTerminal, Write};
+
+use indicatif::HumanCount;
+use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use super::answer::{Answer, Input, Neighbor, Term};
+use super::compare::Comparison;
+use super::line::COMMANDS;
+use super::service::{Facts, Times};
+use super::session::Answered;
+
+/// What standard output wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    pub(super) json: bool,
+    /// Bars, and scores as far as people read them; elsewhere all digits, which read back as the same float64.
+    terminal: bool,
+    colours: bool,
+}
+
+/// Columns of the longest bar.
+const BAR: usize = 20;
+const DIM: &str = "\x1b[2m";
+const CYAN: &str = "\x1b[36m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Form {
+    /// For what standard output is now.
+    pub fn new(json: bool) -> Self {
+        let said = |name: &str| std::env::var_os(name).unwrap_or_default();
+        let terminal = io::stdout().is_terminal();
+        let colours = terminal && said("NO_COLOR").is_empty() && said("TERM") != "dumb";
+        Self { json, terminal, colours }
+    }
+
+    fn coloured(self, colour: &str, text: &str) -> String {
+        if self.colours && !text.is_empty() {
+            format!("{colour}{text}{PLAIN}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// An answer, and in a block of its own what was asked, where that does not stand above it anyway.
+    pub(super) fn answer(
+        self,
+        out: &mut dyn Write,
+        asked: &str,
+        line: Option<u64>,
+        answered: &Answered,
+    ) -> io::Result<()> {
+        if self.json {
+            return json_line(out, asked, line, answered);
+        }
+        if line.is_some() {
+            writeln!(out, "{}", shown(asked))?;
+        }
+        self.neighbors(out, &answered.answer)?;
+        if let Some(times) = &answered.times {
+            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
+        }
+        if let Some(comparison) = &answered.comparison {
+            writeln!(out, "{}", self.coloured(DIM, &comparison_in_words(comparison)))?;
+        }
+        if line.is_some() {
+            writeln!(out)?;
+        }
+        out.flush()
+    }
+
+    fn neighbors(self, out: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+        if answer.neighbors.is_empty() {
+            writeln!(out, "   no neighbours: nothing passes the filters")?;
+        }
+        let words: Vec<String> = answer.neighbors.iter().map(|n| shown(&n.word)).collect();
+        let score = |n: &Neighbor| {
+            if self.terminal { format!("{:.6}", n.score) } else { n.score.to_string() }
+        };
+        let scores: Vec<String> = answer.neighbors.iter().map(score).collect();
+        let wide = words.iter().map(|word| word.width()).max().unwrap_or_default();
+        let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
+        // Those of 3CosMul and PairDirection may be larger than 1.
+        let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
+        for (place, neighbor) in answer.neighbors.iter().enumerate() {
+            let (word, score) = (&words[place], &scores[place]);
+            let pad = " ".repeat(wide - word.width());
+            let row = neighbor.row;
+            write!(out, "{:>4}  {word}{pad}  {score:score_wide$}", place + 1)?;
+            if self.terminal {
+                let bar = bar(neighbor.score / longest);
+                writeln!(out, "  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
+            } else {
+                writeln!(out, "  row {row}")?;
+            }
+            if !neighbor.terms.is_empty() {
+                let terms: Vec<String> = neighbor.terms.iter().map(term_in_words).collect();
+                writeln!(out, "      {}", self.coloured(DIM, &terms.join(", ")))?;
+            }
+        }
+        for Input { word, score, rank } in &answer.inputs {
+            let word = shown(word);
+            match (rank, score) {
+                (Some(rank), Some(score)) => {
+                    writeln!(out, "   `{word}` itself would be at place {rank}: {score:.6}")?;
+                }
+                _ => writeln!(out, "   `{word}` itself is left out by a filter")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of the model, as it was said or for people.
+    pub(super) fn facts(self, out: &mut dyn Write, facts: &Facts, said: &[u8]) -> io::Result<()> {
+        if self.json {
+            out.write_all(said)?;
+            writeln!(out)?;
+            return out.flush();
+        }
+        let Facts { name, version, rows, dim, engine, provenance: from } = facts;
+        let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
+        for (what, said) in [
+            ("model", name),
+            ("version", version),
+            ("rows", &HumanCount(*rows).to_string()),
+            ("dimensions", &dim.to_string()),
+            ("engine", &format!("{} ({})", engine.name, engine.detail)),
+            ("made from", &format!("{} ({})", from.source, from.source_format)),
+            ("prepared", &prepared),
+        ] {
+            writeln!(out, "   {what:<12}{}", shown(said))?;
+        }
+        out.flush()
+    }
+}
+
+/// The commands.
+pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "A word (frog) or an expression (king - man + woman), or one of these:")?;
+    for (name, argument, what) in COMMANDS {
+        writeln!(out, "   {:<20}{what}", format!("{name} {argument}"))?;
+    }
+    out.flush()
+}
+
+/// The model, in a line.
+pub(super) fn banner(facts: &Facts) -> String {
+    let Facts { name, rows, dim, engine, .. } = facts;
+    let rows = HumanCount(*rows);
+    format!(
+        "Kindred {}: {}, {rows} rows × {dim} dimensions, on the {} engine ({})",
+        env!("CARGO_PKG_VERSION"),
+        shown(name),
+        shown(&engine.name),
+        shown(&engine.detail)
+    )
+}
+
+/// Words are whatever somebody's file held: nothing in them may steer the terminal.
+pub(super) fn shown(text: &str) -> String {
+    let harmless = |c: char| {
+        !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let one = |c: char| if harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
+    text.chars().map(one).collect()
+}
+
+/// So much of the longest bar, in eighths of a column.
+fn bar(part: f64) -> String {
+    let eighths = (part.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + rest
+}
+
+fn term_in_words(term: &Term) -> String {
+    let word = shown(&term.word);
+    match (term.contribution, term.factor) {
+        (Some(part), _) => format!("{word} {part:+.4}"),
+        (None, Some(factor)) => format!("{word} ×{factor:.4}"),
+        (None, None) => word,
+    }
+}
+
+fn times_in_words(times: &Times) -> String {
+    let Times { queue, engine, total, round_trip } = times;
+    let mut text = format!(
+        "   look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
+        times.look_up()
+    );
+    if let Some(round_trip) = round_trip {
+        text += &format!(", round trip {round_trip:.3} ms");
+    }
+    text
+}
+
+fn comparison_in_words(comparison: &Comparison) -> String {
+    let Comparison { engine_ms, reference_ms, difference } = comparison;
+    let ratio = reference_ms / engine_ms;
+    let ratio =
+        if ratio.is_finite() { format!(", {ratio:.1} times as long") } else { String::new() };
+    let verdict = difference.as_ref().map_or_else(
+        || "identical: rows and score bits".to_owned(),
+        |difference| format!("DIFFERENT: {}", shown(difference)),
+    );
+    format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
+}
+
+/// The answer of HTTP, byte by byte, behind what is known besides.
+fn json_line(
+    out: &mut dyn Write,
+    asked: &str,
+    line: Option<u64>,
+    answered: &Answered,
+) -> io::Result<()> {
+    let mut besides = Map::new();
+    besides.insert("asked".into(), asked.into());
+    if let Some(line) = line {
+        besides.insert("line".into(), line.into());
+    }
+    if let Some(times) = &answered.times {
+        let Times { queue, engine, total, round_trip } = *times;
+        let of = to_microseconds;
+        let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
+            "engine": of(engine), "total": of(total)});
+        if let Some(round_trip) = round_trip {
+            milliseconds["round_trip"] = of(round_trip).into();
+        }
+        besides.insert("times_ms".into(), milliseconds);
+    }
+    if let Some(Comparison { engine_ms, reference_ms, difference }) = &answered.comparison {
+        let comparison = json!({"identical": difference.is_none(), "engine_ms": engine_ms,
+            "reference_ms": reference_ms, "difference": difference});
+        besides.insert("compare".into(), comparison);
+    }
+    // Two objects made one: never empty, the first goes on where the second begins.
+    let besides = Value::Object(besides).to_string();
+    let open = besides.strip_suffix('}').unwrap_or(&besides);
+    let rest = answered.body.strip_prefix(b"{").unwrap_or(&answered.body);
+    write!(out, "{open},")?;
+    out.write_all(rest)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// Milliseconds, as exact as they are worth.
+fn to_microseconds(milliseconds: f64) -> f64 {
+    (milliseconds * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(words: &[(&str, f64)]) -> Answered {
+        let neighbors: Vec<Value> = words
+            .iter()
+            .map(|(word, score)| json!({"word": word, "score": score, "row": 7}))
+            .collect();
+        let body = json!({"model": "m", "version": "v", "neighbors": neighbors}).to_string();
+        Answered {
+            answer: serde_json::from_str(&body).unwrap(),
+            body: body.into_bytes(),
+            times: Times::read("queue;dur=0.5, engine;desc=\"cpu\";dur=1, total;dur=2"),
+            comparison: Some(Comparison { engine_ms: 1.0, reference_ms: 50.0, difference: None }),
+        }
+    }
+
+    fn text(form: Form, asked: &str, line: Option<u64>, answered: &Answered) -> String {
+        let mut out = Vec::new();
+        form.answer(&mut out, asked, line, answered).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_are_aligned_in_any_script_and_nothing_steers_the_terminal() {
+        let found = answered(&[("日本", 0.5), ("a\u{1b}[2J", 0.25), ("toad", 1.0 / 3.0)]);
+        let form = Form { json: false, terminal: true, colours: false };
+        let text = text(form, "x", None, &found);
+        assert!(!text.contains('\u{1b}') && text.contains(r"a\u{1b}[2J"), "{text}");
+        let columns: Vec<usize> = text
+            .lines()
+            .take(3)
+            .map(|line| line[..line.find("0.").expect("a score")].width())
+            .collect();
+        assert_eq!(columns, [columns[0]; 3], "{text}");
+        assert!(text.contains("0.333333") && text.contains("██████████"), "{text}");
+        assert!(text.contains("look-up 0.500 ms") && text.contains("50.0 times as long"), "{text}");
+    }
+
+    #[test]
+    fn where_no_terminal_is_all_digits_are_given() {
+        let form = Form { json: false, terminal: false, colours: false };
+        let text = text(form, "frog", Some(1), &answered(&[("toad", 1.0 / 3.0)]));
+        assert!(text.starts_with("frog\n") && text.contains("0.3333333333333333 "), "{text}");
+        assert!(!text.contains('█'));
+    }
+
+    #[test]
+    fn json_is_the_answer_with_what_is_known_besides() {
+        let form = Form { json: true, terminal: true, colours: true };
+        let found = answered(&[("\"}", 0.1 + 0.2)]);
+        let line = text(form, "a \"}}}", Some(3), &found);
+        let object: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&object["asked"], &object["line"]), (&json!("a \"}}}"), &json!(3)));
+        assert_eq!(object["times_ms"]["look_up"], json!(0.5));
+        assert_eq!(object["compare"]["identical"], json!(true));
+        assert_eq!(object["neighbors"][0], json!({"word": "\"}", "score": 0.1 + 0.2, "row": 7}));
+        let bare = Answered { times: None, comparison: None, ..found };
+        let object: Value = serde_json::from_str(&text(form, "a}", None, &bare)).unwrap();
+        assert_eq!(object["asked"], json!("a}"));
+        assert_eq!(object["version"], json!("v"));
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_part() {
+        for (part, expected) in [(0.0, ""), (-1.0, ""), (0.5, "██████████"), (0.03125, "▋")]
+        {
+            assert_eq!(bar(part), expected, "{part}");
+        }
+        assert_eq!(bar(7.0).chars().count(), BAR);
+    }
+}

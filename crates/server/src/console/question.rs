@@ -1,0 +1,69 @@
+//! A question as a request of HTTP.
+
+use serde_json::{Value, json};
+
+use crate::cli::QuestionOptions;
+use crate::method::Method;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Question {
+    /// The nearest words of a word, by its exact bytes.
+    Nearest(String),
+    /// Those of an expression, in the grammar of [`crate::expression`].
+    Analogy(String),
+    /// Those of a sum of words, with their weights.
+    Sum(Vec<(String, f64)>),
+}
+
+impl Question {
+    /// The route that answers it.
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Nearest(_) => "/nearest",
+            Self::Analogy(_) | Self::Sum(_) => "/analogy",
+        }
+    }
+
+    /// The body that asks for it.
+    pub(super) fn body(&self, options: &QuestionOptions, method: Option<Method>) -> Value {
+        let mut body = serde_json::to_value(options).expect("options are JSON");
+        match self {
+            Self::Nearest(word) => body["word"] = json!(word),
+            Self::Analogy(expression) => body["expression"] = json!(expression),
+            Self::Sum(words) => {
+                // All in one list: that is the order in which they are summed.
+                let words =
+                    words.iter().map(|(word, weight)| json!({"word": word, "weight": weight}));
+                body["positive"] = words.collect();
+            }
+        }
+        if let (Self::Analogy(_) | Self::Sum(_), Some(method)) = (self, method) {
+            body["method"] = json!(method.short_name());
+        }
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_said_is_sent() {
+        let none = QuestionOptions::default();
+        let frog = Question::Nearest("frog".into());
+        assert_eq!(frog.body(&none, Some(Method::ThreeCosMul)), json!({"word": "frog"}));
+        let options = QuestionOptions {
+            k: Some(3),
+            exclude: vec!["a".into()],
+            min_score: Some(-0.5),
+            explain: true,
+            ..QuestionOptions::default()
+        };
+        let asked = Question::Analogy("a - b".into()).body(&options, Some(Method::ThreeCosMul));
+        let expected = json!({"expression": "a - b", "k": 3, "exclude": ["a"], "min_score": -0.5,
+            "explain": true, "method": "3cosmul"});
+        assert_eq!(asked, expected);
+    }
+}

@@ -1,0 +1,119 @@
+//! A talk with a model: who answers, and what was said that holds for all questions.
+
+use std::rc::Rc;
+
+use super::ConsoleError;
+use super::answer::Answer;
+use super::compare::{Comparison, difference};
+use super::in_process::InProcess;
+use super::question::Question;
+use super::remote::Remote;
+use super::service::{Service, Times, answered};
+use crate::cli::{Place, QuestionOptions};
+use crate::method::Method;
+
+/// Who answers, and how.
+pub struct Session {
+    pub(super) service: Rc<dyn Service>,
+    reference: Reference,
+    place: Place,
+    pub(super) options: QuestionOptions,
+    pub(super) method: Option<Method>,
+    /// Whether the reference is asked, too.
+    pub(super) compare: bool,
+}
+
+/// A reference is made when it is first asked.
+enum Reference {
+    None,
+    Later,
+    Made(InProcess),
+}
+
+/// What came back for a question.
+pub(super) struct Answered {
+    /// The answer as it came.
+    pub(super) body: Vec<u8>,
+    pub(super) answer: Answer,
+    pub(super) times: Option<Times>,
+    pub(super) comparison: Option<Comparison>,
+}
+
+impl Session {
+    /// With the service behind the URL, or one in this process.
+    ///
+    /// # Errors
+    /// If the URL is none, or model or engine can't be used here.
+    pub fn new(
+        place: &Place,
+        options: &QuestionOptions,
+        method: Option<Method>,
+        compare: bool,
+    ) -> Result<Self, ConsoleError> {
+        let (service, reference): (Rc<dyn Service>, _) = match &place.url {
+            Some(url) => {
+                let reference =
+                    if place.model.is_some() { Reference::Later } else { Reference::None };
+                (Rc::new(Remote::new(url, place)?), reference)
+            }
+            None => (Rc::new(InProcess::with_engine(place)?), Reference::Later),
+        };
+        let mut session = Self {
+            service,
+            reference,
+            place: place.clone(),
+            options: options.clone(),
+            method,
+            compare: false,
+        };
+        session.set_compare(compare)?;
+        Ok(session)
+    }
+
+    /// From now on the reference is asked, too, or not.
+    pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), ConsoleError> {
+        if compare && matches!(self.reference, Reference::None) {
+            return Err(ConsoleError::NoReference);
+        }
+        self.compare = compare;
+        Ok(())
+    }
+
+    /// The answer, and what the reference says of it. That they differ is no error here, so that both can be shown.
+    pub(super) fn ask(&mut self, question: &Question) -> Result<Answered, ConsoleError> {
+        let body = question.body(&self.options, self.method);
+        let reply = self.service.ask(question.path(), Some(&body), None)?;
+        let answer: Answer = answered(&*self.service, &reply)?;
+        let comparison = if self.compare {
+            let reference = self.reference()?;
+            let second = reference.ask(question.path(), Some(&body), None)?;
+            let expected: Answer = answered(reference, &second)?;
+            if expected.version != answer.version {
+                return Err(ConsoleError::OtherVersion {
+                    answers: self.service.name(),
+                    found: answer.version,
+                    expected: expected.version,
+                });
+            }
+            let milliseconds = |times: Option<Times>| times.map_or(0.0, |times| times.engine);
+            Some(Comparison {
+                engine_ms: milliseconds(reply.times),
+                reference_ms: milliseconds(second.times),
+                difference: difference(&answer, &expected),
+            })
+        } else {
+            None
+        };
+        Ok(Answered { body: reply.body, answer, times: reply.times, comparison })
+    }
+
+    fn reference(&mut self) -> Result<&InProcess, ConsoleError> {
+        if let Reference::Later = self.reference {
+            self.reference = Reference::Made(InProcess::with_reference(&self.place)?);
+        }
+        match &self.reference {
+            Reference::Made(reference) => Ok(reference),
+            Reference::None | Reference::Later => Err(ConsoleError::NoReference),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! One line of a talk: what it means, its answer, and how it is given.
+
+use std::io::{self, Write};
+
+use super::compare::Comparison;
+use super::line::{self, Command, Line};
+use super::print::{Form, help};
+use super::service::facts;
+use super::{ConsoleError, Question, Session, compat};
+
+/// How a talk goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    End,
+}
+
+/// Why a line was not answered.
+pub(super) enum Fault {
+    /// For the person who typed it.
+    Line(ConsoleError),
+    /// Nobody can read any answer.
+    Output(io::Error),
+}
+
+impl From<ConsoleError> for Fault {
+    fn from(error: ConsoleError) -> Self {
+        Self::Line(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Where a line comes from and its answer goes.
+pub(super) struct Turn<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) form: Form,
+    pub(super) out: &'a mut dyn Write,
+    /// Its number, where lines come from a pipe; none where somebody types.
+    pub(super) number: Option<u64>,
+}
+
+impl Turn<'_> {
+    /// Answers a line of the console.
+    pub(super) fn line(mut self, line: &str) -> Result<Then, Fault> {
+        match line::read(line)? {
+            Line::Empty => Ok(Then::GoOn),
+            Line::Question(text) => {
+                let question = line::question(text, &*self.session.service)?;
+                self.question(&question, text)?;
+                Ok(Then::GoOn)
+            }
+            Line::Command(command) => self.command(command),
+        }
+    }
+
+    /// Answers a line of the 2020 report.
+    pub(super) fn line_of_report(mut self, line: &str) -> Result<Then, Fault> {
+        if line.trim().is_empty() {
+            return Ok(Then::GoOn);
+        }
+        let (question, compared) = compat::read(line)?;
+        self.session.set_compare(compared)?;
+        self.question(&question, line.trim())?;
+        Ok(Then::GoOn)
+    }
+
+    /// Answers a question.
+    pub(super) fn question(&mut self, question: &Question, asked: &str) -> Result<(), Fault> {
+        let answered = self.session.ask(question)?;
+        self.form.answer(self.out, asked, self.number, &answered)?;
+        match answered.comparison {
+            Some(Comparison { difference: Some(difference), .. }) => {
+                Err(ConsoleError::Different(difference).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn command(mut self, command: Command) -> Result<Then, Fault> {
+        match command {
+            Command::K(k) => {
+                self.session.options.k = Some(k);
+                self.say(&format!("{k} neighbours from now on"))?;
+            }
+            Command::Compare(wanted) => {
+                let on = wanted.unwrap_or(!self.session.compare);
+                self.session.set_compare(on)?;
+                self.say(if on {
+                    "compare is on: the plain reference answers, too, and both are held against each other"
+                } else {
+                    "compare is off"
+                })?;
+            }
+            Command::Explain(wanted) => {
+                let on = wanted.unwrap_or(!self.session.options.explain);
+                self.session.options.explain = on;
+                self.say(if on { "explain is on" } else { "explain is off" })?;
+            }
+            Command::Method(method) => {
+                self.session.method = Some(method);
+                self.say(&format!("expressions are answered by {} from now on", method.name()))?;
+            }
+            Command::Model => {
+                let (facts, said) = facts(&*self.session.service)?;
+                self.form.facts(self.out, &facts, &said)?;
+            }
+            // Not among the answers that a script reads.
+            Command::Help if self.form.json => help(&mut io::stderr())?,
+            Command::Help => help(self.out)?,
+            Command::Quit => return Ok(Then::End),
+        }
+        Ok(Then::GoOn)
+    }
+
+    /// Tells somebody who types what is so now.
+    fn say(&mut self, what: &str) -> io::Result<()> {
+        if self.number.is_none() { writeln!(self.out, "{what}") } else { Ok(()) }
+    }
+}

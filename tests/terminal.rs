@@ -1,0 +1,183 @@
+//! The console on a terminal: `tests/support/terminal.py` types, on a pseudo-terminal of the system's.
+//!
+//! Without Python 3 these tests are reported as ignored.
+
+mod support;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::{Value, json};
+use support::{Service, cache, program};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let python = Command::new("python3").args(["-c", "import pty"]).output();
+    let missing = !python.is_ok_and(|output| output.status.success());
+    let trial = |name: &str, test: fn() -> Result<(), Failed>| {
+        Trial::test(name, test).with_ignored_flag(missing || cfg!(not(unix)))
+    };
+    let trials = vec![
+        trial("words_are_completed_lines_come_back_and_compare_is_heard", talk_here),
+        trial("a_service_by_url_completes_words_too", talk_by_url),
+        trial("ctrl_c_clears_the_line_and_the_console_goes_on", clear),
+        trial("colours_are_for_terminals_that_want_them", colours),
+        trial("the_recorded_session_of_the_docs_is_still_what_is_said", recorded),
+    ];
+    if missing {
+        println!("{} skipped: no python3 with its module pty", trials.len());
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+const TAB: &str = "\t";
+const UP: &str = "\x1b[A";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const PROMPT: &str = "kindred> ";
+const END: &str = "total ";
+
+fn wait(text: &str) -> Value {
+    json!({"wait": text})
+}
+
+fn keys(keys: &str) -> Value {
+    json!({"type": keys})
+}
+
+/// A terminal with a history of its own.
+struct Terminal {
+    state: tempfile::TempDir,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Terminal {
+    fn new() -> Result<Self, Failed> {
+        Ok(Self { state: tempfile::tempdir()?, variables: vec![("TERM", "xterm-256color")] })
+    }
+
+    /// What the program said, once it ended well.
+    fn type_into(&self, arguments: &[&str], steps: &[Value]) -> Result<String, Failed> {
+        let mut command = Command::new("python3");
+        command.arg(top().join("tests/support/terminal.py")).arg(program()).args(arguments);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("KINDRED_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("XDG_STATE_HOME", self.state.path()).env_remove("NO_COLOR");
+        command.envs(self.variables.iter().copied());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        child.stdin.take().expect("piped").write_all(json!(steps).to_string().as_bytes())?;
+        let output = child.wait_with_output()?;
+        let result: Value = serde_json::from_slice(&output.stdout)?;
+        let said = result["said"].as_str().unwrap_or_default().to_owned();
+        if result["code"] == json!(0) {
+            Ok(said)
+        } else {
+            Err(format!("exit code {}: {said}", result["code"]).into())
+        }
+    }
+}
+
+fn talk(terminal: &Terminal, arguments: &[&str], compare: &str) -> Result<String, Failed> {
+    let steps = [
+        wait(PROMPT),
+        // Of the built-in model's words only one begins so.
+        keys("salamand"),
+        // A busy machine may take longer than completion waits for; then the next one finds it.
+        keys(&TAB.repeat(3)),
+        wait("salamander"),
+        keys("\r"),
+        wait(END),
+        wait(PROMPT),
+        keys(":comp"),
+        keys(TAB),
+        keys("\r"),
+        wait(compare),
+        wait(PROMPT),
+        keys(UP),
+        keys(UP),
+        keys("\r"),
+        wait(END),
+        wait(PROMPT),
+        keys(CTRL_D),
+    ];
+    terminal.type_into(arguments, &steps)
+}
+
+fn talk_here() -> Result<(), Failed> {
+    let terminal = Terminal::new()?;
+    let cache = cache();
+    let arguments = ["console", "--device", "cpu", "--cache-dir", cache.to_str().expect("UTF-8")];
+    let said = talk(&terminal, &arguments, "compare is on")?;
+    assert!(said.contains("demo, 30,000 rows × 100 dimensions"), "{said}");
+    assert_eq!(said.matches("   1  ").count(), 2, "the word was asked twice: {said}");
+    assert_eq!(said.matches("identical: rows and score bits").count(), 1, "{said}");
+    assert!(said.contains('█'), "{said}");
+    // What was typed is kept for the next time, whose first line it is.
+    let history = std::fs::read_to_string(terminal.state.path().join("kindred/history"))?;
+    assert!(history.contains("salamander\n:compare\n"), "{history}");
+    let steps = [wait(PROMPT), keys(UP), wait("salamander"), keys("\r"), wait(END), keys(CTRL_D)];
+    terminal.type_into(&arguments, &steps)?;
+    Ok(())
+}
+
+fn talk_by_url() -> Result<(), Failed> {
+    let service = Service::with_default_model();
+    let arguments = ["console", "--url", &service.url("")];
+    let said = talk(&Terminal::new()?, &arguments, "a service has no reference")?;
+    assert_eq!(said.matches("round trip").count(), 2, "{said}");
+    // A service that is gone is said; completion does not wait for it, and the console goes on.
+    let mut service = service;
+    service.child.kill()?;
+    service.child.wait()?;
+    let terminal = Terminal::new()?;
+    let refused = terminal.type_into(&arguments, &[]);
+    assert!(format!("{refused:?}").contains("is a service running there"), "{refused:?}");
+    Ok(())
+}
+
+fn clear() -> Result<(), Failed> {
+    let cache = cache();
+    let arguments = ["console", "--device", "cpu", "--cache-dir", cache.to_str().expect("UTF-8")];
+    let steps = [
+        wait(PROMPT),
+        keys("no such word"),
+        keys(CTRL_C),
+        wait(PROMPT),
+        keys("frog\r"),
+        wait(END),
+        wait(PROMPT),
+        keys(":quit\r"),
+    ];
+    let said = Terminal::new()?.type_into(&arguments, &steps)?;
+    assert!(!said.contains("does not have") && !said.contains("two words"), "{said}");
+    Ok(())
+}
+
+fn colours() -> Result<(), Failed> {
+    let cache = cache();
+    let arguments =
+        ["nearest", "frog", "--device", "cpu", "--cache-dir", cache.to_str().expect("UTF-8")];
+    let mut terminal = Terminal::new()?;
+    assert!(terminal.type_into(&arguments, &[])?.contains("\x1b[36m"));
+    terminal.variables.push(("NO_COLOR", "1"));
+    let plain = terminal.type_into(&arguments, &[])?;
+    assert!(!plain.contains('\x1b') && plain.contains('█'), "{plain}");
+    Ok(())
+}
+
+fn recorded() -> Result<(), Failed> {
+    let mut command = Command::new("python3");
+    command.arg(top().join("scripts/record-console")).arg("--check").arg(program());
+    let output = command.arg("--cache-dir").arg(cache()).output()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() { Ok(()) } else { Err(said.into()) }
+}
