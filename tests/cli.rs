@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use support::{TINY, kindred, prepared};
 
@@ -194,20 +194,71 @@ fn the_table_of_a_large_model_is_kept_beside_it() {
     assert!(serve_until(&[], "the scan's table").contains("loaded"), "it was made again");
 }
 
+/// What a command prints, which ends well.
+fn printed(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The names of all commands, as `--help` lists them.
+fn commands() -> Vec<String> {
+    let help = printed(kindred(&["--help"]));
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap().to_owned();
+    let name = |line: &str| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned);
+    let names: Vec<String> =
+        listed.lines().filter_map(name).filter(|name| !name.is_empty() && name != "help").collect();
+    assert!(names.len() >= 12, "{names:?}");
+    names
+}
+
 #[test]
-fn help_has_examples() {
-    for command in
-        [&["--help"][..], &["serve", "--help"], &["prepare", "--help"], &["verify", "--help"]]
-    {
-        let output = kindred(command).output().unwrap();
-        assert!(output.status.success() && said(&output).contains("Example"), "{command:?}");
+fn completions_and_pages_mention_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(kindred(&["completions", shell]));
+        for name in commands() {
+            assert!(script.contains(&name), "{shell}: {name}");
+        }
+        assert!(script.contains("vocab-limit"), "{shell}");
+    }
+    let script = printed(kindred(&["completions", "bash"]));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kindred.bash");
+    std::fs::write(&file, script).unwrap();
+    match Command::new("bash").arg("-n").arg(&file).output() {
+        Ok(checked) => assert!(checked.status.success(), "{}", said(&checked)),
+        Err(e) => println!("not checked with bash: {e}"),
+    }
+
+    let page = printed(kindred(&["man"])).replace("\\-", "-");
+    assert!(page.contains(".TH kindred 1"), "{page}");
+    let pages = folder.path().join("man1");
+    let mut write = kindred(&["man", "--out"]);
+    write.arg(&pages);
+    printed(write);
+    for name in commands() {
+        assert!(page.contains(&format!("kindred-{name}(1)")), "{name}");
+        let page = std::fs::read_to_string(pages.join(format!("kindred-{name}.1"))).unwrap();
+        assert!(page.contains("xamples:") || page.contains("xample:"), "{name}");
+    }
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    assert!(printed(kindred(&["--help"])).contains("Examples:"));
+    for name in commands() {
+        let help = printed(kindred(&[&name, "--help"]));
+        assert!(
+            help.contains("Example") && help.contains(&format!("  kindred {name}")),
+            "{name}: {help}"
+        );
     }
 }
 
 #[test]
 fn a_signal_during_prepare_leaves_nothing() {
     use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     let place = tempfile::tempdir().unwrap();
     // A pipe that never ends keeps the program reading.

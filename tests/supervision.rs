@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, prepared, program};
+use support::{Reply, Service, TINY, kindred, prepared, program};
 
 /// It takes the self-check's 3 passes until the service listens: the first request makes this one.
 const FIRST_PASS: u32 = 4;
@@ -44,12 +44,12 @@ fn command(arguments: &[&str], settings: &[(&str, &str)]) -> (tempfile::TempDir,
 
 struct Faulty {
     service: Service,
-    _place: tempfile::TempDir,
+    place: tempfile::TempDir,
 }
 
 fn start(arguments: &[&str], settings: &[(&str, &str)]) -> Faulty {
-    let (_place, command) = command(arguments, settings);
-    Faulty { service: Service::spawn(command), _place }
+    let (place, command) = command(arguments, settings);
+    Faulty { service: Service::spawn(command), place }
 }
 
 /// A start that is to be refused.
@@ -290,11 +290,11 @@ fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Fau
     service.key = Some(key);
     let vectors = place.path().join("other.txt");
     std::fs::write(&vectors, "east 0 1\nnorth 1 0\nup 1 2\n").unwrap();
-    let mut prepare = support::kindred(&["prepare", "--replace"]);
+    let mut prepare = kindred(&["prepare", "--replace"]);
     prepare.arg(&vectors).arg("--out").arg(place.path().join("tiny"));
     assert!(prepare.output().unwrap().status.success());
     let reply = service.send("POST", b"/admin/reload", &[], b"");
-    (reply, Faulty { service, _place: place })
+    (reply, Faulty { service, place })
 }
 
 #[test]
@@ -335,4 +335,24 @@ fn an_engine_that_answers_wrong_in_a_swap_is_never_used() {
         let rows = &faulty.service.get("/model").json()["rows"];
         assert_eq!(rows, 6, "the old model is served, and the process lives");
     }
+}
+
+#[test]
+fn the_console_shows_a_wrong_answer_beside_the_reference() {
+    let faulty = start(&["--wrong-answers-from", "4"], &[]);
+    let model = faulty.place.path().join("tiny");
+    let (url, model) = (faulty.service.url(""), model.to_str().expect("UTF-8"));
+    let ask = ["nearest", "north", "-k", "2", "--compare", "--url", &url, "--model", model];
+    let Output { status, stdout, stderr } = kindred(&ask).output().expect("it runs");
+    assert_eq!(status.code(), Some(1));
+    let (shown, said) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(shown.contains("DIFFERENT: at place 1 it has `east` (row 0"), "{shown}");
+    for part in
+        ["NOT the reference's", "the reference `northeast` (row 2", "bits 0x3fe6a09e667f3bc"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let json = kindred(&[&ask[..], &["--json"]].concat()).output().expect("it runs");
+    let answer: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((json.status.code(), &answer["compare"]["identical"]), (Some(1), &json!(false)));
 }
