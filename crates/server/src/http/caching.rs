@@ -4,6 +4,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::ApiError;
 use crate::models::ServedModel;
 
 /// Answers may be kept but are to be asked for again, for the model may have been replaced.
@@ -26,8 +27,20 @@ pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
 }
 
-/// The same for what is no model's.
-pub(super) fn has(headers: &HeaderMap, tag: &str) -> bool {
+/// A file of a page, with its entity tag, or that the client has it already.
+pub(super) fn file(
+    headers: &HeaderMap,
+    tag: &str,
+    content: impl FnOnce() -> Result<Response, ApiError>,
+) -> Result<Response, ApiError> {
+    let mut response =
+        if has(headers, tag) { StatusCode::NOT_MODIFIED.into_response() } else { content()? };
+    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
+    response.headers_mut().insert(header::ETAG, tag);
+    Ok(response)
+}
+
+fn has(headers: &HeaderMap, tag: &str) -> bool {
     let version = tag.trim_start_matches("W/");
     let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|tag| {

@@ -1,7 +1,7 @@
 //! `GET /`: the explorer, a page to look at the model with; its files lie in `crates/server/explorer`.
 
 use axum::extract::Path;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
@@ -18,7 +18,7 @@ pub(super) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiE
     if negotiation::names_html(&headers) {
         // Whatever parameters a link to the page was given on its way are not for us.
         let page = Files::get("index.html").expect("the explorer has a page");
-        let mut response = answer(&headers, page);
+        let mut response = answer(&headers, page)?;
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         return Ok(response);
     }
@@ -33,24 +33,17 @@ pub(super) async fn file(
 ) -> Result<Response, ApiError> {
     query_string::nothing(uri.query().unwrap_or_default())?;
     let file = Files::get(&name);
-    file.map(|file| answer(&headers, file))
-        .ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })
+    answer(&headers, file.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?)
 }
 
-fn answer(headers: &HeaderMap, file: EmbeddedFile) -> Response {
+fn answer(headers: &HeaderMap, file: EmbeddedFile) -> Result<Response, ApiError> {
     let hash = file.metadata.sha256_hash();
     let hash = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let tag = format!("W/\"{hash}\"");
-    let mut response = if caching::has(headers, &tag) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
+    caching::file(headers, &format!("W/\"{hash}\""), || {
         let kind = file.metadata.mimetype().to_owned();
         let kind = if kind.starts_with("text/") { kind + "; charset=utf-8" } else { kind };
-        ([(header::CONTENT_TYPE, kind)], file.data).into_response()
-    };
-    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
-    response.headers_mut().insert(header::ETAG, tag);
-    response
+        Ok(([(header::CONTENT_TYPE, kind)], file.data).into_response())
+    })
 }
 
 #[cfg(test)]

@@ -113,24 +113,25 @@ pub(super) async fn file(
 
 /// The file in this place, in the form that the request takes, or that the client has it already.
 fn send(place: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let (file, tag) = (&FILES[place], TAGS[place].as_str());
-    let about = [(header::ETAG, tag), (header::VARY, "accept-encoding")];
-    if caching::has(headers, tag) {
-        return Ok((StatusCode::NOT_MODIFIED, about).into_response());
-    }
+    let file = &FILES[place];
     let kind = [(header::CONTENT_TYPE, file.media_type)];
-    Ok(match file.content {
-        Content::Plain(text) => (about, kind, text).into_response(),
-        Content::Packed(bytes) if takes_gzip(headers) => {
-            (about, kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
-        }
-        Content::Packed(bytes) => {
-            let mut plain = Vec::new();
-            // What build.rs has packed.
-            GzDecoder::new(bytes).read_to_end(&mut plain).map_err(|_| ApiError::Internal)?;
-            (about, kind, plain).into_response()
-        }
-    })
+    let mut response = caching::file(headers, &TAGS[place], || {
+        Ok(match file.content {
+            Content::Plain(text) => (kind, text).into_response(),
+            Content::Packed(bytes) if takes_gzip(headers) => {
+                (kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
+            }
+            Content::Packed(bytes) => {
+                let mut plain = Vec::new();
+                // What build.rs has packed.
+                GzDecoder::new(bytes).read_to_end(&mut plain).map_err(|_| ApiError::Internal)?;
+                (kind, plain).into_response()
+            }
+        })
+    })?;
+    let varies = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().insert(header::VARY, varies);
+    Ok(response)
 }
 
 /// Whether `Accept-Encoding` names gzip, and not to refuse it (RFC 9110, section 12.5.3).
