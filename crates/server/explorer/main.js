@@ -32,7 +32,7 @@ async function show() {
   document.body.classList.toggle("asked", question.kind !== null);
   document.body.classList.add("busy");
   try {
-    if (byId("facts").children.length === 0) await loadModels(question.model);
+    if (byId("facts").children.length === 0) await loadModels(question);
     if (byId("examples").hidden || question.kind === null) {
       const example = await showExamples(question);
       if (question.kind === null) Object.assign(question, example);
@@ -40,7 +40,7 @@ async function show() {
     if (question.kind === null || signal.aborted) return;
     const found = await views[question.kind].find(question, signal);
     present(found, question);
-    if (!isShown(found.answer)) await loadModels(question.model);
+    if (!isShown(found.answer)) await loadModels(question);
     await picture(found, question, signal);
   } catch (error) {
     if (signal.aborted) return;
@@ -92,8 +92,7 @@ function fillIn(question) {
   const counts = [...byId("k").options].map((option) => Number(option.value));
   if (!counts.includes(question.k)) byId("k").add(new Option(question.k));
   byId("k").value = question.k;
-  showModel(question.model);
-  byId("limit").value = question.limit ?? "";
+  showModel(question);
   byId("fold").checked = question.fold;
 }
 
