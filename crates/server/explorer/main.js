@@ -104,7 +104,7 @@ function choose(kind) {
     tab.tabIndex = isChosen ? 0 : -1;
   }
   for (const fields of document.querySelectorAll(".fields")) fields.hidden = fields.dataset.for !== kind;
-  byId("search").setAttribute("aria-labelledby", `tab-${kind}`);
+  byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
   byId("search").dataset.kind = kind;
 }
 
