@@ -46,14 +46,20 @@ async function show() {
     if (signal.aborted) return;
     if (!(error instanceof Unreachable)) byId("found").hidden = byId("curl-card").hidden = true;
     byId("status").textContent = "";
+    const held = focusWithin();
     showNotice(error, question, show);
+    if (held !== null && !focusWithin()?.checkVisibility()) byId("notice").focus({ preventScroll: true });
   } finally {
     if (!signal.aborted) document.body.classList.remove("busy");
   }
 }
 
+/** What has the focus and goes with its answer: a link in the list, a point of the map, a word of a notice. */
+const focusWithin = () => document.activeElement?.closest("#answer *, #map *, #notice, #notice *") ?? null;
+
 /** The answer itself. */
 function present(found, question) {
+  const held = focusWithin();
   clearNotice();
   byId("found").hidden = byId("curl-card").hidden = false;
   byId("answer-title").textContent = found.title;
@@ -63,6 +69,8 @@ function present(found, question) {
   document.title = `${found.title.replace(/^Nearest to /, "")} · Kindred`;
   document.body.dataset.kind = question.kind;
   showTimings(found.timings);
+  // Whoever walks with the keyboard goes on where the new answer begins; a map that fingers walk on stays in sight.
+  if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });
 }
 
 /** The map and the grid of all similarities. */
