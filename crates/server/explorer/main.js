@@ -50,6 +50,7 @@ async function show() {
     showNotice(error, question, show);
     if (held !== null && !focusWithin()?.checkVisibility()) byId("notice").focus({ preventScroll: true });
   } finally {
+    document.body.classList.add("begun");
     if (!signal.aborted) document.body.classList.remove("busy");
   }
 }
