@@ -32,9 +32,11 @@ test("the neighbours of every odd word, in list, map and grid", async () => {
   }
 });
 
-test("every odd word can be clicked", async () => {
+test("odd words can be clicked", async () => {
   const page = await open("#word=c%2B%2B&k=100");
-  for (const word of ODD_WORDS.filter((word) => word !== "c++")) {
+  const words = ["<img src=x onerror=alert(1)>", 'say "hi"', "a&b=c", "#word=x", "%", "a%2Bb", "..", "שלום", "👩‍👩‍👧", "a\u2028b", "__proto__"];
+  for (const word of words) {
+    assert.ok(ODD_WORDS.includes(word));
     const place = (await listed(page)).indexOf(word);
     await page.locator("#answer li a").nth(place).click();
     await shows(page, `Nearest to “${word}”`);
