@@ -50,6 +50,10 @@ docs:
 check-containers *arguments:
     scripts/check-containers {{ arguments }}
 
+# The explorer in a real Chromium; pictures of it go to target/screenshots
+check-explorer *arguments:
+    scripts/check-explorer {{ arguments }}
+
 # Everything at once for a while, and nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

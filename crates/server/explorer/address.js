@@ -46,6 +46,6 @@ export function ofWord(word, question) {
 
 /** A word as an expression has it: in quotes where it would read as something else. */
 export function quoted(word) {
-  const plain = !/[\s()"\\]|^[+-]|^[\d.]+(e[+-]?\d+)?\*/i.test(word) && word !== "";
+  const plain = !/[\s\u0085()"\\]|^[+-]|^[\d.]+(e[+-]?\d+)?\*/i.test(word) && word !== "";
   return plain ? word : `"${word.replace(/["\\]/g, "\\$&")}"`;
 }

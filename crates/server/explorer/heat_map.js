@@ -117,6 +117,6 @@ function look(row, column) {
 
 /** As much of a name as there is room for. */
 function short(name, room, size) {
-  const letters = Math.floor((room - 6) / (size * 0.58));
+  const letters = Math.floor((room - 6) / (size * 0.64));
   return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
 }

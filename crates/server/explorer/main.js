@@ -32,7 +32,7 @@ async function show() {
   document.body.classList.toggle("asked", question.kind !== null);
   document.body.classList.add("busy");
   try {
-    if (byId("facts").children.length === 0) await loadModels(question.model);
+    if (byId("facts").children.length === 0) await loadModels(question);
     if (byId("examples").hidden || question.kind === null) {
       const example = await showExamples(question);
       if (question.kind === null) Object.assign(question, example);
@@ -40,20 +40,27 @@ async function show() {
     if (question.kind === null || signal.aborted) return;
     const found = await views[question.kind].find(question, signal);
     present(found, question);
-    if (!isShown(found.answer)) await loadModels(question.model);
+    if (!isShown(found.answer)) await loadModels(question);
     await picture(found, question, signal);
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof Unreachable)) byId("found").hidden = byId("curl-card").hidden = true;
     byId("status").textContent = "";
+    const held = focusWithin();
     showNotice(error, question, show);
+    if (held !== null && !focusWithin()?.checkVisibility()) byId("notice").focus({ preventScroll: true });
   } finally {
+    document.body.classList.add("begun");
     if (!signal.aborted) document.body.classList.remove("busy");
   }
 }
 
+/** What has the focus and goes with its answer: a link in the list, a point of the map, a word of a notice. */
+const focusWithin = () => document.activeElement?.closest("#answer *, #map *, #notice, #notice *") ?? null;
+
 /** The answer itself. */
 function present(found, question) {
+  const held = focusWithin();
   clearNotice();
   byId("found").hidden = byId("curl-card").hidden = false;
   byId("answer-title").textContent = found.title;
@@ -63,6 +70,8 @@ function present(found, question) {
   document.title = `${found.title.replace(/^Nearest to /, "")} · Kindred`;
   document.body.dataset.kind = question.kind;
   showTimings(found.timings);
+  // Whoever walks with the keyboard goes on where the new answer begins; a map that fingers walk on stays in sight.
+  if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });
 }
 
 /** The map and the grid of all similarities. */
@@ -92,8 +101,7 @@ function fillIn(question) {
   const counts = [...byId("k").options].map((option) => Number(option.value));
   if (!counts.includes(question.k)) byId("k").add(new Option(question.k));
   byId("k").value = question.k;
-  showModel(question.model);
-  byId("limit").value = question.limit ?? "";
+  showModel(question);
   byId("fold").checked = question.fold;
 }
 
@@ -105,7 +113,7 @@ function choose(kind) {
     tab.tabIndex = isChosen ? 0 : -1;
   }
   for (const fields of document.querySelectorAll(".fields")) fields.hidden = fields.dataset.for !== kind;
-  byId("search").setAttribute("aria-labelledby", `tab-${kind}`);
+  byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
   byId("search").dataset.kind = kind;
 }
 

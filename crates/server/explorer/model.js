@@ -8,18 +8,18 @@ const LIMITS = [1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
 
 let served = null;
 
-/** Asks what is served, and shows it. */
-export async function loadModels(name) {
+/** Asks what is served, and shows the facts of the question's model. */
+export async function loadModels(question) {
   const { answer } = await ask("models");
   served = answer;
   const choice = byId("model");
   choice.replaceChildren(...served.models.map((model) => make("option", {}, model.name)));
   choice.closest("label").hidden = served.models.length < 2;
-  showModel(name);
+  showModel(question);
 }
 
-/** Shows the facts of this model, or of the default one. */
-export function showModel(name) {
+/** Shows the facts of the question's model, or of the default one, and the limits that a search there may have. */
+export function showModel({ model: name, limit: chosen }) {
   const model = served?.models.find((model) => model.name === (name ?? served.default));
   if (!model) return;
   byId("model").value = model.name;
@@ -39,10 +39,12 @@ export function showModel(name) {
   );
   const all = make("option", { value: "" }, `all ${count(model.rows)} words`);
   const limits = LIMITS.filter((limit) => limit < model.rows);
+  // An address may name any other.
+  if (chosen && !limits.includes(chosen)) limits.push(chosen);
+  limits.sort((a, b) => a - b);
   const choices = limits.map((limit) => make("option", { value: limit }, `the ${count(limit)} most frequent`));
-  const limit = byId("limit").value;
   byId("limit").replaceChildren(all, ...choices);
-  byId("limit").value = limits.includes(Number(limit)) ? limit : "";
+  byId("limit").value = chosen ?? "";
 }
 
 /** Whether an answer is from the version whose facts are shown. */

@@ -77,9 +77,12 @@ function instead(question, word, other) {
   const changed = { ...question };
   for (const field of ["word", "compare", "with"]) if (changed[field] === word) changed[field] = other;
   if (question.kind === "analogy") {
-    // As it was written, with or without quotes.
-    const written = question.analogy.includes(quoted(word)) ? quoted(word) : word;
-    changed.analogy = question.analogy.split(written).join(quoted(other));
+    // Whole words only, behind a sign and a weight or not, as they were written: in quotes or without.
+    const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+    const written = [word, `"${word.replace(/["\\]/g, "\\$&")}"`].map(literal).join("|");
+    const before = String.raw`(^|[\s()])([+-]?(?:[\d.]+(?:[eE][+-]?\d+)?\*)?)`;
+    const places = new RegExp(String.raw`${before}(?:${written})(?=$|[\s()])`, "g");
+    changed.analogy = question.analogy.replace(places, (_, edge, sign) => edge + sign + quoted(other));
   }
   return write(changed);
 }

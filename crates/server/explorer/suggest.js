@@ -38,11 +38,14 @@ export function suggest(input, { model, expression = false, chosen }) {
     const prefix = expression ? wordAtCaret(input).word : input.value;
     if (prefix === "") return close();
     asked = new AbortController();
+    const { signal } = asked;
     try {
       const parameters = { prefix, limit: SHOWN };
-      const { answer } = await ask("words", { parameters, model: model(), signal: asked.signal });
+      const { answer } = await ask("words", { parameters, model: model(), signal });
       show(answer.words, prefix);
     } catch {
+      // A newer question has taken its place.
+      if (signal.aborted) return;
       // Whatever is wrong will be said when the question itself is asked.
       close();
     }
@@ -118,7 +121,7 @@ export function suggest(input, { model, expression = false, chosen }) {
 function wordAtCaret(input) {
   const caret = input.selectionStart;
   const before = /(?:"[^"]*|[^\s()"]*)$/.exec(input.value.slice(0, caret))[0];
-  const sign = /^(?:[+-](?=.))?(?:[\d.]+\*)?"?|^[+-]$/.exec(before)[0].length;
+  const sign = /^(?:[+-](?=.))?(?:[\d.]+(?:e[+-]?\d+)?\*)?"?|^[+-]$/i.exec(before)[0].length;
   const from = caret - before.length + (before[sign - 1] === '"' ? sign - 1 : sign);
   const after = /^[^\s()"]*"?/.exec(input.value.slice(caret))[0];
   return { word: before.slice(sign), from, to: caret + after.length };

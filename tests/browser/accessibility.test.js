@@ -1,0 +1,96 @@
+/** Screen readers: names, roles and live regions; and axe-core on every view, in light and dark. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { becomes, explorer, listed, shows } from "./support/explorer.js";
+import { VIEWS } from "./support/views.js";
+
+const { open } = await explorer();
+const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+/** What axe-core finds, in one line for each element. */
+async function findings(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"] }));
+  return violations.flatMap(({ id, impact, nodes }) =>
+    nodes.map(({ target, any, all }) => `${impact} ${id}: ${target} ${[...any, ...all][0]?.message ?? ""}`),
+  );
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`axe-core finds nothing on any view: ${colorScheme}`, async () => {
+    for (const { name, hash, ready, failing } of VIEWS) {
+      const page = await open(hash, { colorScheme, failing, reducedMotion: "reduce" });
+      await page.locator(ready).first().waitFor();
+      assert.deepEqual(await findings(page), [], name);
+    }
+    const page = await open("", { colorScheme, reducedMotion: "reduce" });
+    await page.locator("#word").pressSequentially("oce");
+    await page.locator("#word-words [role=option]").first().waitFor();
+    await page.keyboard.press("ArrowDown");
+    assert.deepEqual(await findings(page), [], "suggestions");
+    const phone = await open("#analogy=king+-+man+%2B+woman", { colorScheme, viewport: { width: 360, height: 740 }, reducedMotion: "reduce" });
+    assert.deepEqual(await findings(phone), [], "phone");
+  });
+}
+
+test("axe-core would find something", async () => {
+  const page = await open("#word=ocean");
+  await page.evaluate(() => {
+    document.querySelector("label[for=word]").remove();
+    document.querySelector("#word").removeAttribute("placeholder");
+  });
+  assert.ok((await findings(page)).some((finding) => /label/.test(finding)));
+});
+
+test("fields, lists and pictures have names", async () => {
+  const page = await open("#word=ocean&k=10");
+  const [first] = await listed(page);
+  for (const [role, name] of [
+    ["heading", "Which words are close in meaning?"], ["tab", "Analogy"], ["combobox", "A word"], ["combobox", "How many"],
+    ["checkbox", "Upper and lower case as one"], ["button", "Find"], ["region", "Nearest to “ocean”"], ["region", "Map"],
+    ["link", first], ["button", "Zoom in"], ["button", "Theme: system"], ["button", "Copy as curl"], ["link", "API"],
+    ["tablist", "What to ask"], ["group", "Map of 11 words"], ["img", /^Similarities of 11 words/],
+  ]) {
+    assert.ok((await page.getByRole(role, { name, exact: true }).count()) > 0, `${role} ${name}`);
+  }
+});
+
+test("the combobox says whether it is open, and which word is active", async () => {
+  const page = await open();
+  const field = page.locator("#word");
+  assert.equal(await field.getAttribute("aria-expanded"), "false");
+  await field.pressSequentially("oce");
+  await becomes(() => field.getAttribute("aria-expanded"), "true");
+  assert.equal(await field.getAttribute("aria-activedescendant"), null);
+  await page.keyboard.press("ArrowDown");
+  const active = await field.getAttribute("aria-activedescendant");
+  assert.equal(await page.locator(`#${active}`).getAttribute("aria-selected"), "true");
+  assert.equal(await page.locator(`#${active}`).getAttribute("role"), "option");
+  await page.keyboard.press("Escape");
+  assert.equal(await field.getAttribute("aria-expanded"), "false");
+  assert.equal(await field.getAttribute("aria-activedescendant"), null);
+});
+
+test("live regions tell answers and problems", async () => {
+  const page = await open("#word=ocean", { failing: /404/ });
+  const status = page.getByRole("status").first();
+  await becomes(async () => /^20 neighbours of ocean: /.test(await status.textContent()), true);
+  await page.click("#answer li a >> nth=0");
+  await becomes(async () => /^20 neighbours of (?!ocean:)/.test(await status.textContent()), true);
+  await page.evaluate(() => (location.hash = "analogy=king+-+man+%2B+woman"));
+  await shows(page, "king - man + woman ≈");
+  assert.match(await status.textContent(), /^king - man \+ woman is nearest to queen, 0\.\d\d$/);
+  await page.evaluate(() => (location.hash = "word=oceann"));
+  await becomes(async () => /An unknown word/.test(await page.getByRole("alert").textContent()), true);
+  assert.equal(await status.textContent(), "");
+  // The grid's pair is a live region, too.
+  await page.evaluate(() => (location.hash = "word=tree"));
+  await shows(page, "Nearest to “tree”");
+  await page.locator("svg.heat").focus();
+  const before = await page.locator("output#pair").textContent();
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await page.locator("output#pair").textContent(), before);
+});

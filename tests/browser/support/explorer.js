@@ -1,0 +1,102 @@
+/** The explorer in a real browser. Every page is watched: nothing may fail on it that a test does not expect. */
+
+import assert from "node:assert/strict";
+import { after, afterEach } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { chromium } from "playwright-core";
+
+import { serve } from "./service.js";
+
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync", "--force-color-profile=srgb",
+  // Nothing is looked up outside: a request to another host would fail and be seen.
+  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+];
+
+/** Machines that do much else at the same time are slow. */
+export const PATIENCE_MS = 20_000;
+
+/** Asks again until the assertion holds. */
+export async function eventually(assertion, patience = PATIENCE_MS) {
+  const end = Date.now() + patience;
+  for (;;) {
+    try {
+      return await assertion();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await sleep(40);
+    }
+  }
+}
+
+/** Holds what `read` gives against a value, until it is that. */
+export const becomes = (read, value) => eventually(async () => assert.deepEqual(await read(), value));
+
+/**
+ * For all tests of a file: one browser, and one service with these settings unless it is `null`.
+ * @returns {Promise<{service, open, browser}>} `open` opens a page, see below
+ */
+export async function explorer(settings = []) {
+  const [service, browser] = await Promise.all([
+    settings === null ? null : serve(settings),
+    chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS }),
+  ]);
+  let pages = [];
+  afterEach(async () => {
+    const watched = pages;
+    pages = [];
+    await Promise.all(watched.map(({ context }) => context.close()));
+    for (const { faults } of watched) assert.deepEqual(faults, []);
+  });
+  after(async () => {
+    await browser.close();
+    await service?.stop();
+  });
+
+  /**
+   * Opens the page in a window and with a storage of its own, and waits until nothing is on its way.
+   * @param {string} address what follows the service's own, such as `#word=ocean`
+   * @param {object} options `at`: where the page is, the service's own address unless given; `failing`: a pattern
+   *   of statuses and network errors that the test expects; `before(page)`: runs before the page is loaded; all
+   *   others are Playwright's for a new context
+   */
+  async function open(address = "", { at = `${service.url}/`, failing = null, before, ...options } = {}) {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+    context.setDefaultTimeout(PATIENCE_MS);
+    const page = await context.newPage();
+    const faults = [];
+    pages.push({ context, faults });
+    page.on("console", (message) => {
+      if (!["error", "warning"].includes(message.type())) return;
+      const isExpected = /^Failed to load resource/.test(message.text()) && failing?.test(message.text());
+      if (!isExpected) faults.push(`console: ${message.text()} (${message.location().url})`);
+    });
+    page.on("pageerror", (error) => faults.push(`error: ${error.stack}`));
+    page.on("dialog", (dialog) => faults.push(`dialog: ${dialog.message()}`));
+    context.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (origin !== new URL(at).origin && protocol !== "data:") faults.push(`request to ${request.url()}`);
+    });
+    await before?.(page);
+    await page.goto(at + address);
+    await settled(page);
+    return page;
+  }
+  return { service, browser, open };
+}
+
+/** Waits until nothing is asked any more. */
+export async function settled(page) {
+  await page.waitForFunction(() => "asked" in document.body.dataset || !document.body.classList.contains("busy"));
+  await page.waitForFunction(() => !document.body.classList.contains("busy"));
+}
+
+/** Waits until this is what is shown. */
+export async function shows(page, title) {
+  await becomes(() => page.locator("#answer-title").textContent(), title);
+  await settled(page);
+}
+
+/** The words of the list, in its order. */
+export const listed = (page) => page.locator("#answer li a").allTextContents();
