@@ -124,7 +124,16 @@ fn talk_here() -> Result<(), Failed> {
     // What was typed is kept for the next time, whose first line it is.
     let history = std::fs::read_to_string(terminal.state.path().join("kindred/history"))?;
     assert!(history.contains("salamander\n:compare\n"), "{history}");
-    let steps = [wait(PROMPT), keys(UP), wait("salamander"), keys("\r"), wait(END), keys(CTRL_D)];
+    // Between prompts the end of a line is the terminal's own affair, and Ctrl-D is no key.
+    let steps = [
+        wait(PROMPT),
+        keys(UP),
+        wait("salamander"),
+        keys("\r"),
+        wait(END),
+        wait(PROMPT),
+        keys(CTRL_D),
+    ];
     terminal.type_into(&arguments, &steps)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ mod asking;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use model_store::export::ExportFormat;
 use model_store::prepare::{MAX_DIM, VectorsFormat};
@@ -19,7 +19,7 @@ pub use asking::{
     NearestArguments, Place, QuestionOptions,
 };
 
-use crate::config::LogFormat;
+use crate::config::{LogFormat, MAX_THREADS};
 use crate::device::Device;
 use crate::evaluation::results::Case;
 use crate::method::Method;
@@ -428,6 +428,7 @@ pub struct EvalArguments {
     pub device: Device,
     /// Threads of the CPU engine; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
     pub threads: usize,
 }
 

@@ -158,6 +158,9 @@ pub enum ConfigError {
 
 const PREFIX: &str = "KINDRED_";
 
+/// More than any machine has use for: a slip of the finger must not ask the system for a hundred thousand.
+pub const MAX_THREADS: usize = 1024;
+
 /// Settings of several values, with commas between them in the environment.
 const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
 
@@ -268,6 +271,11 @@ impl Config {
         {
             if !head_bytes.contains(&bytes) {
                 return Err(ConfigError::OutOfRange { key, reason: "must be from 256 to 65534" });
+            }
+        }
+        for (key, threads) in [("threads", self.threads), ("http_threads", self.http_threads)] {
+            if threads > MAX_THREADS {
+                return Err(ConfigError::OutOfRange { key, reason: "must be from 0 to 1024" });
             }
         }
         for (key, value) in [
@@ -467,6 +475,8 @@ mod tests {
             ("request_timeout_ms = -5", "request_timeout_ms"),
             ("idle_timeout_ms = 0", "idle_timeout_ms"),
             ("max_uri_bytes = 100000", "max_uri_bytes"),
+            ("threads = 1025", "`threads`"),
+            ("http_threads = 99999", "http_threads"),
             ("cors_origins = 5", "cors_origins"),
         ] {
             let (_file, flags) = file(content);
