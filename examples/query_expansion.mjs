@@ -23,6 +23,6 @@ results.forEach(({ error }, i) => {
   for (const { suggestions } of error?.unknown ?? [])
     console.error(words[i], "is unknown; did you mean", suggestions.join(" or ") || "another word");
 });
-const quoted = (word) => (/^[\p{L}\p{N}]+$/u.test(word) ? word : JSON.stringify(word));
+const quoted = (word) => (/^(?!(AND|OR|NOT)$)[\p{L}\p{N}]+$/u.test(word) ? word : JSON.stringify(word));
 const groups = results.map(({ neighbors = [] }, i) => [words[i], ...neighbors.map((n) => n.word)].map(quoted));
 console.log(groups.map((group) => (group.length > 1 ? `(${group.join(" OR ")})` : group[0])).join(" AND "));

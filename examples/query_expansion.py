@@ -25,5 +25,6 @@ for word, result in zip(words, results):
     for unknown in result.get("error", {}).get("unknown", []):
         print(word, "is unknown; did you mean", " or ".join(unknown["suggestions"]) or "another word", file=sys.stderr)
 groups = [[word, *(n["word"] for n in result.get("neighbors", []))] for word, result in zip(words, results)]
-quoted = [[w if w.isalnum() else json.dumps(w, ensure_ascii=False) for w in group] for group in groups]
+plain = lambda w: w.isalnum() and w not in ("AND", "OR", "NOT")
+quoted = [[w if plain(w) else json.dumps(w, ensure_ascii=False) for w in group] for group in groups]
 print(" AND ".join(f"({' OR '.join(group)})" if len(group) > 1 else group[0] for group in quoted))

@@ -55,11 +55,12 @@ fn main() -> ExitCode {
                 "{file}: skipped, for there is no {program} (scripts/install-node installs node)"
             );
         }
-        let tests: [(&str, TestOf); 4] = [
+        let tests: [(&str, TestOf); 5] = [
             ("prints_what_the_document_shows", as_shown),
             ("asks_again_when_a_busy_service_says_when", asks_again),
             ("does_not_wait_long", does_not_wait_long),
             ("searches_as_typed_without_a_service", as_typed),
+            ("quotes_words_that_would_read_as_operators", quotes_operators),
         ];
         trials.extend(tests.map(|(name, test)| {
             let name = format!("{file}: {name}");
@@ -116,6 +117,13 @@ fn as_shown(example: Example) -> Result<(), Failed> {
         let said = example.run(&query, &service.url(""))?;
         assert_eq!(said.trim_end(), shown.output, "docs/embedding.md:{}", shown.line);
     }
+    Ok(())
+}
+
+fn quotes_operators(example: Example) -> Result<(), Failed> {
+    let service = Service::with_default_model();
+    let said = example.run("frog NOT", &service.url(""))?;
+    assert!(said.contains("frogs") && said.contains("\"NOT\""), "{said}");
     Ok(())
 }
 

@@ -50,7 +50,7 @@ test("fields, lists and pictures have names", async () => {
   const [first] = await listed(page);
   for (const [role, name] of [
     ["heading", "Which words are close in meaning?"], ["tab", "Analogy"], ["combobox", "A word"], ["combobox", "How many"],
-    ["checkbox", "Upper and lower case as one"], ["button", "Find"], ["region", "Nearest to “ocean”"], ["region", "Map"],
+    ["checkbox", "Only one spelling of each word, upper or lower case"], ["button", "Find"], ["region", "Nearest to “ocean”"], ["region", "Map"],
     ["link", first], ["button", "Zoom in"], ["button", "Theme: system"], ["button", "Copy as curl"], ["link", "API"],
     ["tablist", "What to ask"], ["group", "Map of 11 words"], ["img", /^Similarities of 11 words/],
   ]) {

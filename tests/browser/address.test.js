@@ -31,9 +31,13 @@ test("an address says what was asked, whatever the words are", () => {
 });
 
 test("an address that makes no sense asks with the defaults", () => {
-  for (const hash of ["", "#", "#nonsense", "#k=0", "#k=1001&limit=-1&fold=yes", "#k=1.5&limit=0", "#k=NaN&limit=x"]) {
+  for (const hash of ["", "#", "#nonsense", "#k=0", "#k=-1&limit=-1&fold=yes", "#limit=1e30", "#word=", "#word=+", "#compare=coffee", "#compare=coffee&with=", "#k=1.5&limit=0", "#k=NaN&limit=x"]) {
     assert.deepEqual(read(hash), { ...plain, kind: null }, hash);
   }
+});
+
+test("more neighbours than the service gives are as many as it gives", () => {
+  assert.deepEqual(read("#word=a&k=1e9"), { ...plain, kind: "word", word: "a", k: 1000 });
 });
 
 test("quoted words are these words for the service, in any place of an expression", async () => {

@@ -107,6 +107,26 @@ test("a drag moves the map and is no click; a double click zooms", async () => {
   await becomes(async () => Math.abs(apart(await where(page, one), await where(page, other)) / before - 2) < 0.05, true);
 });
 
+test("the map lets go of a mouse that was let go outside, and Enter follows a word after a drag", async () => {
+  const page = await open("#word=ocean");
+  const [one] = await listed(page);
+  for (const times of [1, 2]) await page.click("#zoom-in", { clickCount: times });
+  const box = await page.locator("#map svg").boundingBox();
+  await page.mouse.move(box.x + 2, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x - 60, box.y - 60);
+  await page.mouse.up();
+  const before = await where(page, one);
+  await page.mouse.move(box.x + 80, box.y + 80, { steps: 4 });
+  assert.ok(apart(await where(page, one), before) < 1);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 100, box.y + 80, { steps: 4 });
+  await page.mouse.up();
+  await page.locator(`#map [data-word="${one}"]`).focus();
+  await page.keyboard.press("Enter");
+  await becomes(() => page.locator("#answer-title").textContent(), `Nearest to “${one}”`);
+});
+
 test("no label lies on another", async () => {
   const page = await open("#word=ocean&k=40");
   const boxes = await page.locator("#map .point:not(.crowded) text").evaluateAll((texts) =>

@@ -50,7 +50,7 @@ test("a service that is too busy is asked again when it said", async () => {
     return route.fulfill({ status: 429, headers: { "Retry-After": "2" }, contentType: "application/problem+json", body: JSON.stringify(problem) });
   });
   await page.evaluate(() => (location.hash = "word=tree"));
-  await becomes(() => page.locator("#notice").textContent(), "Too many requeststhe queue is full. Asking again in 2 s.");
+  await becomes(() => page.locator("#notice").textContent(), "Too many requeststhe queue is full. It is asked again in 2 s.Try now");
   const began = Date.now();
   await shows(page, "Nearest to “tree”");
   assert.ok(Date.now() - began > 1000);

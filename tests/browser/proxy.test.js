@@ -35,7 +35,7 @@ test("everything works below a path, and nothing is asked beside it", async () =
     assert.ok((await page.getByRole("link", { name, exact: true }).evaluate((link) => link.href)).startsWith(at));
   }
   await page.click("#brand");
-  await shows(page, "Nearest to “ocean”");
+  await shows(page, "For example: Nearest to “ocean”");
   assert.deepEqual(beside, []);
 });
 

@@ -11,7 +11,7 @@ const words = (answer) => answer.neighbors.map((hit) => hit.word);
 
 test("the page begins with an example and the list is the service's own", async () => {
   const page = await open();
-  await shows(page, "Nearest to “ocean”");
+  await shows(page, "For example: Nearest to “ocean”");
   assert.deepEqual(await listed(page), words(await service.get("nearest", { word: "ocean", k: 20 })));
   assert.equal(new URL(page.url()).hash, "");
 });

@@ -4,23 +4,27 @@
  */
 
 export const DEFAULT_K = 20;
+/** What the service answers at most. */
+const MOST_K = 1000;
 
 /** Each kind of question with its fields. */
 export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"] };
 
 /**
- * @returns {object|null} `{kind, word | text | analogy | compare and with, k, limit, fold, model}`, or null if
- *   nothing is asked
+ * What an address asks.
+ * @returns {object} `{kind, word | text | analogy | compare and with, k, limit, fold, model}`; the kind is null if
+ *   nothing is asked, or not all of it
  */
 export function read(hash = location.hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
-  const kind = Object.keys(KINDS).find((kind) => parameters.has(kind));
-  const k = Number(parameters.get("k"));
+  const isWhole = (kind) => KINDS[kind].every((field) => parameters.get(field)?.trim());
+  const kind = Object.keys(KINDS).find(isWhole);
+  const k = Math.min(Number(parameters.get("k")), MOST_K);
   const limit = Number(parameters.get("limit"));
   const question = {
     kind: kind ?? null,
-    k: Number.isInteger(k) && k >= 1 && k <= 1000 ? k : DEFAULT_K,
-    limit: Number.isInteger(limit) && limit >= 1 ? limit : null,
+    k: Number.isInteger(k) && k >= 1 ? k : DEFAULT_K,
+    limit: Number.isSafeInteger(limit) && limit >= 1 ? limit : null,
     fold: parameters.get("fold") === "1",
     model: parameters.get("model"),
   };

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
-import { count, make, number } from "./dom.js";
+import { count, make, number, within } from "./dom.js";
 import { options, row } from "./neighbours.js";
 
 /** Colours that are told apart; further terms begin again with the first. */
@@ -23,7 +23,7 @@ export async function find(question, signal) {
       list(neighbors, question),
       make("p", { class: "note" }, leftOut(inputs, question)),
     ],
-    status: best ? `${expression} is nearest to ${best.word}, ${number(best.score, 2)}` : "No word passes these filters.",
+    status: best ? `${within(expression)} is nearest to ${within(best.word)}, ${number(best.score, 2)}` : "No other word passes these filters.",
     center: {
       label: expression,
       scores: [...inputs.map((input) => input.score), ...neighbors.map((hit) => hit.score)],
@@ -51,7 +51,7 @@ function signed({ word, weight }) {
 }
 
 function list(hits, question) {
-  if (hits.length === 0) return make("p", { class: "note" }, "No word passes these filters.");
+  if (hits.length === 0) return make("p", { class: "note" }, "No other word passes these filters.");
   const sum = (terms, sign) =>
     terms.reduce((sum, { contribution }) => sum + Math.max(sign * contribution, 0), 0);
   const most = Math.max(...hits.map((hit) => sum(hit.terms, 1)));

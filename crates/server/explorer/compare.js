@@ -2,14 +2,18 @@
 
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
-import { make, number } from "./dom.js";
+import { make, number, within } from "./dom.js";
 import { options } from "./neighbours.js";
+
+/** How many neighbours each: both together are ranked by one request, of 1,000 words at most. */
+const MOST_K = 499;
 
 /** Asks for both and compares; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
   const { compare: one, with: other, model } = question;
   const asked = (body) => ask("nearest", { body, model, signal });
-  const found = await asked({ ...options(question), queries: [{ word: one }, { word: other }] });
+  const k = Math.min(question.k, MOST_K);
+  const found = await asked({ ...options({ ...question, k }), queries: [{ word: one }, { word: other }] });
   const failed = found.answer.results.map((result) => result.error).filter(Boolean);
   if (failed.length > 0) throw together(failed);
 
@@ -29,7 +33,7 @@ export async function find(question, signal) {
       make("p", {}, "Their similarity is ", make("strong", { title: between }, number(between)), "."),
       make("div", { class: "parts" }, parts.map((part) => column(part, scores, question))),
     ],
-    status: `${one} and ${other}: similarity ${number(between, 2)}, ${parts[1][1].length} neighbours of both`,
+    status: `${within(one)} and ${within(other)}: similarity ${number(between, 2)}, ${parts[1][1].length} neighbours of both`,
     center: null,
     asked: [one, other],
     hits: [...parts[1][1], ...alternating(parts[0][1], parts[2][1])],

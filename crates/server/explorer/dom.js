@@ -29,9 +29,20 @@ function fill(element, attributes, children) {
 /** The element with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** A similarity as people read it; all digits are in its title. */
+/** A similarity as people read it. */
 export function number(score, digits = 3) {
-  return (Object.is(score, -0) ? 0 : score).toFixed(digits).replace("-", "−");
+  const text = score.toFixed(digits);
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−");
+}
+
+/** What may be written from right to left, and what turns the direction. */
+const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufeff]/;
+
+/** A word within a sentence: not too long, and it turns nothing else around. */
+export function within(word) {
+  const letters = [...word];
+  const short = letters.length > 40 ? `${letters.slice(0, 39).join("")}…` : word;
+  return TURNING.test(short) ? `\u2068${short}\u2069` : short;
 }
 
 /** 30000 as 30,000. */

@@ -12,21 +12,30 @@ const EXAMPLES = [
   { kind: "compare", compare: "coffee", with: "tea", needs: ["coffee", "tea"] },
 ];
 
-/** Shows them; returns the first, or a frequent word's neighbours where the model has none of theirs. */
-export async function showExamples(question) {
-  const { model, k } = question;
-  const words = [...new Set(EXAMPLES.flatMap((example) => example.needs))];
-  const { answer } = await ask("similarity", { body: { pairs: words.map((word) => [word, word]) }, model });
-  const has = new Map(words.map((word, place) => [word, !answer.results[place].error]));
-  const known = EXAMPLES.filter((example) => example.needs.every((word) => has.get(word)));
-  const chips = known.map((example) => {
+/** Those of a model; asked for once, until another model is looked at. */
+let known = { model: undefined, examples: [] };
+
+/** Shows them with the options of a question; returns the first, or null if there is none. */
+export async function showExamples(question, signal) {
+  const { model } = question;
+  if (known.model !== model) known = { model, examples: await examplesOf(model, signal) };
+  const chips = known.examples.map((example) => {
     const text = example.kind === "compare" ? `${example.compare} and ${example.with}` : example[example.kind];
-    return make("a", { class: "chip", href: write({ ...example, k, model }) }, text);
+    return make("a", { class: "chip", href: write({ ...question, ...example }) }, text);
   });
   byId("examples").replaceChildren(make("span", {}, "Try"), ...chips);
   byId("examples").hidden = chips.length === 0;
-  if (known.length > 0) return { ...question, ...known[0] };
-  const frequent = await ask("words", { parameters: { prefix: "", limit: 300 }, model });
-  const word = frequent.answer.words.at(-1)?.word;
-  return word === undefined ? null : { ...question, kind: "word", word };
+  return known.examples[0] ?? null;
+}
+
+/** The examples whose words a model has, or else one of its frequent words. */
+async function examplesOf(model, signal) {
+  const words = [...new Set(EXAMPLES.flatMap((example) => example.needs))];
+  const body = { pairs: words.map((word) => [word, word]) };
+  const { answer } = await ask("similarity", { body, model, signal });
+  const has = new Map(words.map((word, place) => [word, !answer.results[place].error]));
+  const examples = EXAMPLES.filter((example) => example.needs.every((word) => has.get(word)));
+  if (examples.length > 0) return examples;
+  const frequent = await ask("words", { parameters: { prefix: "", limit: 300 }, model, signal });
+  return frequent.answer.words.slice(-1).map(({ word }) => ({ kind: "word", word }));
 }

@@ -1,6 +1,6 @@
 /** The similarities of all pairs as a grid of colours. */
 
-import { byId, draw, number } from "./dom.js";
+import { byId, draw, make, number } from "./dom.js";
 
 const MOST_GUTTER = 96;
 /** Below this many pixels a cell's name can't be read. */
@@ -14,12 +14,13 @@ export function drawHeatMap({ names, matrix }) {
   fit();
 }
 
-/** Takes the room that there is. */
+/** Takes the room that there is, if it has changed. */
 export function fit() {
   if (!current) return;
   const { names, matrix } = current;
   const width = byId("heat").clientWidth;
-  if (width === 0) return;
+  if (width === 0 || width === current.width) return;
+  const hadFocus = byId("heat").contains(document.activeElement);
   const size = names.length;
   const wanted = Math.min(MOST_GUTTER, width * 0.22, 7 * Math.max(...names.map((name) => name.length)) + 8);
   const isNamed = (width - wanted) / size >= READABLE;
@@ -27,7 +28,7 @@ export function fit() {
   const cell = Math.min((width - gutter) / size, 34);
   const others = matrix.flatMap((row, i) => row.filter((_, j) => i !== j));
   const [least, most] = others.length ? [Math.min(...others), Math.max(...others)] : [0, 1];
-  const share = (value) => (most > least ? Math.min(Math.max((value - least) / (most - least), 0), 1) : 1);
+  const share = (value) => Math.min(Math.max(most > least ? (value - least) / (most - least) : value, 0), 1);
   const cells = matrix.flatMap((row, i) =>
     row.map((value, j) =>
       draw("rect", {
@@ -83,27 +84,17 @@ export function fit() {
     labels,
     cursor,
   );
-  Object.assign(current, { cursor, cell, gutter });
+  Object.assign(current, { cursor, cell, gutter, width });
   byId("heat").replaceChildren(chart, readout(least, most));
+  if (hadFocus) chart.focus({ preventScroll: true });
   look(current.row, current.column);
 }
 
 /** The scale of colours, and what is looked at. */
 function readout(least, most) {
-  const box = document.createElement("div");
-  box.className = "scale";
-  const pair = document.createElement("output");
-  pair.id = "pair";
-  const scale = document.createElement("span");
-  scale.className = "gradient";
-  scale.setAttribute("aria-hidden", "true");
-  const [from, to] = [least, most].map((value) => {
-    const text = document.createElement("small");
-    text.textContent = number(value, 2);
-    return text;
-  });
-  box.append(from, scale, to, pair);
-  return box;
+  const scale = make("span", { class: "gradient", "aria-hidden": "true" });
+  const [from, to] = [least, most].map((value) => make("small", {}, number(value, 2)));
+  return make("div", { class: "scale" }, from, scale, to, make("output", { id: "pair" }));
 }
 
 function look(row, column) {
@@ -118,5 +109,6 @@ function look(row, column) {
 /** As much of a name as there is room for. */
 function short(name, room, size) {
   const letters = Math.floor((room - 6) / (size * 0.64));
-  return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
+  const all = [...name];
+  return all.length > letters ? `${all.slice(0, letters - 1).join("")}…` : name;
 }

@@ -2,52 +2,60 @@
 
 import * as analogy from "./analogy.js";
 import { Unreachable } from "./api.js";
-import { KINDS, read, write } from "./address.js";
+import { read } from "./address.js";
 import * as compare from "./compare.js";
-import { byId } from "./dom.js";
+import { byId, make } from "./dom.js";
 import { showExamples } from "./examples.js";
+import { fillIn, firstField, setShown, watchForm } from "./form.js";
 import * as heatMap from "./heat_map.js";
 import { watchHighlights } from "./highlight.js";
 import * as map from "./map.js";
-import { isDefault, isShown, loadModels, showModel } from "./model.js";
+import { isKnown, loadModels } from "./model.js";
 import * as neighbours from "./neighbours.js";
-import { clearNotice, showNotice } from "./notice.js";
+import { clearNotice, showNotice, stopRetrying } from "./notice.js";
 import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
-import { suggest } from "./suggest.js";
 import { showTimings } from "./timings.js";
 
 const views = { word: neighbours, text: neighbours, analogy, compare };
-/** The question on the screen, and what ends it when another one comes. */
-let shown = read();
+/** What ends the question on the screen when another one comes. */
 let running = new AbortController();
 
-/** Asks what the address says, and shows it. */
-async function show() {
+/**
+ * Asks what the address says, and shows it.
+ * @param {boolean} isRetry whether it was asked before: then the form stays as it is, for somebody may be typing
+ */
+async function show(isRetry = false) {
   running.abort();
   running = new AbortController();
   const { signal } = running;
+  stopRetrying();
   const question = read();
-  shown = question;
-  fillIn(question);
+  setShown(question);
+  if (!isRetry) fillIn(question);
   document.body.classList.toggle("asked", question.kind !== null);
   document.body.classList.add("busy");
   try {
-    if (byId("facts").children.length === 0) await loadModels(question);
-    if (byId("examples").hidden || question.kind === null) {
-      const example = await showExamples(question);
-      if (question.kind === null) Object.assign(question, example);
-    }
-    if (question.kind === null || signal.aborted) return;
+    if (byId("facts").children.length === 0) await loadModels(question, signal);
+    const isStart = question.kind === null;
+    // Without examples an answer is an answer all the same.
+    const example = await showExamples(question, signal).catch((error) => {
+      if (isStart || signal.aborted) throw error;
+    });
+    if (isStart) Object.assign(question, example);
+    if (question.kind === null) return;
     const found = await views[question.kind].find(question, signal);
-    present(found, question);
-    if (!isShown(found.answer)) await loadModels(question);
+    present(found, question, isStart);
+    if (!isKnown(found.answer)) await loadModels(question, signal);
     await picture(found, question, signal);
   } catch (error) {
     if (signal.aborted) return;
-    if (!(error instanceof Unreachable)) byId("found").hidden = byId("curl-card").hidden = true;
+    if (!(error instanceof Unreachable)) {
+      byId("found").hidden = byId("curl-card").hidden = true;
+      document.title = "Kindred";
+    }
     byId("status").textContent = "";
     const held = focusWithin();
-    showNotice(error, question, show);
+    showNotice(error, question, () => show(true));
     if (held !== null && !focusWithin()?.checkVisibility()) byId("notice").focus({ preventScroll: true });
   } finally {
     document.body.classList.add("begun");
@@ -58,17 +66,18 @@ async function show() {
 /** What has the focus and goes with its answer: a link in the list, a point of the map, a word of a notice. */
 const focusWithin = () => document.activeElement?.closest("#answer *, #map *, #notice, #notice *") ?? null;
 
-/** The answer itself. */
-function present(found, question) {
+/** The answer itself; the pictures wait for their own. */
+function present(found, question, isExample) {
   const held = focusWithin();
   clearNotice();
   byId("found").hidden = byId("curl-card").hidden = false;
-  byId("answer-title").textContent = found.title;
+  byId("answer-title").textContent = isExample ? `For example: ${found.title}` : found.title;
   byId("answer").replaceChildren(...found.content.filter((part) => part !== null));
   byId("status").textContent = found.status;
   byId("curl").textContent = found.curl;
   document.title = `${found.title.replace(/^Nearest to /, "")} · Kindred`;
   document.body.dataset.kind = question.kind;
+  document.body.classList.add("drawing");
   showTimings(found.timings);
   // Whoever walks with the keyboard goes on where the new answer begins; a map that fingers walk on stays in sight.
   if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });
@@ -76,91 +85,33 @@ function present(found, question) {
 
 /** The map and the grid of all similarities. */
 async function picture({ center, asked, hits }, question, signal) {
-  const words = [...new Set([...asked, ...hits])].slice(0, MOST_WORDS);
-  const matrix = await similarities(words, { model: question.model, signal });
+  const all = [...new Set([...asked, ...hits])];
+  const words = all.slice(0, MOST_WORDS);
+  let matrix;
+  try {
+    matrix = await similarities(words, { model: question.model, signal });
+  } catch (error) {
+    if (error instanceof Unreachable || signal.aborted) throw error;
+    // The answer is right without its pictures.
+    for (const id of ["map", "heat"]) byId(id).replaceChildren(make("p", { class: "note" }, `No picture: ${error.message}.`));
+    for (const id of ["map-legend", "heat-legend"]) byId(id).textContent = "";
+    document.body.classList.remove("drawing");
+    return;
+  }
+  signal.throwIfAborted();
   const isCenter = center !== null;
   const points = {
     names: isCenter ? [center.label, ...words] : words,
     matrix: isCenter ? withCenter(matrix, center.scores) : matrix,
-    asked: asked.length + (isCenter ? 1 : 0),
+    asked: new Set(asked).size + (isCenter ? 1 : 0),
     isCenter,
     question,
   };
-  map.drawMap(points);
+  const part = all.length > MOST_WORDS ? ` Of ${all.length} words the first ${MOST_WORDS}.` : "";
+  map.drawMap(points, part);
   heatMap.drawHeatMap(points);
-  byId("heat-legend").textContent =
-    "The exact cosine similarity of each pair" + (hits.length + asked.length > MOST_WORDS ? `, of the first ${MOST_WORDS} words.` : ".");
-}
-
-/** The form as the question has it. */
-function fillIn(question) {
-  const kind = question.kind === null || question.kind === "text" ? "word" : question.kind;
-  choose(kind);
-  for (const field of KINDS[question.kind] ?? []) byId(field === "text" ? "word" : field).value = question[field];
-  if (question.kind === null) byId("word").value = "";
-  const counts = [...byId("k").options].map((option) => Number(option.value));
-  if (!counts.includes(question.k)) byId("k").add(new Option(question.k));
-  byId("k").value = question.k;
-  showModel(question);
-  byId("fold").checked = question.fold;
-}
-
-/** Shows the fields of this kind of question. */
-function choose(kind) {
-  for (const tab of document.querySelectorAll("[role=tab]")) {
-    const isChosen = tab.dataset.kind === kind;
-    tab.setAttribute("aria-selected", String(isChosen));
-    tab.tabIndex = isChosen ? 0 : -1;
-  }
-  for (const fields of document.querySelectorAll(".fields")) fields.hidden = fields.dataset.for !== kind;
-  byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
-  byId("search").dataset.kind = kind;
-}
-
-/** The question that the form holds; null if a field of it is empty. */
-function asked() {
-  const kind = byId("search").dataset.kind;
-  const model = byId("model").value;
-  const question = {
-    kind,
-    k: Number(byId("k").value),
-    limit: Number(byId("limit").value) || null,
-    fold: byId("fold").checked,
-    model: model && !isDefault(model) ? model : null,
-  };
-  for (const field of KINDS[kind]) {
-    const input = byId(field);
-    // Words are looked up by their exact bytes, but hardly any begin or end with a space.
-    question[field] = input.value.trim();
-    if (question[field] === "") return { missing: input };
-  }
-  return { question };
-}
-
-function submit(event) {
-  event?.preventDefault();
-  const { question, missing } = asked();
-  if (missing) return missing.focus();
-  const address = write(question);
-  if (address === location.hash) show();
-  else location.hash = address;
-}
-
-/** A changed option asks again, where something is asked. */
-function changed() {
-  const { question } = asked();
-  if (question) return submit();
-  const model = byId("model").value;
-  location.hash = write({ ...read(), kind: null, model: isDefault(model) ? null : model });
-}
-
-function onTabKey(event) {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!step) return;
-  const tabs = [...document.querySelectorAll("[role=tab]")];
-  const next = tabs[(tabs.indexOf(event.target) + step + tabs.length) % tabs.length];
-  choose(next.dataset.kind);
-  next.focus();
+  byId("heat-legend").textContent = `The exact cosine similarity of each pair.${part}`;
+  document.body.classList.remove("drawing");
 }
 
 async function copyCurl() {
@@ -177,21 +128,9 @@ async function copyCurl() {
   setTimeout(() => (button.textContent = "Copy as curl"), 2000);
 }
 
-for (const field of ["word", "compare", "with"]) suggest(byId(field), { model: () => shown.model, chosen: submit });
-suggest(byId("analogy"), { model: () => shown.model, expression: true });
-
-byId("search").addEventListener("submit", submit);
-for (const option of ["k", "limit", "fold", "model"]) byId(option).addEventListener("change", changed);
-for (const tab of document.querySelectorAll("[role=tab]")) {
-  tab.addEventListener("click", () => {
-    choose(tab.dataset.kind);
-    byId(tab.dataset.kind).focus();
-  });
-  tab.addEventListener("keydown", onTabKey);
-}
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
-  byId(byId("search").dataset.kind).focus();
+  firstField().focus();
 });
 byId("copy-curl").addEventListener("click", copyCurl);
 byId("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
@@ -201,12 +140,13 @@ addEventListener("keydown", (event) => {
   const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
-  byId(byId("search").dataset.kind).select();
+  firstField().select();
 });
 new ResizeObserver(() => {
   map.fit();
   heatMap.fit();
 }).observe(byId("found"));
+watchForm(() => show());
 watchHighlights();
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => show());
 show();

@@ -1,7 +1,7 @@
 /** A map of words: alike words lie near to each other. It can be zoomed, dragged, and walked with the keyboard. */
 
 import { ofWord } from "./address.js";
-import { byId, draw, number } from "./dom.js";
+import { byId, draw, make, number, within } from "./dom.js";
 import { place as placeLabels } from "./labels.js";
 import { plane, spanningTree } from "./principal_components.js";
 import { around, watchZoom } from "./zoom.js";
@@ -15,7 +15,7 @@ let current = null;
  * @param {object} shown `names`: of all points; `matrix`: their similarities; `asked`: how many of the first ones
  *   are the question's own; `isCenter`: whether the first is no word but the question itself; `question`
  */
-export function drawMap(shown) {
+export function drawMap(shown, part = "") {
   const { names, matrix, asked, isCenter, question } = shown;
   const { points, shown: share } = plane(matrix);
   const lines = spanningTree(matrix).map(([from, to]) => ({ from, to, element: draw("line", { class: "edge" }) }));
@@ -31,7 +31,7 @@ export function drawMap(shown) {
         href: isWord ? ofWord(name, question) : null,
         "aria-label": describe(shown, place),
         role: isWord ? null : "img",
-        "--share": most > least ? Math.max((matrix[0][place] - least) / (most - least), 0) : 1,
+        "--share": Math.max(most > least ? (matrix[0][place] - least) / (most - least) : matrix[0][place], 0),
       },
       draw("title", {}, describe(shown, place)),
       draw("circle", { r: place < asked ? 7 : 5 }),
@@ -43,18 +43,26 @@ export function drawMap(shown) {
     "svg",
     { class: "map", role: "group", "aria-label": `Map of ${names.length} words` },
     draw("g", {}, lines.map((line) => line.element)),
-    // The question's own marks last, so that they lie on top.
-    draw("g", {}, [...marks].reverse().map((mark) => mark.element)),
+    // In the order of the list; the question's own marks last, so that they lie on top.
+    draw("g", {}, [...marks.slice(asked), ...marks.slice(0, asked)].map((mark) => mark.element)),
   );
   byId("map").replaceChildren(chart);
-  byId("map-legend").textContent =
-    `A principal component analysis of the unit vectors. The plane shows ${Math.round(share * 100)} % of their ` +
-    "variance, so lengths on it are approximate; exact is the cosine distance, 1 − similarity, that each word tells, and " +
-    "the lines: they join all words with the least cosine distance. Strong colour: near to " +
-    `${isCenter ? "the question" : names[0]}.`;
+  const first = isCenter ? "the question" : names[0];
+  byId("map-legend").replaceChildren(
+    `Alike words lie near to each other, and lines join the nearest. The stronger the colour, the nearer to ${within(first)}.${part}`,
+    make(
+      "details",
+      {},
+      make("summary", {}, "How true is it?"),
+      `A map has two dimensions. These two, by a principal component analysis of the unit vectors, show ${Math.round(share * 100)} % ` +
+        "of the variance, so lengths are approximate. Exact is the cosine distance, 1 − similarity, that each word tells, and " +
+        "the lines: they join all words with the least cosine distance in all.",
+    ),
+  );
   current?.stop();
   current = { chart, points, lines, marks, zoom: { scale: 1, x: 0, y: 0 }, width: 0, height: 0 };
   current.stop = watchZoom(chart, { get: () => current.zoom, set: zoomTo });
+  for (const { element, place } of marks) element.addEventListener("focusin", () => bringIntoSight(place));
   fit();
 }
 
@@ -79,6 +87,14 @@ export function fit() {
   settle();
 }
 
+/** Who walks from word to word with the keyboard sees where. */
+function bringIntoSight(place) {
+  const { at, zoom, width, height } = current;
+  const [x, y] = at[place];
+  if (x >= 0 && x <= width && y >= 0 && y <= height) return;
+  zoomTo({ ...zoom, x: zoom.x + width / 2 - x, y: zoom.y + height / 2 - y });
+}
+
 /** Zooms by this factor, around the question if it is in sight; 0 shows all again. */
 export function zoomBy(factor) {
   if (!current) return;
@@ -93,6 +109,7 @@ function zoomTo(zoom) {
   const { width, height } = current;
   // Nobody gets lost outside of the map.
   const clamp = (value, size) => Math.min(Math.max(value, size * (1 - zoom.scale)), 0);
+  current.chart.classList.toggle("zoomed", zoom.scale > 1);
   current.zoom = { scale: zoom.scale, x: clamp(zoom.x, width), y: clamp(zoom.y, height) };
   settle();
 }

@@ -9,8 +9,8 @@ const LIMITS = [1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
 let served = null;
 
 /** Asks what is served, and shows the facts of the question's model. */
-export async function loadModels(question) {
-  const { answer } = await ask("models");
+export async function loadModels(question, signal) {
+  const { answer } = await ask("models", { signal });
   served = answer;
   const choice = byId("model");
   choice.replaceChildren(...served.models.map((model) => make("option", {}, model.name)));
@@ -47,8 +47,8 @@ export function showModel({ model: name, limit: chosen }) {
   byId("limit").value = chosen ?? "";
 }
 
-/** Whether an answer is from the version whose facts are shown. */
-export function isShown({ model, version }) {
+/** Whether an answer is from a model and a version that were served when this page last asked. */
+export function isKnown({ model, version }) {
   return served?.models.some((known) => known.name === model && known.version === version);
 }
 

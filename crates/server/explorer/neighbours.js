@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
-import { count, make, number } from "./dom.js";
+import { count, make, number, within } from "./dom.js";
 
 /** The options that all questions share, as the service calls them. */
 export function options({ k, limit, fold }) {
@@ -12,14 +12,16 @@ export function options({ k, limit, fold }) {
 /**
  * Asks for the neighbours.
  * @returns what every view returns: `title`, `content`, `status` (a sentence for who can't see it), `timings`,
- *   `curl`, and for the pictures `words`: those with known similarities to the question first
+ *   `curl`, and for the pictures `asked` and `hits`: the question's own words and the answer's; `center`: the
+ *   question as a point of its own with its scores for all of them, or null if it is a word
  */
 export async function find(question, signal) {
   const { kind, word, text, model } = question;
   const parameters = kind === "text" ? { text } : { word };
   const found = await ask("nearest", { parameters: { ...parameters, ...options(question) }, model, signal });
   const { neighbors, skipped = [] } = found.answer;
-  const first = neighbors.slice(0, 3).map((hit) => `${hit.word} ${number(hit.score, 2)}`);
+  const first = neighbors.slice(0, 3).map((hit) => `${within(hit.word)} ${number(hit.score, 2)}`);
+  const name = within(kind === "text" ? text : word);
   return {
     ...found,
     title: kind === "text" ? `Nearest to “${text}”` : `Nearest to “${word}”`,
@@ -27,7 +29,7 @@ export async function find(question, signal) {
       kind === "text" && skipped.length ? make("p", { class: "note" }, `Not in the model: ${skipped.join(", ")}.`) : null,
       list(neighbors, question),
     ],
-    status: `${neighbors.length} neighbours of ${kind === "text" ? text : word}: ${first.join(", ")} …`,
+    status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
     center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
     asked: kind === "text" ? [] : [word],
     hits: neighbors.map((hit) => hit.word),
@@ -36,7 +38,7 @@ export async function find(question, signal) {
 
 /** A ranked list; bars begin at 0, and negative scores have none. */
 export function list(hits, question) {
-  if (hits.length === 0) return make("p", { class: "note" }, "No word passes these filters.");
+  if (hits.length === 0) return make("p", { class: "note" }, "No other word passes these filters.");
   return make("ol", { class: "hits" }, hits.map((hit) => row(hit, question, bar(hit.score))));
 }
 

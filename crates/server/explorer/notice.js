@@ -9,10 +9,18 @@ const LOOK_AGAIN_MS = 1500;
 
 let timer = null;
 
+/** How often the service was found away, one time after the other. */
+let timesAway = 0;
+
 /** Nothing is wrong. */
 export function clearNotice() {
-  clearTimeout(timer);
+  timesAway = 0;
   byId("notice").replaceChildren();
+}
+
+/** Another question is asked now. */
+export function stopRetrying() {
+  clearTimeout(timer);
 }
 
 /**
@@ -20,7 +28,11 @@ export function clearNotice() {
  * @param {function} again asks it again
  */
 export function showNotice(error, question, again) {
-  clearTimeout(timer);
+  stopRetrying();
+  const isAway = error instanceof Unreachable;
+  timesAway = isAway ? timesAway + 1 : 0;
+  // It is read out once.
+  if (timesAway > 1 && byId("notice").children.length > 0) return lookAgain(again);
   byId("notice").replaceChildren(make("div", { class: "card notice" }, content(error, question, again)));
 }
 
@@ -39,7 +51,7 @@ function content(error, question, again) {
   if (error instanceof Problem && error.status === 401) return keyWanted(again);
   if (error instanceof Problem && [429, 503].includes(error.status)) {
     timer = setTimeout(again, error.retryAfterSeconds * 1000);
-    return [make("h2", {}, document.title), make("p", {}, `${document.detail}. Asking again in ${error.retryAfterSeconds} s.`)];
+    return [make("h2", {}, document.title), make("p", {}, `${document.detail}. It is asked again in ${error.retryAfterSeconds} s.`), make("button", { type: "button", onclick: again }, "Try now")];
   }
   const retry = make("button", { type: "button", onclick: again }, "Try again");
   if (!document) console.error(error);
@@ -49,19 +61,21 @@ function content(error, question, again) {
 function lookAgain(again) {
   timer = setTimeout(async () => {
     try {
-      await fetch(address("health/live"), { cache: "no-store" });
+      const live = await fetch(address("health/live"), { cache: "no-store" });
+      if (!live.ok) throw new Unreachable(`status ${live.status}`);
       again();
     } catch {
+      timesAway += 1;
       lookAgain(again);
     }
-  }, LOOK_AGAIN_MS);
+  }, LOOK_AGAIN_MS * Math.min(timesAway, 8));
 }
 
 function unknown(words, question) {
   const lines = words.flatMap(({ word, suggestions = [] }) => {
     const links = suggestions.map((other) => make("a", { class: "chip", href: instead(question, word, other) }, other));
     return [
-      make("p", {}, "The model does not have ", make("b", {}, word), suggestions.length ? ". Did you mean" : "."),
+      make("p", {}, "The model does not have ", make("b", {}, word), suggestions.length ? ". Did you mean one of these?" : "."),
       links.length ? make("p", { class: "chips" }, links) : null,
     ];
   });
@@ -98,7 +112,15 @@ function badExpression({ detail, column }, { analogy }) {
 }
 
 function keyWanted(again) {
-  const input = make("input", { type: "password", id: "api-key", autocomplete: "off" });
+  const input = make("input", {
+    type: "password",
+    id: "api-key",
+    autocomplete: "off",
+    required: true,
+    // What a header can hold.
+    pattern: "\\s*[!-~]+\\s*",
+    title: "The key, as it was given to you: letters and digits without spaces",
+  });
   const submit = (event) => {
     event.preventDefault();
     apiKey.set(input.value.trim());

@@ -2,12 +2,12 @@
 
 import { ask } from "./api.js";
 
-/** Words in the pictures at most: their pairs fit into one request, and more would not be read. */
+/** Words in the pictures at most: more could not be told apart. */
 export const MOST_WORDS = 31;
 
 /**
  * A symmetric matrix with 1 on its diagonal, rows and columns in the order of the words.
- * @param {string[]} words at most 45, so that there are at most 1,024 pairs
+ * @param {string[]} words at most 45: a request takes 1,024 pairs
  * @returns {Promise<number[][]>}
  */
 export async function similarities(words, { model, signal }) {
@@ -18,8 +18,10 @@ export async function similarities(words, { model, signal }) {
   let next = 0;
   for (let row = 0; row < words.length; row += 1) {
     for (let column = row + 1; column < words.length; column += 1) {
+      const { score, error } = answer.results[next];
+      if (error?.code === "unknown_word") throw new Error(error.detail);
       // A row of norm zero is like nothing.
-      matrix[row][column] = matrix[column][row] = answer.results[next].score ?? 0;
+      matrix[row][column] = matrix[column][row] = score ?? 0;
       next += 1;
     }
   }

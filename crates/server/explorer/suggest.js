@@ -35,7 +35,7 @@ export function suggest(input, { model, expression = false, chosen }) {
 
   async function refresh() {
     asked?.abort();
-    const prefix = expression ? wordAtCaret(input).word : input.value;
+    const prefix = expression ? wordAtCaret(input).word : input.value.trimStart();
     if (prefix === "") return close();
     asked = new AbortController();
     const { signal } = asked;

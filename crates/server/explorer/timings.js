@@ -27,7 +27,7 @@ export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
     make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
     make("table", {}, make("caption", { class: "hidden" }, "The last answer"), body, make("tfoot", {}, sum)),
     chart(),
-    make("p", { class: "legend" }, `The last ${history.length} ${history.length === 1 ? "answer" : "answers"}, the newest to the right.`),
+    make("p", { class: "legend" }, history.length === 1 ? "The last answer." : `The last ${history.length} answers, the newest to the right.`),
   );
 }
 

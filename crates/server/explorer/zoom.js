@@ -53,6 +53,11 @@ export function watchZoom(drawing, { get, set }) {
   listen("pointermove", (event) => {
     const before = held.get(event.pointerId);
     if (!before) return;
+    // It was let go outside.
+    if (event.pointerType === "mouse" && event.buttons === 0) {
+      held.delete(event.pointerId);
+      return;
+    }
     const now = position(event);
     const far = Math.hypot(now.x - before.x, now.y - before.y);
     // A trembling hand still clicks.
@@ -72,8 +77,8 @@ export function watchZoom(drawing, { get, set }) {
     set(zoom);
   });
   for (const name of ["pointerup", "pointercancel"]) listen(name, (event) => held.delete(event.pointerId));
-  // What ends a drag is no click on a word.
-  listen("click", (event) => dragged && event.preventDefault(), { capture: true });
+  // What ends a drag is no click on a word; Enter is one, and comes with no detail.
+  listen("click", (event) => dragged && event.detail > 0 && event.preventDefault(), { capture: true });
   listen("dragstart", (event) => event.preventDefault());
   listen("keydown", (event) => {
     const zoom = get();

@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 
 import { serve } from "./service.js";
 
-const FLAGS = [
+export const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--force-color-profile=srgb",
   // Nothing is looked up outside: a request to another host would fail and be seen.

@@ -1,5 +1,6 @@
 //! A line for a request, or for one in so many.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -10,7 +11,11 @@ use axum::response::Response;
 use tracing::info;
 
 use super::counter::Counter;
+use super::route::{place_of_route, route_name};
 use super::thread_figures::Stages;
+
+/// The route whose path ends with a word.
+const OF_WORD: &str = "/words/{word}";
 
 /// Which requests are logged, and what of them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,7 +23,7 @@ pub struct AccessLog {
     /// One in so many; none at all without it. Requests that the service itself fails (5xx) are always
     /// logged then.
     pub one_in: Option<NonZeroU64>,
-    /// Whether the query string is part of the path: what people look for may be nobody's business.
+    /// Whether the query string is part of the path, and the word of `/words/WORD`: what people look for may be nobody's business.
     pub query: bool,
 }
 
@@ -67,10 +72,10 @@ impl Asked {
             return;
         }
         let path = match self.uri.path_and_query() {
-            Some(whole) if self.settings.query => whole.as_str(),
-            Some(whole) => whole.path(),
-            None => self.uri.path(),
+            Some(whole) if self.settings.query => Cow::Borrowed(whole.as_str()),
+            _ => without_word(self.uri.path()),
         };
+        let path = &*path;
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
         info!(
@@ -87,5 +92,32 @@ impl Asked {
             user_agent = self.user_agent.as_ref().map(text),
             "answered"
         );
+    }
+}
+
+/// A path without the word in it, which is what somebody looks for as a query string is.
+fn without_word(path: &str) -> Cow<'_, str> {
+    let is_of_word = route_name(place_of_route(path)) == OF_WORD;
+    match path.rsplit_once('/') {
+        Some((before, _)) if is_of_word => format!("{before}/{{word}}").into(),
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_in_a_path_is_not_logged() {
+        for (path, logged) in [
+            ("/words/frog", "/words/{word}"),
+            ("/models/en/words/a%2Fb", "/models/en/words/{word}"),
+            ("/words", "/words"),
+            ("/nearest", "/nearest"),
+            ("/nowhere/x", "/nowhere/x"),
+        ] {
+            assert_eq!(without_word(path), logged);
+        }
     }
 }

@@ -1,0 +1,118 @@
+/** The form: the question as it is typed, and the options. */
+
+import { KINDS, read, write } from "./address.js";
+import { byId } from "./dom.js";
+import { isDefault, showModel } from "./model.js";
+import { suggest } from "./suggest.js";
+
+/** What is on the screen, the example of the start page too. */
+let shown = null;
+/** Shows the question of an address again, though the address stays the same. */
+let showAgain = () => {};
+
+const tabs = () => [...document.querySelectorAll("[role=tab]")];
+
+/** Notes what is on the screen. */
+export function setShown(question) {
+  shown = question;
+}
+
+/** The form as the question has it. */
+export function fillIn(question) {
+  choose(question.kind === null || question.kind === "text" ? "word" : question.kind);
+  for (const field of KINDS[question.kind] ?? []) byId(field === "text" ? "word" : field).value = question[field];
+  if (question.kind === null) byId("word").value = "";
+  const counts = [...byId("k").options].map((option) => Number(option.value));
+  if (!counts.includes(question.k)) {
+    byId("k").add(new Option(question.k), counts.filter((count) => count < question.k).length);
+  }
+  byId("k").value = question.k;
+  showModel(question);
+  byId("fold").checked = question.fold;
+}
+
+/** Shows the fields of this kind of question. */
+function choose(kind) {
+  for (const tab of tabs()) {
+    const isChosen = tab.dataset.kind === kind;
+    tab.setAttribute("aria-selected", String(isChosen));
+    tab.tabIndex = isChosen ? 0 : -1;
+  }
+  for (const fields of document.querySelectorAll(".fields")) fields.hidden = fields.dataset.for !== kind;
+  byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
+  byId("search").dataset.kind = kind;
+}
+
+/** The first field of the question that is asked for. */
+export const firstField = () => byId(byId("search").dataset.kind);
+
+function options() {
+  const model = byId("model").value;
+  return {
+    k: Number(byId("k").value),
+    limit: Number(byId("limit").value) || null,
+    fold: byId("fold").checked,
+    model: model && !isDefault(model) ? model : null,
+  };
+}
+
+/** `question`: what the form holds; or `missing`: the field that is empty. */
+function asked() {
+  const kind = byId("search").dataset.kind;
+  const question = { kind, ...options() };
+  for (const field of KINDS[kind]) {
+    // Words are looked up by their exact bytes, but hardly any begin or end with a space.
+    question[field] = byId(field).value.trim();
+    if (question[field] === "") return { missing: byId(field) };
+  }
+  // A text stands in the field of a word, and stays one until it is changed.
+  const isText = kind === "word" && shown?.kind === "text" && shown.text.trim() === question.word;
+  return { question: isText ? { ...question, kind: "text", text: question.word } : question };
+}
+
+function go(question) {
+  const address = write(question);
+  if (address === location.hash) showAgain();
+  else location.hash = address;
+}
+
+function submit(event) {
+  event?.preventDefault();
+  const { question, missing } = asked();
+  if (missing) missing.focus();
+  else go(question);
+}
+
+/** A changed option asks again: what the form holds, or else what is on the screen. */
+function changed(event) {
+  const { question } = asked();
+  // Another model has a start page of its own.
+  const isStart = read().kind === null && event.target.id === "model";
+  go(question ?? { ...(isStart ? { kind: null } : (shown ?? { kind: null })), ...options() });
+}
+
+function onTabKey(event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  const all = tabs();
+  const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
+  choose(next.dataset.kind);
+  next.focus();
+}
+
+/** Listens; `again` shows what the address asks once more. */
+export function watchForm(again) {
+  showAgain = again;
+  const model = () => options().model;
+  for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
+  suggest(byId("analogy"), { model, expression: true });
+  byId("search").addEventListener("submit", submit);
+  for (const option of ["k", "limit", "fold", "model"]) byId(option).addEventListener("change", changed);
+  for (const tab of tabs()) {
+    tab.addEventListener("click", () => {
+      choose(tab.dataset.kind);
+      firstField().focus();
+    });
+    tab.addEventListener("keydown", onTabKey);
+  }
+}
