@@ -77,14 +77,16 @@ fn a_line_says_who_asked_what_and_how_long_it_took_but_not_the_query() {
     let number = |field: &str| line[field].as_f64().unwrap_or_else(|| panic!("{field}: {line}"));
     let parts = number("queue_milliseconds") + number("engine_milliseconds");
     assert!(parts > 0.0 && parts <= number("milliseconds"), "{line}");
-    assert_eq!((&lines[1]["path"], &lines[1]["status"]), (&json!("/words/nowhere"), &json!(404)));
+    // A word in a path is what somebody looks for, too.
+    assert_eq!((&lines[1]["path"], &lines[1]["status"]), (&json!("/words/{word}"), &json!(404)));
     assert!(lines[1].get("engine_milliseconds").is_none(), "nothing was searched: {}", lines[1]);
     assert_eq!((&lines[2]["method"], &lines[2]["status"]), (&json!("DELETE"), &json!(405)));
-    assert!(!log.contains("word=east"), "{log}");
+    assert!(!log.contains("word=east") && !log.contains("nowhere"), "{log}");
 
     let with_query = [&json[..], &["--access-log-query", "true"]].concat();
     let (_, log) = logged(&model, &with_query, &requests);
     assert_eq!(lines_of_requests(&log)[0]["path"], "/nearest?word=east");
+    assert_eq!(lines_of_requests(&log)[1]["path"], "/words/nowhere");
 
     // For people: the same, quoted, so that no client can write lines of its own.
     let (_, log) = logged(&model, &["--access-log-one-in", "1"], &requests);
