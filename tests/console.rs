@@ -434,3 +434,11 @@ fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
     assert_eq!(untrusted.status.code(), Some(1));
     assert!(err(&untrusted).contains("certificate"), "{}", err(&untrusted));
 }
+
+#[test]
+fn errors_do_not_steer_the_terminal() {
+    let output = here(&["nearest", "\u{1b}[31mEVIL\u{7}"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!err(&output).contains(['\u{1b}', '\u{7}']), "{:?}", err(&output));
+    assert!(err(&output).contains(r"\u{1b}[31mEVIL\u{7}"), "{}", err(&output));
+}

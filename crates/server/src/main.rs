@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use server::cli::{Cli, Command};
 use server::commands;
+use server::shown::shown_lines;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kindred: {error}");
+            eprintln!("kindred: {}", shown_lines(&error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }

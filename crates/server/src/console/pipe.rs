@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, ErrorKind, Write};
 
-use super::print::shown;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Question, Session};
+use crate::shown::shown;
 
 /// Answers standard input line by line. That nobody reads the answers any more ends it, too, and is no fault.
 ///

@@ -11,6 +11,7 @@ use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
 use super::session::Answered;
+use crate::shown::shown;
 
 /// What standard output wants.
 #[derive(Debug, Clone, Copy)]
@@ -156,15 +157,6 @@ pub(super) fn banner(facts: &Facts) -> String {
         shown(&engine.name),
         shown(&engine.detail)
     )
-}
-
-/// Words are whatever somebody's file held: nothing in them may steer the terminal.
-pub(super) fn shown(text: &str) -> String {
-    let harmless = |c: char| {
-        !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let one = |c: char| if harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
-    text.chars().map(one).collect()
 }
 
 /// So much of the longest bar, in eighths of a column.
