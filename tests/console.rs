@@ -96,7 +96,9 @@ fn a_service_of_several_models_is_asked_for_one_and_with_its_key() {
     let url = service.url("/models/other");
     let refused = kindred(&["nearest", "east", "--url", &url]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(err(&refused).contains("API key"), "{}", err(&refused));
+    let said = err(&refused);
+    assert!(said.contains("API key"), "{said}");
+    assert!(said.contains("set KINDRED_API_KEY or give --api-key"), "{said}");
     let key = service.key.clone().unwrap();
     let mut by_environment = kindred(&["nearest", "east", "--json", "--url", &url]);
     let answers = [
@@ -355,12 +357,16 @@ fn what_can_not_be_asked_is_said_with_the_cure() {
         ("127.0.0.1:8080", "http://HOST:PORT"),
         ("ftp://127.0.0.1", "http://HOST:PORT"),
         ("http://127.0.0.1:8080/?k=5", "no query"),
+        ("http://127.0.0.1:8080/#x", "no fragment"),
+        ("http://me:topsecret@127.0.0.1:8080", "no user and password"),
+        (&other.url("").replace("http:", "https:"), "try --url http://127.0.0.1:"),
         (&other.url("/models/none"), "there is no model `none` here; there are demo"),
         (&other.url("/nowhere"), "nothing at /nowhere/nearest"),
     ] {
         let output = kindred(&["nearest", "frog", "--url", url]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}");
         assert!(err(&output).contains(part), "{url}: {}", err(&output));
+        assert!(!err(&output).contains("topsecret"), "{}", err(&output));
     }
     let folder = tempfile::tempdir().unwrap();
     let mut no_model = kindred(&["console", "--model"]);
@@ -427,8 +433,14 @@ fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(path("other.pem"), stranger.cert.pem()).unwrap();
     let (trusted, untrusted) = (ask(&path("cert.pem")), ask(&path("other.pem")));
+    let missing = ask(&path("missing.pem"));
+    let plain = kindred(&["nearest", "frog", "--url", &url.replace("https:", "http:")]).output();
     service.kill().unwrap();
     service.wait().unwrap();
+    assert!(err(&missing).contains("missing.pem, which SSL_CERT_FILE"), "{}", err(&missing));
+    let plain = err(&plain.unwrap());
+    assert!(plain.contains("try --url https://localhost:"), "{plain}");
+    assert!(err(&untrusted).contains("SSL_CERT_FILE"), "{}", err(&untrusted));
     assert_eq!(trusted.status.code(), Some(0), "{}", err(&trusted));
     assert_eq!(neighbors(&objects(&trusted)[0]).len(), 10);
     assert_eq!(untrusted.status.code(), Some(1));
@@ -441,4 +453,22 @@ fn errors_do_not_steer_the_terminal() {
     assert_eq!(output.status.code(), Some(1));
     assert!(!err(&output).contains(['\u{1b}', '\u{7}']), "{:?}", err(&output));
     assert!(err(&output).contains(r"\u{1b}[31mEVIL\u{7}"), "{}", err(&output));
+}
+
+#[test]
+fn this_machine_is_asked_without_a_proxy_and_errors_name_the_proxy() {
+    let service = Service::with_default_model();
+    // Nothing listens there, nor has any name server such a host.
+    let proxied = |url: &str| {
+        let mut command = kindred(&["nearest", "frog", "--url", url]);
+        for name in ["HTTP_PROXY", "ALL_PROXY", "http_proxy"] {
+            command.env(name, "http://me:secret@127.0.0.1:9");
+        }
+        command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap()
+    };
+    let near = proxied(&service.url(""));
+    assert_eq!(near.status.code(), Some(0), "{}", err(&near));
+    let far = err(&proxied("http://kindred.invalid:8080"));
+    assert!(far.contains("the proxy http://127.0.0.1:9") && far.contains("NO_PROXY"), "{far}");
+    assert!(!far.contains("secret"), "{far}");
 }

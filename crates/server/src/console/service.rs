@@ -115,7 +115,11 @@ pub(super) fn answered<T: DeserializeOwned>(
     let strange = |reason| ConsoleError::NotKindred { url: service.name(), reason };
     if reply.status != 200 {
         return Err(match serde_json::from_slice::<Problem>(&reply.body) {
+            Ok(problem) if reply.status == 401 => ConsoleError::NoKey(problem.message()),
             Ok(problem) => ConsoleError::Refused(problem.message()),
+            Err(_) if reply.status == 401 => {
+                ConsoleError::NoKey(format!("{} answers with status 401", service.name()))
+            }
             Err(_) => strange(format!("status {}", reply.status)),
         });
     }
