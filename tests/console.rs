@@ -157,7 +157,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
     let said = err(&output);
     for part in [
         "line 3: ",
-        "two words need an operator",
+        "two words need an operator between them; a word with a space in it needs double quotes",
         "line 4: the model does not have `frogz`; it has frog",
         "line 5: there is no command `:nonsense`; there are :k, :compare",
         "line 6: the expression can't be read at column",
@@ -195,6 +195,7 @@ fn commands_hold_for_the_lines_behind_them() {
     assert!(answers[3]["neighbors"][0]["terms"][0]["factor"].is_number(), "{}", answers[3]);
     assert_eq!(neighbors(&answers[2]), neighbors(&answers[3]));
     assert_eq!((&answers[4]["name"], &answers[4]["rows"]), (&json!("demo"), &json!(30_000)));
+    assert_eq!((&answers[4]["asked"], &answers[4]["line"]), (&json!(":model"), &json!(10)));
     let help = piped(here(&["console"]), ":help\n:model\n");
     for part in [":compare", ":method", "30,000", "demo-100d.txt.gz"] {
         assert!(out(&help).contains(part), "{part}: {}", out(&help));
@@ -226,6 +227,10 @@ fn a_service_is_compared_with_the_reference_of_its_own_model_only() {
     };
     let without = ask(&[]);
     assert_eq!(without.status.code(), Some(1));
+    // A model that nothing is held against would be passed over without a word.
+    let unused = kindred(&["nearest", "east", "--url", &url, "--model", model]).output().unwrap();
+    assert_eq!(unused.status.code(), Some(1));
+    assert!(err(&unused).contains("--compare"), "{}", err(&unused));
     assert!(err(&without).contains("--model DIR"), "{}", err(&without));
     let with = ask(&["--model", model]);
     assert_eq!(with.status.code(), Some(0), "{}", err(&with));
@@ -295,6 +300,10 @@ fn one_question_on_the_command_line() {
     assert!(found.iter().all(|(word, row, _)| word != "queen" && *row < 20_000), "{found:?}");
     assert_eq!(answer["compare"]["identical"], json!(true));
 
+    let expression = here(&["nearest", "king - man + woman"]).output().unwrap();
+    assert!(err(&expression).contains("kindred analogy"), "{}", err(&expression));
+    assert!(!err(&unknown).contains("kindred analogy"));
+
     let bad = here(&["analogy", "king +"]).output().unwrap();
     assert!(bad.status.code() == Some(1) && err(&bad).contains("column 7"), "{}", err(&bad));
     let minus = here(&["analogy", "-bad", "--json"]).output().unwrap();
@@ -326,7 +335,14 @@ fn a_line_of_any_length_is_answered_or_said_to_be_wrong() {
     let sum = vec!["frog"; 256].join(" + ");
     let output = piped(here(&["console", "-k", "1", "--json"]), &format!("{long}\n{sum}\n"));
     assert_eq!(objects(&output).len(), 1, "{}", err(&output));
-    assert!(err(&output).contains("line 1: the model does not have `xxx"));
+    let said = err(&output);
+    assert!(said.contains("line 1: the model does not have `xxx") && said.len() < 1000, "{said}");
+    let longer = format!("\u{feff}frog\n{}\nfrog\n", "x".repeat(3 << 20));
+    let output = piped(here(&["console", "-k", "1", "--json"]), &longer);
+    let answers = objects(&output);
+    assert_eq!((&answers[0]["asked"], &answers[1]["line"]), (&json!("frog"), &json!(3)));
+    assert_eq!(err(&output).lines().count(), 2, "{}", err(&output));
+    assert!(err(&output).contains("line 2: the line is longer than 1048576 bytes"));
 }
 
 #[test]

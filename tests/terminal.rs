@@ -143,13 +143,29 @@ fn talk_by_url() -> Result<(), Failed> {
     let arguments = ["console", "--url", &service.url("")];
     let said = talk(&Terminal::new()?, &arguments, "a service has no reference")?;
     assert_eq!(said.matches("round trip").count(), 2, "{said}");
-    // A service that is gone is said; completion does not wait for it, and the console goes on.
-    let mut service = service;
-    service.child.kill()?;
-    service.child.wait()?;
-    let terminal = Terminal::new()?;
-    let refused = terminal.type_into(&arguments, &[]);
-    assert!(format!("{refused:?}").contains("is a service running there"), "{refused:?}");
+    // A service that is gone is said, twice; completion does not wait for it, and the console goes on to its end.
+    let gone = "is a service running there";
+    let steps = [
+        wait(PROMPT),
+        keys("frog\r"),
+        wait(END),
+        wait(PROMPT),
+        json!({"kill": service.child.id()}),
+        keys("salamand"),
+        keys(TAB),
+        keys("\r"),
+        wait(gone),
+        wait(PROMPT),
+        keys("toad\r"),
+        wait(gone),
+        wait(PROMPT),
+        keys(CTRL_D),
+    ];
+    let said = Terminal::new()?.type_into(&arguments, &steps)?;
+    assert!(!said.contains("salamander"), "nobody was there to complete it: {said}");
+    // Nor does a console begin then.
+    let refused = Terminal::new()?.type_into(&arguments, &[]);
+    assert!(format!("{refused:?}").contains(gone), "{refused:?}");
     Ok(())
 }
 

@@ -61,6 +61,12 @@ pub enum ConsoleError {
          are held against the reference here"
     )]
     NoReference,
+    /// A model beside a URL, and nothing to hold against it.
+    #[error(
+        "--url has a model of its own; --model names the one to compare its answers with: give --compare, too, or leave \
+         --model out"
+    )]
+    ModelElsewhere,
     /// The reference's model is not the one that answers.
     #[error(
         "{answers} is version {found}, and the reference's model is version {expected}: their answers can't be \
