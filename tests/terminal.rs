@@ -151,7 +151,7 @@ fn talk_by_url() -> Result<(), Failed> {
         wait(END),
         wait(PROMPT),
         json!({"kill": service.child.id()}),
-        keys("salamand"),
+        keys("parliamen"),
         keys(TAB),
         keys("\r"),
         wait(gone),
@@ -162,7 +162,7 @@ fn talk_by_url() -> Result<(), Failed> {
         keys(CTRL_D),
     ];
     let said = Terminal::new()?.type_into(&arguments, &steps)?;
-    assert!(!said.contains("salamander"), "nobody was there to complete it: {said}");
+    assert!(!said.contains("parliament"), "nobody was there to complete it: {said}");
     // Nor does a console begin then.
     let refused = Terminal::new()?.type_into(&arguments, &[]);
     assert!(format!("{refused:?}").contains(gone), "{refused:?}");
