@@ -338,3 +338,40 @@ fn health_is_what_the_service_says_of_itself() {
         assert!(said(&output).contains(why), "{why}: {}", said(&output));
     }
 }
+
+#[test]
+fn health_takes_address_and_key_from_the_environment() {
+    let asked = |name: &str, variable: bool| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/{name}", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut request = vec![0; 4096];
+            let read = connection.read(&mut request).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n{\"status\":\"ready\"}";
+            connection.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8_lossy(&request[..read]).into_owned()
+        });
+        let mut command = kindred(&["health"]);
+        command.env("KINDRED_API_KEY", "a-key");
+        if variable {
+            command.env("KINDRED_URL", &url);
+        } else {
+            command.args(["--url", &url]).env("KINDRED_URL", "http://127.0.0.1:9");
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        served.join().unwrap()
+    };
+    for variable in [true, false] {
+        let request = asked("behind", variable).to_lowercase();
+        assert!(request.starts_with("get /behind/health/ready "), "{request}");
+        assert!(request.contains("authorization: bearer a-key"), "{request}");
+    }
+    // Nor is either a setting that `serve` does not know.
+    let mut serve = kindred(&["serve", "--listen", "nowhere"]);
+    serve.env("KINDRED_URL", "http://127.0.0.1:9");
+    assert!(said(&serve.output().unwrap()).contains("can't listen on nowhere"));
+    let secret = kindred(&["health", "--url", "http://me:secret@127.0.0.1"]).output().unwrap();
+    assert!(said(&secret).contains("password") && !said(&secret).contains("secret"));
+}

@@ -96,7 +96,9 @@ fn a_service_of_several_models_is_asked_for_one_and_with_its_key() {
     let url = service.url("/models/other");
     let refused = kindred(&["nearest", "east", "--url", &url]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(err(&refused).contains("API key"), "{}", err(&refused));
+    let said = err(&refused);
+    assert!(said.contains("API key"), "{said}");
+    assert!(said.contains("set KINDRED_API_KEY or give --api-key"), "{said}");
     let key = service.key.clone().unwrap();
     let mut by_environment = kindred(&["nearest", "east", "--json", "--url", &url]);
     let answers = [
@@ -155,7 +157,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
     let said = err(&output);
     for part in [
         "line 3: ",
-        "two words need an operator",
+        "two words need an operator between them; a word with a space in it needs double quotes",
         "line 4: the model does not have `frogz`; it has frog",
         "line 5: there is no command `:nonsense`; there are :k, :compare",
         "line 6: the expression can't be read at column",
@@ -193,6 +195,7 @@ fn commands_hold_for_the_lines_behind_them() {
     assert!(answers[3]["neighbors"][0]["terms"][0]["factor"].is_number(), "{}", answers[3]);
     assert_eq!(neighbors(&answers[2]), neighbors(&answers[3]));
     assert_eq!((&answers[4]["name"], &answers[4]["rows"]), (&json!("demo"), &json!(30_000)));
+    assert_eq!((&answers[4]["asked"], &answers[4]["line"]), (&json!(":model"), &json!(10)));
     let help = piped(here(&["console"]), ":help\n:model\n");
     for part in [":compare", ":method", "30,000", "demo-100d.txt.gz"] {
         assert!(out(&help).contains(part), "{part}: {}", out(&help));
@@ -224,6 +227,10 @@ fn a_service_is_compared_with_the_reference_of_its_own_model_only() {
     };
     let without = ask(&[]);
     assert_eq!(without.status.code(), Some(1));
+    // A model that nothing is held against would be passed over without a word.
+    let unused = kindred(&["nearest", "east", "--url", &url, "--model", model]).output().unwrap();
+    assert_eq!(unused.status.code(), Some(1));
+    assert!(err(&unused).contains("--compare"), "{}", err(&unused));
     assert!(err(&without).contains("--model DIR"), "{}", err(&without));
     let with = ask(&["--model", model]);
     assert_eq!(with.status.code(), Some(0), "{}", err(&with));
@@ -293,6 +300,10 @@ fn one_question_on_the_command_line() {
     assert!(found.iter().all(|(word, row, _)| word != "queen" && *row < 20_000), "{found:?}");
     assert_eq!(answer["compare"]["identical"], json!(true));
 
+    let expression = here(&["nearest", "king - man + woman"]).output().unwrap();
+    assert!(err(&expression).contains("kindred analogy"), "{}", err(&expression));
+    assert!(!err(&unknown).contains("kindred analogy"));
+
     let bad = here(&["analogy", "king +"]).output().unwrap();
     assert!(bad.status.code() == Some(1) && err(&bad).contains("column 7"), "{}", err(&bad));
     let minus = here(&["analogy", "-bad", "--json"]).output().unwrap();
@@ -324,7 +335,14 @@ fn a_line_of_any_length_is_answered_or_said_to_be_wrong() {
     let sum = vec!["frog"; 256].join(" + ");
     let output = piped(here(&["console", "-k", "1", "--json"]), &format!("{long}\n{sum}\n"));
     assert_eq!(objects(&output).len(), 1, "{}", err(&output));
-    assert!(err(&output).contains("line 1: the model does not have `xxx"));
+    let said = err(&output);
+    assert!(said.contains("line 1: the model does not have `xxx") && said.len() < 1000, "{said}");
+    let longer = format!("\u{feff}frog\n{}\nfrog\n", "x".repeat(3 << 20));
+    let output = piped(here(&["console", "-k", "1", "--json"]), &longer);
+    let answers = objects(&output);
+    assert_eq!((&answers[0]["asked"], &answers[1]["line"]), (&json!("frog"), &json!(3)));
+    assert_eq!(err(&output).lines().count(), 2, "{}", err(&output));
+    assert!(err(&output).contains("line 2: the line is longer than 1048576 bytes"));
 }
 
 #[test]
@@ -355,12 +373,16 @@ fn what_can_not_be_asked_is_said_with_the_cure() {
         ("127.0.0.1:8080", "http://HOST:PORT"),
         ("ftp://127.0.0.1", "http://HOST:PORT"),
         ("http://127.0.0.1:8080/?k=5", "no query"),
+        ("http://127.0.0.1:8080/#x", "no fragment"),
+        ("http://me:topsecret@127.0.0.1:8080", "no user and password"),
+        (&other.url("").replace("http:", "https:"), "try --url http://127.0.0.1:"),
         (&other.url("/models/none"), "there is no model `none` here; there are demo"),
         (&other.url("/nowhere"), "nothing at /nowhere/nearest"),
     ] {
         let output = kindred(&["nearest", "frog", "--url", url]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}");
         assert!(err(&output).contains(part), "{url}: {}", err(&output));
+        assert!(!err(&output).contains("topsecret"), "{}", err(&output));
     }
     let folder = tempfile::tempdir().unwrap();
     let mut no_model = kindred(&["console", "--model"]);
@@ -427,10 +449,42 @@ fn services_behind_https_are_asked_if_their_certificate_is_trusted() {
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(path("other.pem"), stranger.cert.pem()).unwrap();
     let (trusted, untrusted) = (ask(&path("cert.pem")), ask(&path("other.pem")));
+    let missing = ask(&path("missing.pem"));
+    let plain = kindred(&["nearest", "frog", "--url", &url.replace("https:", "http:")]).output();
     service.kill().unwrap();
     service.wait().unwrap();
+    assert!(err(&missing).contains("missing.pem, which SSL_CERT_FILE"), "{}", err(&missing));
+    let plain = err(&plain.unwrap());
+    assert!(plain.contains("try --url https://localhost:"), "{plain}");
+    assert!(err(&untrusted).contains("SSL_CERT_FILE"), "{}", err(&untrusted));
     assert_eq!(trusted.status.code(), Some(0), "{}", err(&trusted));
     assert_eq!(neighbors(&objects(&trusted)[0]).len(), 10);
     assert_eq!(untrusted.status.code(), Some(1));
     assert!(err(&untrusted).contains("certificate"), "{}", err(&untrusted));
+}
+
+#[test]
+fn errors_do_not_steer_the_terminal() {
+    let output = here(&["nearest", "\u{1b}[31mEVIL\u{7}"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!err(&output).contains(['\u{1b}', '\u{7}']), "{:?}", err(&output));
+    assert!(err(&output).contains(r"\u{1b}[31mEVIL\u{7}"), "{}", err(&output));
+}
+
+#[test]
+fn this_machine_is_asked_without_a_proxy_and_errors_name_the_proxy() {
+    let service = Service::with_default_model();
+    // Nothing listens there, nor has any name server such a host.
+    let proxied = |url: &str| {
+        let mut command = kindred(&["nearest", "frog", "--url", url]);
+        for name in ["HTTP_PROXY", "ALL_PROXY", "http_proxy"] {
+            command.env(name, "http://me:secret@127.0.0.1:9");
+        }
+        command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap()
+    };
+    let near = proxied(&service.url(""));
+    assert_eq!(near.status.code(), Some(0), "{}", err(&near));
+    let far = err(&proxied("http://kindred.invalid:8080"));
+    assert!(far.contains("the proxy http://127.0.0.1:9") && far.contains("NO_PROXY"), "{far}");
+    assert!(!far.contains("secret"), "{far}");
 }

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         trial("a_service_by_url_completes_words_too", talk_by_url),
         trial("ctrl_c_clears_the_line_and_the_console_goes_on", clear),
         trial("colours_are_for_terminals_that_want_them", colours),
+        trial("what_was_typed_is_repeated_without_what_steers_the_terminal", steers),
         trial("the_recorded_session_of_the_docs_is_still_what_is_said", recorded),
     ];
     if missing {
@@ -143,13 +144,29 @@ fn talk_by_url() -> Result<(), Failed> {
     let arguments = ["console", "--url", &service.url("")];
     let said = talk(&Terminal::new()?, &arguments, "a service has no reference")?;
     assert_eq!(said.matches("round trip").count(), 2, "{said}");
-    // A service that is gone is said; completion does not wait for it, and the console goes on.
-    let mut service = service;
-    service.child.kill()?;
-    service.child.wait()?;
-    let terminal = Terminal::new()?;
-    let refused = terminal.type_into(&arguments, &[]);
-    assert!(format!("{refused:?}").contains("is a service running there"), "{refused:?}");
+    // A service that is gone is said, twice; completion does not wait for it, and the console goes on to its end.
+    let gone = "is a service running there";
+    let steps = [
+        wait(PROMPT),
+        keys("frog\r"),
+        wait(END),
+        wait(PROMPT),
+        json!({"kill": service.child.id()}),
+        keys("parliamen"),
+        keys(TAB),
+        keys("\r"),
+        wait(gone),
+        wait(PROMPT),
+        keys("toad\r"),
+        wait(gone),
+        wait(PROMPT),
+        keys(CTRL_D),
+    ];
+    let said = Terminal::new()?.type_into(&arguments, &steps)?;
+    assert!(!said.contains("parliament"), "nobody was there to complete it: {said}");
+    // Nor does a console begin then.
+    let refused = Terminal::new()?.type_into(&arguments, &[]);
+    assert!(format!("{refused:?}").contains(gone), "{refused:?}");
     Ok(())
 }
 
@@ -180,6 +197,19 @@ fn colours() -> Result<(), Failed> {
     terminal.variables.push(("NO_COLOR", "1"));
     let plain = terminal.type_into(&arguments, &[])?;
     assert!(!plain.contains('\x1b') && plain.contains('█'), "{plain}");
+    Ok(())
+}
+
+fn steers() -> Result<(), Failed> {
+    for arguments in
+        [["nearest", "-k", "\x1b[31mEVIL\x07"], ["health", "--url", "\x1b[31mEVIL\x07"]]
+    {
+        let Err(refused) = Terminal::new()?.type_into(&arguments, &[]) else {
+            return Err("it takes what is no number, or no address".into());
+        };
+        let said = refused.message().unwrap_or_default();
+        assert!(said.contains("EVIL") && !said.contains(['\x1b', '\x07']), "{said:?}");
+    }
     Ok(())
 }
 

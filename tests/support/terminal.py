@@ -4,6 +4,7 @@
 usage: terminal.py PROGRAM [ARGUMENT...]    with steps as a JSON list on standard input:
   {"wait": "text"}    until the program has written this, since the last wait
   {"type": "keys"}    typed at once
+  {"kill": 123}       this process, with SIGKILL
 A step that takes longer than 60 seconds ends it all, with what was written so far.
 """
 
@@ -48,6 +49,9 @@ def run(command, steps, environment=None):
     for step in steps:
         if "type" in step:
             os.write(terminal, step["type"].encode())
+            continue
+        if "kill" in step:
+            os.kill(step["kill"], signal.SIGKILL)
             continue
         wanted, until = step["wait"].encode(), time.monotonic() + PATIENCE
         while wanted not in written[seen:] and read(until):

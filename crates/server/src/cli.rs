@@ -453,18 +453,20 @@ pub struct ApiKeyArguments {
 
 const HEALTH_EXAMPLES: &str = "\
 Exits with 0 if /health/ready says so, else with 1 and the reason: for containers, which have no curl.
+Sends the key in KINDRED_API_KEY, if that is set, to services that want one for their health, too.
 
 Examples:
   kindred health
   kindred health --url http://127.0.0.1:9000/behind/a/prefix
+  KINDRED_URL=http://127.0.0.1:9000 kindred health
   kindred health --url https://127.0.0.1:8443   on this machine the certificate is not checked";
 
 /// What `health` needs to know.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArguments {
-    /// Where the service is
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    pub url: String,
+    /// Where the service is; else the environment's KINDRED_URL says it [default: http://127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
     /// Milliseconds until it must have answered; it waits for its engine itself (readiness_timeout_ms)
     #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: u64,

@@ -1,32 +1,159 @@
 //! The HTTP client of commands that ask a service.
 
+use std::env;
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 use tokio_rustls::rustls::crypto::ring;
-use ureq::Agent;
+use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Proxy};
+
+use crate::config::API_KEY_VARIABLE;
 
 /// How long a service may take to let a client in.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long a request may take in all. The service's own bound is lower and says why.
 pub(crate) const REQUEST: Duration = Duration::from_secs(600);
 
+/// Names a file of certificates that are trusted instead of the system's.
+const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// The URL of a service, or how it can be shown and what is wrong with it.
+pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
+    let parsed = url.parse::<Uri>();
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let port_is_none = !port.is_empty() && !port.ends_with(']') && port.parse::<u16>().is_err();
+    let parsed = parsed.ok().filter(|_| !port_is_none);
+    // In what is no URL, a password may stand anywhere before the last @.
+    let searched = if parsed.is_some() { authority } else { url };
+    if searched.contains('@') {
+        let host = searched.rsplit('@').next().unwrap_or_default();
+        let reason = "it must have no user and password; a key goes into KINDRED_API_KEY";
+        return Err((format!("…@{host}"), reason));
+    }
+    let bad = |reason| (url.to_owned(), reason);
+    let parsed = parsed.ok_or_else(|| bad("that is no URL"))?;
+    if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
+        return Err(bad("it must begin with http:// or https://"));
+    }
+    if parsed.query().is_some() {
+        return Err(bad("it must have no query"));
+    }
+    if url.contains('#') {
+        return Err(bad("it must have no fragment"));
+    }
+    Ok(parsed)
+}
+
+/// Whether a host of a URL is this very machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// The environment's proxy, if requests to this URL go through it. None leads back to the machine that asks.
+fn proxy_to(url: &Uri) -> Option<Proxy> {
+    let is_near = url.host().is_some_and(is_loopback);
+    Proxy::try_from_env().filter(|proxy| !is_near && !proxy.is_no_proxy(url))
+}
+
+/// What that proxy is called, without its password.
+pub(crate) fn proxy_name(url: &Uri) -> Option<String> {
+    let proxy = proxy_to(url)?;
+    let scheme = proxy.protocol().to_string().to_lowercase();
+    Some(format!("{scheme}://{}:{}", proxy.host(), proxy.port()))
+}
+
+/// The key to send: this one, or the environment's; none if neither is there.
+pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, &'static str> {
+    let from_environment = || env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    let key = given.map(str::to_owned).or_else(from_environment);
+    if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Err("the API key has characters that no key has; `kindred api-key` makes keys");
+    }
+    Ok(key)
+}
+
 /// A client that takes every status for an answer. For HTTPS it trusts the certificates that this system trusts, or
 /// those that SSL_CERT_FILE names; reading them takes a while, so it does not where nobody needs them.
-pub(crate) fn agent(for_https: bool) -> Agent {
-    let trusted =
-        if for_https { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
-    let trusted = trusted.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+///
+/// # Errors
+/// If that file has none.
+pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
+    let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .root_certs(RootCerts::Specific(Arc::new(trusted.collect())));
-    Agent::config_builder()
+        .root_certs(RootCerts::Specific(Arc::new(trusted)));
+    Ok(Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .timeout_connect(Some(CONNECT))
         .timeout_global(Some(REQUEST))
+        .proxy(proxy_to(url))
         .tls_config(tls.build())
         .build()
-        .into()
+        .into())
+}
+
+fn trusted() -> Result<Vec<Certificate<'static>>, String> {
+    let file = env::var_os(CERTIFICATES_VARIABLE).filter(|file| !file.is_empty());
+    if let Some(file) = file {
+        let found = load_certs_from_paths(Some(Path::new(&file)), None);
+        if found.certs.is_empty() {
+            let reason = found.errors.first().map_or_else(
+                || "it has none in the form of PEM".to_owned(),
+                |error| error.to_string(),
+            );
+            return Err(format!(
+                "no certificates in {}, which {CERTIFICATES_VARIABLE} names: {reason}; without that variable the \
+                 system's are trusted",
+                file.display()
+            ));
+        }
+    }
+    let certificates = load_native_certs().certs;
+    Ok(certificates.iter().map(|found| Certificate::from_der(found).to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_refused_for_what_would_be_lost_and_passwords_are_not_repeated() {
+        for right in ["http://a", "https://[::1]:8443/models/x", "http://a/models/b@c"] {
+            assert!(service_url(right).is_ok(), "{right}");
+        }
+        for (wrong, part) in [
+            ("http://a/#x", "fragment"),
+            ("http://a?x", "query"),
+            ("ftp://a", "http://"),
+            ("a:1", "http://"),
+            ("http://a b", "no URL"),
+            ("http://user:secret@a:80/x", "password"),
+            ("http://user:sec/ret@a", "password"),
+            ("user:secret@a", "password"),
+            ("http://user:secret @a/#x", "password"),
+        ] {
+            let (shown, reason) = service_url(wrong).unwrap_err();
+            assert!(reason.contains(part), "{wrong}: {reason}");
+            assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_several_names() {
+        for near in ["localhost", "LOCALHOST", "127.0.0.1", "127.8.8.8", "[::1]"] {
+            assert!(is_loopback(near), "{near}");
+        }
+        for far in ["localhost.example.org", "10.0.0.1", "[::2]", ""] {
+            assert!(!is_loopback(far), "{far}");
+        }
+    }
 }

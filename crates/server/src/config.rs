@@ -169,6 +169,10 @@ const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
 
 /// Holds the key with which commands ask a service; no setting of the service.
 pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
+/// Says where a service is that is asked for its health; no setting of the service.
+pub(crate) const URL_VARIABLE: &str = "KINDRED_URL";
+/// What is none of the settings.
+const NO_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
 
 impl Config {
     /// The settings for these flags and this process's environment.
@@ -203,10 +207,8 @@ impl Config {
             .filter(|(key, _)| key.starts_with(PREFIX) && !is_service_link(key))
             .collect();
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
-        let ours: HashMap<String, String> = ours
-            .into_iter()
-            .filter(|(key, _)| ![CONFIG_VARIABLE, API_KEY_VARIABLE].contains(&key.as_str()))
-            .collect();
+        let ours: HashMap<String, String> =
+            ours.into_iter().filter(|(key, _)| !NO_SETTINGS.contains(&key.as_str())).collect();
         for variable in ours.keys() {
             let key = variable[PREFIX.len()..].to_lowercase();
             check_known(&key, &known, || format!("environment variable {variable}"))?;
@@ -462,8 +464,8 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_commands_that_ask_is_none_of_our_settings() {
-        load(&ServeFlags::default(), &[("KINDRED_API_KEY", "x")]).unwrap();
+    fn what_commands_ask_with_is_none_of_our_settings() {
+        load(&ServeFlags::default(), &[("KINDRED_API_KEY", "x"), ("KINDRED_URL", "x")]).unwrap();
     }
 
     #[test]

@@ -23,3 +23,4 @@ pub mod method;
 pub mod models;
 pub mod observe;
 pub mod queue;
+pub mod shown;

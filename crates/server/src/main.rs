@@ -1,17 +1,33 @@
 //! The `kindred` program.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 use server::cli::{Cli, Command};
 use server::commands;
+use server::shown::{shown, shown_lines};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // It repeats what was typed. Only then without colours: they are such characters, too.
+            let steers = |typed: OsString| {
+                let typed = typed.to_string_lossy();
+                shown(&typed) != typed
+            };
+            if error.use_stderr() && std::env::args_os().any(steers) {
+                eprint!("{}", shown_lines(&error.render().to_string()));
+                return ExitCode::from(2);
+            }
+            error.exit()
+        }
+    };
     let result = match cli.command {
         None => commands::serve(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve(&flags),
@@ -31,7 +47,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kindred: {error}");
+            eprintln!("kindred: {}", shown_lines(&error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }

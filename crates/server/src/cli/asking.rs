@@ -14,8 +14,8 @@ use crate::method::Method;
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Where answers come from")]
 pub struct Place {
-    /// Model folder, as `kindred prepare` writes it; with --url, what --compare holds the service's answers
-    /// against [default: the built-in model]
+    /// Model folder, as `kindred prepare` writes it [default: the built-in model]. With --url it is for
+    /// comparing alone: the folder that the service serves, which --compare needs then
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
     /// Ask a running service: http://HOST:PORT, or http://HOST:PORT/models/NAME for one of several models
@@ -184,6 +184,7 @@ pub struct AnalogyArguments {
 
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
   kindred completions bash > ~/.local/share/bash-completion/completions/kindred
   kindred completions zsh > ~/.zfunc/_kindred        with ~/.zfunc in fpath
   kindred completions fish > ~/.config/fish/completions/kindred.fish";

@@ -5,7 +5,7 @@ use crate::cli::{
     AnalogyArguments, ConsoleArguments, Giving, NearestArguments, Place, QuestionOptions,
 };
 use crate::config::{Config, ConfigError};
-use crate::console::{self, Form, Question, Session};
+use crate::console::{self, ConsoleError, Form, Question, Session};
 use crate::logging;
 use crate::method::Method;
 
@@ -16,7 +16,7 @@ use crate::method::Method;
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { place, options, method, giving, compat } = arguments;
     start_log()?;
-    let mut session = Session::new(place, options, *method, giving.compare)?;
+    let mut session = Session::new(place, options, *method, giving.compare, true)?;
     let form = Form::new(giving.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
@@ -32,7 +32,22 @@ pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
 /// If it has no answer, as when the model does not have the word.
 pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     let NearestArguments { word, place, options, giving } = arguments;
-    ask(place, options, None, *giving, &Question::Nearest(word.clone()), word)
+    let answered = ask(place, options, None, *giving, &Question::Nearest(word.clone()), word);
+    answered.map_err(|error| match error {
+        CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
+            ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
+                "{reason} (`kindred nearest` takes it all for one word; `kindred analogy` answers expressions)"
+            ))
+            .into(),
+            other => other.into(),
+        },
+        error => error,
+    })
+}
+
+/// Whether operators stand in it between spaces, as in few words.
+fn looks_like_an_expression(word: &str) -> bool {
+    word.split_whitespace().any(|piece| matches!(piece, "+" | "-"))
 }
 
 /// Answers one expression.
@@ -53,7 +68,7 @@ fn ask(
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(place, options, method, giving.compare)?;
+    let mut session = Session::new(place, options, method, giving.compare, giving.compare)?;
     Ok(console::answer_one(&mut session, Form::new(giving.json), question, asked)?)
 }
 

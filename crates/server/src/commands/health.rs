@@ -1,8 +1,7 @@
-use std::net::IpAddr;
+use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Uri;
 use serde_json::Value;
 use tokio_rustls::rustls::crypto::ring;
 use ureq::Agent;
@@ -10,42 +9,46 @@ use ureq::tls::TlsConfig;
 
 use super::CommandError;
 use crate::cli::HealthArguments;
+use crate::client::{self, is_loopback};
+use crate::config::URL_VARIABLE;
+
+/// Where a service is if nobody says.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Asks a running service whether it is ready.
 ///
 /// # Errors
 /// If it is not, if nothing answers, or if the address can't be one.
 pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
-    let url = arguments.url.trim_end_matches('/');
+    let from_environment = || env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty());
+    let url = arguments.url.clone().or_else(from_environment);
+    let url = url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
     check_address(url).map_err(CommandError::Usage)?;
+    let key = client::api_key(None).map_err(|reason| CommandError::Usage(reason.to_owned()))?;
     let not_ready = |reason| CommandError::NotReady { url: url.to_owned(), reason };
-    ask(url, Duration::from_millis(arguments.timeout_ms)).map_err(not_ready)?;
+    ask(url, key, Duration::from_millis(arguments.timeout_ms)).map_err(not_ready)?;
     say!("ready");
     Ok(())
 }
 
 /// HTTPS is for this very machine: who asks there knows whom, and the certificate is for another name.
 fn check_address(url: &str) -> Result<(), String> {
-    let uri: Option<Uri> = url.parse().ok();
-    let scheme_and_host = uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?)));
-    match scheme_and_host {
-        Some(("http", _)) => Ok(()),
-        Some(("https", host)) if is_loopback(host) => Ok(()),
-        Some(("https", host)) => Err(format!(
+    let uri = client::service_url(url).map_err(|(shown, reason)| {
+        format!(
+            "`{shown}` is no address of a service: {reason}; give --url, or {URL_VARIABLE}, as {DEFAULT_URL}"
+        )
+    })?;
+    match uri.host() {
+        Some(host) if uri.scheme_str() == Some("https") && !is_loopback(host) => Err(format!(
             "`{host}` is another machine, and certificates are not checked here: ask on the machine itself, as \
              https://127.0.0.1:8443, or use curl"
         )),
-        _ => Err(format!("`{url}` is no address of a service; give one as http://127.0.0.1:8080")),
+        _ => Ok(()),
     }
 }
 
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
 /// Whether the service there is ready, or why not.
-fn ask(url: &str, within: Duration) -> Result<(), String> {
+fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
     let tls = TlsConfig::builder()
         .disable_verification(true)
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
@@ -58,9 +61,13 @@ fn ask(url: &str, within: Duration) -> Result<(), String> {
         .tls_config(tls.build())
         .build()
         .into();
-    let mut answer = agent.get(format!("{url}/health/ready")).call().map_err(|e| match e {
+    let mut request = agent.get(format!("{url}/health/ready"));
+    if let Some(key) = key {
+        request = request.header("Authorization", format!("Bearer {key}"));
+    }
+    let mut answer = request.call().map_err(|e| match e {
         ureq::Error::Timeout(_) => format!("no answer within {} ms", within.as_millis()),
-        e => format!("{e}; does it run there? --url says where"),
+        e => format!("{e}; does it run there? --url or {URL_VARIABLE} says where"),
     })?;
     let status = answer.status();
     let body: Value = answer.body_mut().read_json().unwrap_or_default();

@@ -12,6 +12,7 @@ use rustyline::{Context, Helper};
 use super::line::COMMANDS;
 use super::service::{Service, words_with_prefix};
 use crate::expression::{as_term, open_piece};
+use crate::shown::is_shown;
 
 /// Words that are offered at most.
 const OFFERED: usize = 50;
@@ -42,7 +43,10 @@ impl Words {
         }
         let words = |prefix: &str| {
             let found = words_with_prefix(&*self.service, prefix, OFFERED, Some(PATIENCE));
-            found.unwrap_or_default()
+            let mut found = found.unwrap_or_default();
+            // What is offered goes to the terminal as it is, and such characters can't be typed anyway.
+            found.retain(|word| word.chars().all(is_shown));
+            found
         };
         let (start, prefix) = open_piece(typed);
         if prefix.is_empty() {
@@ -116,7 +120,17 @@ mod tests {
 
     #[test]
     fn the_last_piece_is_completed_with_what_reads_as_that_word() {
-        let words = Words::new(Rc::new(Has(&["frog", "frogs", "new york", "-x", "2*x", ":k"])));
+        let words = Words::new(Rc::new(Has(&[
+            "frog",
+            "frogs",
+            "new york",
+            "-x",
+            "2*x",
+            ":k",
+            "steer\u{1b}[2J",
+            "steer\u{202e}",
+            "steers",
+        ])));
         for (typed, start, expected) in [
             ("fro", 0, &["frog", "frogs"][..]),
             ("king - fro", 7, &["frog", "frogs"]),
@@ -129,6 +143,7 @@ mod tests {
             ("2*", 2, &[]),
             ("", 0, &[]),
             ("nothing", 0, &[]),
+            ("steer", 0, &["steers"]),
             (":co", 0, &[":compare"]),
             (" :m", 1, &[":method", ":model"]),
         ] {

@@ -23,12 +23,14 @@ pub enum ConsoleError {
         reason: String,
     },
     /// The service can't be asked.
-    #[error("can't ask {url}: {reason}; is a service running there, and is --url right?")]
+    #[error("can't ask {url}: {reason}; {cure}")]
     Unreachable {
         /// As given.
         url: String,
         /// What the client said.
         reason: String,
+        /// What may help.
+        cure: String,
     },
     /// Something else answers there.
     #[error(
@@ -41,6 +43,12 @@ pub enum ConsoleError {
         /// What came.
         reason: String,
     },
+    /// There are no certificates to trust.
+    #[error("{0}")]
+    Certificates(String),
+    /// The service wants a key, or another one.
+    #[error("{0}; set KINDRED_API_KEY or give --api-key")]
+    NoKey(String),
     /// The service says why it does not answer.
     #[error("{0}")]
     Refused(String),
@@ -53,6 +61,12 @@ pub enum ConsoleError {
          are held against the reference here"
     )]
     NoReference,
+    /// A model beside a URL, and nothing to hold against it.
+    #[error(
+        "--url has a model of its own; --model names the one to compare its answers with: give --compare, too, or leave \
+         --model out"
+    )]
+    ModelElsewhere,
     /// The reference's model is not the one that answers.
     #[error(
         "{answers} is version {found}, and the reference's model is version {expected}: their answers can't be \

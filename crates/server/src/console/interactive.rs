@@ -11,10 +11,11 @@ use rustyline::{CompletionType, Config, Editor};
 
 use super::completion::Words;
 use super::pipe::unread;
-use super::print::{banner, shown};
+use super::print::banner;
 use super::service::facts;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Session};
+use crate::shown::shown;
 
 const PROMPT: &str = "kindred> ";
 /// Lines that the history keeps.

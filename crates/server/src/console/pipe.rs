@@ -1,10 +1,15 @@
 //! Lines from a pipe: each is answered or said to be wrong, until the pipe ends.
 
-use std::io::{self, BufRead, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 
-use super::print::shown;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Question, Session};
+use crate::shown::shown;
+
+/// No line is longer: an expression of all the words that it may have is far shorter.
+const LONGEST_BYTES: u64 = 1 << 20;
+/// Characters that an error echoes of a word or a line at most: longer than any text of ours between two marks.
+const ECHOED: usize = 250;
 
 /// Answers standard input line by line. That nobody reads the answers any more ends it, too, and is no fault.
 ///
@@ -14,18 +19,27 @@ use super::{ConsoleError, Form, Question, Session};
 pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
     let out = &mut io::stdout().lock();
     let (mut asked, mut failed) = (0, 0);
-    // By bytes: a line that is not UTF-8 is wrong, and the next one need not be.
-    for (number, line) in (1..).zip(io::stdin().lock().split(b'\n')) {
-        let line = line.map_err(|source| ConsoleError::System {
+    let (mut input, mut line) = (io::stdin().lock(), Vec::new());
+    for number in 1.. {
+        let read = read_line(&mut input, &mut line).map_err(|source| ConsoleError::System {
             doing: "can't read standard input",
             source,
         })?;
+        let text = match (number, &line[..]) {
+            // Some programs mark UTF-8 so, at the start of a file.
+            (1, [0xef, 0xbb, 0xbf, text @ ..]) => text,
+            (_, text) => text,
+        };
         let turn = Turn { session, form, out, number: Some(number) };
-        let answered = match std::str::from_utf8(&line) {
-            Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) if compat => turn.line_of_report(line),
-            Ok(line) => turn.line(line),
-            Err(_) => Err(ConsoleError::BadLine("the line is not UTF-8".to_owned()).into()),
+        let bad = |reason: String| Err(ConsoleError::BadLine(reason).into());
+        // By bytes: a line that is not UTF-8 is wrong, and the next one need not be.
+        let answered = match (read, std::str::from_utf8(text)) {
+            (Read::End, _) => break,
+            (Read::TooLong, _) => bad(format!("the line is longer than {LONGEST_BYTES} bytes")),
+            (Read::Line, Ok(line)) if line.trim().is_empty() => continue,
+            (Read::Line, Ok(line)) if compat => turn.line_of_report(line),
+            (Read::Line, Ok(line)) => turn.line(line),
+            (Read::Line, Err(_)) => bad("the line is not UTF-8".to_owned()),
         };
         asked += 1;
         match answered {
@@ -33,14 +47,43 @@ pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(
             Ok(Then::End) => break,
             Err(Fault::Line(error)) => {
                 failed += 1;
+                let said = match error {
+                    // Those alone echo what was read.
+                    ConsoleError::BadLine(said) | ConsoleError::Refused(said) => shortened(&said),
+                    error => error.to_string(),
+                };
                 // Nobody may read this either; the exit code says it as well.
-                let _ =
-                    writeln!(io::stderr(), "kindred: line {number}: {}", shown(&error.to_string()));
+                let _ = writeln!(io::stderr(), "kindred: line {number}: {}", shown(&said));
             }
             Err(Fault::Output(e)) => return unread(e),
         }
     }
     if failed > 0 { Err(ConsoleError::LinesFailed { failed, asked }) } else { Ok(()) }
+}
+
+/// What came of reading a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    Line,
+    TooLong,
+    End,
+}
+
+/// The next line, without its end. Of one that is too long nothing more is kept, but it is read to its end.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
+    line.clear();
+    // One more for the end of the line.
+    if input.take(LONGEST_BYTES + 1).read_until(b'\n', line)? == 0 {
+        return Ok(Read::End);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if line.len() as u64 > LONGEST_BYTES {
+        line.clear();
+        input.skip_until(b'\n')?;
+        return Ok(Read::TooLong);
+    }
+    Ok(Read::Line)
 }
 
 /// Answers one question.
@@ -61,10 +104,53 @@ pub fn answer_one(
     }
 }
 
+/// An error with what it echoes of a line cut short, by whatever marks that off.
+fn shortened(error: &str) -> String {
+    let short = |piece: &str| match piece.char_indices().nth(ECHOED) {
+        Some((end, _)) => format!("{}…", &piece[..end]),
+        None => piece.to_owned(),
+    };
+    error.split('`').map(short).collect::<Vec<_>>().join("`")
+}
+
 /// What it means that standard output can't be written.
 pub(super) fn unread(error: io::Error) -> Result<(), ConsoleError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
         _ => Err(ConsoleError::System { doing: "can't write the answers", source: error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_too_long_are_passed_over() {
+        let most = LONGEST_BYTES as usize;
+        let (fits, long) = ("a".repeat(most), "b".repeat(most + 1));
+        let text = format!("{fits}\n{long}\nc\n\n{long}{fits}\nd");
+        let mut input = io::BufReader::with_capacity(1000, text.as_bytes());
+        let mut line = Vec::new();
+        for (read, expected) in [
+            (Read::Line, &fits[..]),
+            (Read::TooLong, ""),
+            (Read::Line, "c"),
+            (Read::Line, ""),
+            (Read::TooLong, ""),
+            (Read::Line, "d"),
+            (Read::End, ""),
+        ] {
+            assert_eq!(read_line(&mut input, &mut line).unwrap(), read);
+            assert!(line == expected.as_bytes(), "{} bytes", line.len());
+        }
+    }
+
+    #[test]
+    fn errors_echo_the_beginning_of_what_is_long() {
+        let long = "ä".repeat(1000);
+        let said = shortened(&format!("no `{long}`; it has `frog`"));
+        assert_eq!(said, format!("no `{}…`; it has `frog`", "ä".repeat(ECHOED)));
+        assert_eq!(shortened("no `frog`"), "no `frog`");
     }
 }

@@ -11,6 +11,7 @@ use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
 use super::session::Answered;
+use crate::shown::shown;
 
 /// What standard output wants.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +54,9 @@ impl Form {
         answered: &Answered,
     ) -> io::Result<()> {
         if self.json {
-            return json_line(out, asked, line, answered);
+            let mut besides = known(asked, line);
+            add_times(&mut besides, answered);
+            return json_line(out, besides, &answered.body);
         }
         if line.is_some() {
             writeln!(out, "{}", shown(asked))?;
@@ -113,11 +116,15 @@ impl Form {
     }
 
     /// What is known of the model, as it was said or for people.
-    pub(super) fn facts(self, out: &mut dyn Write, facts: &Facts, said: &[u8]) -> io::Result<()> {
+    pub(super) fn facts(
+        self,
+        out: &mut dyn Write,
+        line: Option<u64>,
+        facts: &Facts,
+        said: &[u8],
+    ) -> io::Result<()> {
         if self.json {
-            out.write_all(said)?;
-            writeln!(out)?;
-            return out.flush();
+            return json_line(out, known(":model", line), said);
         }
         let Facts { name, version, rows, dim, engine, provenance: from } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
@@ -156,15 +163,6 @@ pub(super) fn banner(facts: &Facts) -> String {
         shown(&engine.name),
         shown(&engine.detail)
     )
-}
-
-/// Words are whatever somebody's file held: nothing in them may steer the terminal.
-pub(super) fn shown(text: &str) -> String {
-    let harmless = |c: char| {
-        !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let one = |c: char| if harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
-    text.chars().map(one).collect()
 }
 
 /// So much of the longest bar, in eighths of a column.
@@ -207,18 +205,18 @@ fn comparison_in_words(comparison: &Comparison) -> String {
     format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
 }
 
-/// The answer of HTTP, byte by byte, behind what is known besides.
-fn json_line(
-    out: &mut dyn Write,
-    asked: &str,
-    line: Option<u64>,
-    answered: &Answered,
-) -> io::Result<()> {
+/// What was asked, and in which line.
+fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     let mut besides = Map::new();
     besides.insert("asked".into(), asked.into());
     if let Some(line) = line {
         besides.insert("line".into(), line.into());
     }
+    besides
+}
+
+/// The times, and what came of comparing.
+fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     if let Some(times) = &answered.times {
         let Times { queue, engine, total, round_trip } = *times;
         let of = to_microseconds;
@@ -234,14 +232,31 @@ fn json_line(
             "reference_ms": reference_ms, "difference": difference});
         besides.insert("compare".into(), comparison);
     }
+}
+
+/// An object of HTTP behind what is known besides, in one line: each number as it came, whatever white space was there.
+fn json_line(out: &mut dyn Write, besides: Map<String, Value>, body: &[u8]) -> io::Result<()> {
     // Two objects made one: never empty, the first goes on where the second begins.
     let besides = Value::Object(besides).to_string();
     let open = besides.strip_suffix('}').unwrap_or(&besides);
-    let rest = answered.body.strip_prefix(b"{").unwrap_or(&answered.body);
+    let body = without_spaces(body);
+    let rest = body.strip_prefix(b"{").unwrap_or(&body);
     write!(out, "{open},")?;
     out.write_all(rest)?;
     writeln!(out)?;
     out.flush()
+}
+
+/// JSON without the white space between its pieces. In strings there can be no line feed: it has been read as JSON.
+fn without_spaces(json: &[u8]) -> Vec<u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    let keeps = |&byte: &u8| {
+        let kept = in_string || !byte.is_ascii_whitespace();
+        in_string ^= byte == b'"' && !escaped;
+        escaped = in_string && byte == b'\\' && !escaped;
+        kept
+    };
+    json.iter().copied().filter(keeps).collect()
 }
 
 /// Milliseconds, as exact as they are worth.
@@ -307,6 +322,17 @@ mod tests {
         assert_eq!(object["times_ms"]["look_up"], json!(0.5));
         assert_eq!(object["compare"]["identical"], json!(true));
         assert_eq!(object["neighbors"][0], json!({"word": "\"}", "score": 0.1 + 0.2, "row": 7}));
+        let spaced = br#"
+            {"model": "a \" b\\", "version":"v\\\" {",
+             "neighbors" :[]
+        }
+        "#;
+        let body = spaced.to_vec();
+        let spread = text(form, "a", None, &Answered { body, ..answered(&[]) });
+        assert_eq!(spread.matches('\n').count(), 1, "{spread}");
+        let object: Value = serde_json::from_str(&spread).unwrap();
+        let ours: Value = serde_json::from_slice(spaced).unwrap();
+        assert!(ours.as_object().unwrap().iter().all(|(key, value)| object[key] == *value));
         let bare = Answered { times: None, comparison: None, ..found };
         let object: Value = serde_json::from_str(&text(form, "a}", None, &bare)).unwrap();
         assert_eq!(object["asked"], json!("a}"));

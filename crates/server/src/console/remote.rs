@@ -1,16 +1,16 @@
 //! A service behind a URL.
 
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, UnexpectedEof};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio_rustls::rustls;
 use ureq::Agent;
-use ureq::http::Uri;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
 use crate::cli::Place;
 use crate::client;
-use crate::config::API_KEY_VARIABLE;
 
 /// The most bytes that an answer may have: a thousand neighbours with all that can be said of them are far fewer.
 const MOST_BYTES: u64 = 256 << 20;
@@ -21,28 +21,73 @@ pub(super) struct Remote {
     /// Without a slash at its end.
     url: String,
     api_key: Option<String>,
+    /// What it is asked through.
+    proxy: Option<String>,
+}
+
+/// What went wrong, as far as there is a cure for it.
+enum Trouble {
+    Certificate,
+    /// What answers does not speak TLS, or nothing but TLS.
+    Scheme,
+    Other,
+}
+
+fn trouble(error: &ureq::Error) -> Trouble {
+    let of_tls = |error: &rustls::Error| match error {
+        rustls::Error::InvalidCertificate(_) => Trouble::Certificate,
+        rustls::Error::InvalidMessage(_) => Trouble::Scheme,
+        _ => Trouble::Other,
+    };
+    match error {
+        ureq::Error::Rustls(error) => of_tls(error),
+        ureq::Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
+            Some(error) => of_tls(error),
+            // So ends a connection that was none of HTTP's.
+            None if matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted) => {
+                Trouble::Scheme
+            }
+            None => Trouble::Other,
+        },
+        ureq::Error::Protocol(_) => Trouble::Scheme,
+        _ => Trouble::Other,
+    }
 }
 
 impl Remote {
     /// Nothing is asked yet.
     pub(super) fn new(url: &str, place: &Place) -> Result<Self, ConsoleError> {
-        let bad = |reason: &str| ConsoleError::BadUrl { url: url.into(), reason: reason.into() };
-        let parsed: Uri = url.parse().map_err(|_| bad("that is no URL"))?;
-        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
-            return Err(bad("it must begin with http:// or https://"));
-        }
-        if parsed.query().is_some() {
-            return Err(bad("it must have no query"));
-        }
-        let from_environment =
-            || std::env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
-        let api_key = place.api_key.clone().or_else(from_environment);
-        if api_key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-            let reason = "the API key has characters that no key has; `kindred api-key` makes keys";
-            return Err(ConsoleError::BadLine(reason.to_owned()));
-        }
-        let agent = client::agent(parsed.scheme_str() == Some("https"));
-        Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), api_key })
+        let bad =
+            |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
+        let parsed = client::service_url(url).map_err(bad)?;
+        let api_key = client::api_key(place.api_key.as_deref());
+        let api_key = api_key.map_err(|reason| ConsoleError::BadLine(reason.to_owned()))?;
+        let agent = client::agent(&parsed).map_err(ConsoleError::Certificates)?;
+        let proxy = client::proxy_name(&parsed);
+        Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), api_key, proxy })
+    }
+
+    /// That nothing came back, and what may help.
+    fn unreachable(&self, error: &ureq::Error) -> ConsoleError {
+        let cure = match (&self.proxy, trouble(error), self.url.split_once("://")) {
+            (Some(proxy), ..) => format!(
+                "it was asked through the proxy {proxy}, which the environment names: is that one running? With the \
+                 host in NO_PROXY it is asked without"
+            ),
+            (_, Trouble::Certificate, _) => {
+                "if that certificate is to be trusted, name a file with it, or with that of \
+                 who signed it, in SSL_CERT_FILE"
+                    .to_owned()
+            }
+            (_, Trouble::Scheme, Some(("https", rest))) => {
+                format!("it may speak HTTP alone: try --url http://{rest}")
+            }
+            (_, Trouble::Scheme, Some((_, rest))) => {
+                format!("if it speaks HTTPS, try --url https://{rest}")
+            }
+            _ => "is a service running there, and is --url right?".to_owned(),
+        };
+        ConsoleError::Unreachable { url: self.url.clone(), reason: error.to_string(), cure }
     }
 }
 
@@ -75,15 +120,11 @@ impl Service for Remote {
                 self.agent.run(request.timeout_global(in_time(patience)).build())
             }
         };
-        let unreachable = |e: ureq::Error| ConsoleError::Unreachable {
-            url: self.url.clone(),
-            reason: e.to_string(),
-        };
-        let mut response = answer.map_err(unreachable)?;
+        let mut response = answer.map_err(|e| self.unreachable(&e))?;
         let status = response.status().as_u16();
         let timing = response.headers().get("server-timing").cloned();
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-        let body = body.map_err(unreachable)?;
+        let body = body.map_err(|e| self.unreachable(&e))?;
         let round_trip = Some(asked.elapsed().as_secs_f64() * 1e3);
         let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
         let times = times.map(|times| Times { round_trip, ..times });

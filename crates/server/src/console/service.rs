@@ -16,6 +16,9 @@ const LISTED: usize = crate::http::MAX_LISTED;
 /// Nothing longer is taken for a word or its beginning: escaped, it would not fit into a path.
 const LONGEST_BYTES: usize = 16 << 10;
 
+/// What errors say for those who write URLs; nobody does here.
+const FOR_URLS: &str = " in a URL a plus is written %2B, because + is a space there;";
+
 /// What came back.
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -115,7 +118,11 @@ pub(super) fn answered<T: DeserializeOwned>(
     let strange = |reason| ConsoleError::NotKindred { url: service.name(), reason };
     if reply.status != 200 {
         return Err(match serde_json::from_slice::<Problem>(&reply.body) {
-            Ok(problem) => ConsoleError::Refused(problem.message()),
+            Ok(problem) if reply.status == 401 => ConsoleError::NoKey(problem.message()),
+            Ok(problem) => ConsoleError::Refused(problem.message().replace(FOR_URLS, "")),
+            Err(_) if reply.status == 401 => {
+                ConsoleError::NoKey(format!("{} answers with status 401", service.name()))
+            }
             Err(_) => strange(format!("status {}", reply.status)),
         });
     }

@@ -49,7 +49,12 @@ impl Session {
         options: &QuestionOptions,
         method: Option<Method>,
         compare: bool,
+        may_compare: bool,
     ) -> Result<Self, ConsoleError> {
+        // In a console, `:compare` may come later.
+        if place.url.is_some() && place.model.is_some() && !may_compare {
+            return Err(ConsoleError::ModelElsewhere);
+        }
         let (service, reference): (Rc<dyn Service>, _) = match &place.url {
             Some(url) => {
                 let reference =

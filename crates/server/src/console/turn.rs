@@ -107,7 +107,7 @@ impl Turn<'_> {
             }
             Command::Model => {
                 let (facts, said) = facts(&*self.session.service)?;
-                self.form.facts(self.out, &facts, &said)?;
+                self.form.facts(self.out, self.number, &facts, &said)?;
             }
             // Not among the answers that a script reads.
             Command::Help if self.form.json => help(&mut io::stderr())?,
