@@ -110,7 +110,7 @@ test("after an error the title is no other question's", async () => {
   assert.equal(await page.title(), "Kindred");
 });
 
-test("two words of more neighbours than can be ranked at once are compared all the same", async () => {
+test("two words of more neighbours than one request takes pairs are compared all the same", async () => {
   const page = await open("#compare=coffee&with=tea&k=1000");
   await shows(page, "“coffee” and “tea”");
   assert.ok((await page.locator("#answer li").count()) > 600);

@@ -51,5 +51,8 @@ export function ofWord(word, question) {
 /** A word as an expression has it: in quotes where it would read as something else. */
 export function quoted(word) {
   const plain = !/[\s\u0085()"\\]|^[+-]|^[\d.]+(e[+-]?\d+)?\*/i.test(word) && word !== "";
-  return plain ? word : `"${word.replace(/["\\]/g, "\\$&")}"`;
+  return plain ? word : inQuotes(word);
 }
+
+/** The same in quotes whatever it is. */
+export const inQuotes = (word) => `"${word.replace(/["\\]/g, "\\$&")}"`;

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
-import { options, row } from "./neighbours.js";
+import { NONE, options, ranked, row } from "./neighbours.js";
 
 /** Colours that are told apart; further terms begin again with the first. */
 const COLOURS = 6;
@@ -23,7 +23,7 @@ export async function find(question, signal) {
       list(neighbors, question),
       make("p", { class: "note" }, leftOut(inputs, question)),
     ],
-    status: best ? `${within(expression)} is nearest to ${within(best.word)}, ${number(best.score, 2)}` : "No other word passes these filters.",
+    status: best ? `${within(expression)} is nearest to ${within(best.word)}, ${number(best.score, 2)}` : NONE,
     center: {
       label: expression,
       scores: [...inputs.map((input) => input.score), ...neighbors.map((hit) => hit.score)],
@@ -51,7 +51,6 @@ function signed({ word, weight }) {
 }
 
 function list(hits, question) {
-  if (hits.length === 0) return make("p", { class: "note" }, "No other word passes these filters.");
   const sum = (terms, sign) =>
     terms.reduce((sum, { contribution }) => sum + Math.max(sign * contribution, 0), 0);
   const most = Math.max(...hits.map((hit) => sum(hit.terms, 1)));
@@ -72,7 +71,7 @@ function list(hits, question) {
     const shares = hit.terms.map((term) => `${signed(term)}: ${number(term.contribution, 2)}`).join(" · ");
     return row(hit, question, picture, make("small", { class: "share-list" }, shares));
   });
-  return make("ol", { class: "hits with-shares" }, rows);
+  return ranked(rows, "hits with-shares");
 }
 
 /** Where the expression's own words, which are left out, would stand. */

@@ -4,16 +4,13 @@ import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { make, number, within } from "./dom.js";
 import { options } from "./neighbours.js";
-
-/** How many neighbours each: both together are ranked by one request, of 1,000 words at most. */
-const MOST_K = 499;
+import { ofPairs } from "./similarities.js";
 
 /** Asks for both and compares; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
   const { compare: one, with: other, model } = question;
-  const asked = (body) => ask("nearest", { body, model, signal });
-  const k = Math.min(question.k, MOST_K);
-  const found = await asked({ ...options({ ...question, k }), queries: [{ word: one }, { word: other }] });
+  const body = { ...options(question), queries: [{ word: one }, { word: other }] };
+  const found = await ask("nearest", { body, model, signal });
   const failed = found.answer.results.map((result) => result.error).filter(Boolean);
   if (failed.length > 0) throw together(failed);
 
@@ -41,15 +38,10 @@ export async function find(question, signal) {
 }
 
 /** The scores of these words beside both, by word; the other one's with them. */
-async function scoresOf([one, other], words, { model, signal }) {
-  const rank = (word) => ask("rank", { body: { word, words: [other, ...words] }, model, signal });
-  const [ofOne, ofOther] = await Promise.all([rank(one), rank(other)]);
-  return new Map(
-    ofOne.answer.ranked.map(({ word, score }) => {
-      const beside = ofOther.answer.ranked.find((ranked) => ranked.word === word);
-      return [word, [score, beside.score]];
-    }),
-  );
+async function scoresOf([one, other], words, service) {
+  const all = [other, ...words];
+  const scores = await ofPairs(all.flatMap((word) => [[one, word], [other, word]]), service);
+  return new Map(all.map((word, place) => [word, [scores[2 * place], scores[2 * place + 1]]]));
 }
 
 function column([heading, words], scores, question) {

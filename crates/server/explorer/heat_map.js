@@ -1,6 +1,7 @@
 /** The similarities of all pairs as a grid of colours. */
 
 import { byId, draw, make, number } from "./dom.js";
+import { stretched } from "./similarities.js";
 
 const MOST_GUTTER = 96;
 /** Below this many pixels a cell's name can't be read. */
@@ -28,7 +29,7 @@ export function fit() {
   const cell = Math.min((width - gutter) / size, 34);
   const others = matrix.flatMap((row, i) => row.filter((_, j) => i !== j));
   const [least, most] = others.length ? [Math.min(...others), Math.max(...others)] : [0, 1];
-  const share = (value) => Math.min(Math.max(most > least ? (value - least) / (most - least) : value, 0), 1);
+  const share = stretched(others);
   const cells = matrix.flatMap((row, i) =>
     row.map((value, j) =>
       draw("rect", {

@@ -4,6 +4,7 @@ import { ofWord } from "./address.js";
 import { byId, draw, make, number, within } from "./dom.js";
 import { place as placeLabels } from "./labels.js";
 import { plane, spanningTree } from "./principal_components.js";
+import { stretched } from "./similarities.js";
 import { around, watchZoom } from "./zoom.js";
 
 const MARGIN = 34;
@@ -19,8 +20,7 @@ export function drawMap(shown, part = "") {
   const { names, matrix, asked, isCenter, question } = shown;
   const { points, shown: share } = plane(matrix);
   const lines = spanningTree(matrix).map(([from, to]) => ({ from, to, element: draw("line", { class: "edge" }) }));
-  const near = matrix[0].slice(asked);
-  const [least, most] = [Math.min(...near), Math.max(...near)];
+  const nearness = stretched(matrix[0].slice(asked));
   const marks = names.map((name, place) => {
     const isWord = place > 0 || !isCenter;
     const mark = draw(
@@ -31,7 +31,7 @@ export function drawMap(shown, part = "") {
         href: isWord ? ofWord(name, question) : null,
         "aria-label": describe(shown, place),
         role: isWord ? null : "img",
-        "--share": Math.max(most > least ? (matrix[0][place] - least) / (most - least) : matrix[0][place], 0),
+        "--share": nearness(matrix[0][place]),
       },
       draw("title", {}, describe(shown, place)),
       draw("circle", { r: place < asked ? 7 : 5 }),

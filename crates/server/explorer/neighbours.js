@@ -27,7 +27,7 @@ export async function find(question, signal) {
     title: kind === "text" ? `Nearest to “${text}”` : `Nearest to “${word}”`,
     content: [
       kind === "text" && skipped.length ? make("p", { class: "note" }, `Not in the model: ${skipped.join(", ")}.`) : null,
-      list(neighbors, question),
+      ranked(neighbors.map((hit) => row(hit, question, bar(hit.score)))),
     ],
     status: first.length > 0 ? `${neighbors.length} neighbours of ${name}: ${first.join(", ")} …` : `No neighbours of ${name}`,
     center: kind === "text" ? { label: `“${text}”`, scores: neighbors.map((hit) => hit.score) } : null,
@@ -36,10 +36,12 @@ export async function find(question, signal) {
   };
 }
 
-/** A ranked list; bars begin at 0, and negative scores have none. */
-export function list(hits, question) {
-  if (hits.length === 0) return make("p", { class: "note" }, "No other word passes these filters.");
-  return make("ol", { class: "hits" }, hits.map((hit) => row(hit, question, bar(hit.score))));
+/** What is said where there is no answer. */
+export const NONE = "No other word passes these filters.";
+
+/** A ranked list of such lines as `row` makes. */
+export function ranked(rows, kind = "hits") {
+  return rows.length === 0 ? make("p", { class: "note" }, NONE) : make("ol", { class: kind }, rows);
 }
 
 /** One line of a list, with what stands for its score. */
@@ -55,6 +57,7 @@ export function row(hit, question, picture, note = null) {
   );
 }
 
+/** It begins at 0, and a negative score has none. */
 function bar(score) {
   return make("span", { class: "bar", "aria-hidden": "true" }, make("i", { "--share": Math.max(score, 0) }));
 }

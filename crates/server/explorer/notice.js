@@ -1,7 +1,7 @@
 /** What went wrong, and what can be done about it. */
 
 import { Problem, Unreachable, address, apiKey } from "./api.js";
-import { quoted, write } from "./address.js";
+import { inQuotes, quoted, write } from "./address.js";
 import { byId, make } from "./dom.js";
 
 /** Between two looks whether the service is back. */
@@ -93,7 +93,7 @@ function instead(question, word, other) {
   if (question.kind === "analogy") {
     // Whole words only, behind a sign and a weight or not, as they were written: in quotes or without.
     const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
-    const written = [word, `"${word.replace(/["\\]/g, "\\$&")}"`].map(literal).join("|");
+    const written = [word, inQuotes(word)].map(literal).join("|");
     const before = String.raw`(^|[\s()])([+-]?(?:[\d.]+(?:[eE][+-]?\d+)?\*)?)`;
     const places = new RegExp(String.raw`${before}(?:${written})(?=$|[\s()])`, "g");
     changed.analogy = question.analogy.replace(places, (_, edge, sign) => edge + sign + quoted(other));
@@ -102,10 +102,9 @@ function instead(question, word, other) {
 }
 
 function badExpression({ detail, column }, { analogy }) {
-  const before = [...analogy].slice(0, column - 1).join("");
   return [
     make("h2", {}, "The expression can't be read"),
-    make("pre", { class: "pointed" }, `${analogy}\n${" ".repeat([...before].length)}^`),
+    make("pre", { class: "pointed" }, `${analogy}\n${" ".repeat(column - 1)}^`),
     make("p", {}, `${detail}.`),
     make("p", {}, "Write it as king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man."),
   ];

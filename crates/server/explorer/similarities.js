@@ -5,23 +5,38 @@ import { ask } from "./api.js";
 /** Words in the pictures at most: more could not be told apart. */
 export const MOST_WORDS = 31;
 
+/** Pairs that one request takes. */
+const MOST_PAIRS = 1024;
+
+/**
+ * The similarity of each pair of words, in their order; 0 where a word's row is zero, which is like nothing.
+ * @param {string[][]} pairs any number
+ * @returns {Promise<number[]>}
+ */
+export async function ofPairs(pairs, { model, signal }) {
+  const parts = [];
+  for (let from = 0; from < pairs.length; from += MOST_PAIRS) parts.push(pairs.slice(from, from + MOST_PAIRS));
+  const asked = parts.map((part) => ask("similarity", { body: { pairs: part }, model, signal }));
+  return (await Promise.all(asked)).flatMap(({ answer }) =>
+    answer.results.map(({ score, error }) => {
+      if (error?.code === "unknown_word") throw new Error(error.detail);
+      return score ?? 0;
+    }),
+  );
+}
+
 /**
  * A symmetric matrix with 1 on its diagonal, rows and columns in the order of the words.
- * @param {string[]} words at most 45: a request takes 1,024 pairs
  * @returns {Promise<number[][]>}
  */
-export async function similarities(words, { model, signal }) {
+export async function similarities(words, service) {
   const pairs = words.flatMap((one, place) => words.slice(place + 1).map((other) => [one, other]));
   const matrix = words.map((_, row) => words.map((_, column) => (row === column ? 1 : 0)));
-  if (pairs.length === 0) return matrix;
-  const { answer } = await ask("similarity", { body: { pairs }, model, signal });
+  const scores = await ofPairs(pairs, service);
   let next = 0;
   for (let row = 0; row < words.length; row += 1) {
     for (let column = row + 1; column < words.length; column += 1) {
-      const { score, error } = answer.results[next];
-      if (error?.code === "unknown_word") throw new Error(error.detail);
-      // A row of norm zero is like nothing.
-      matrix[row][column] = matrix[column][row] = score ?? 0;
+      matrix[row][column] = matrix[column][row] = scores[next];
       next += 1;
     }
   }
@@ -31,4 +46,13 @@ export async function similarities(words, { model, signal }) {
 /** The matrix with a point more in front, whose similarities to the others are the first ones of these. */
 export function withCenter(matrix, scores) {
   return [[1, ...scores.slice(0, matrix.length)], ...matrix.map((row, place) => [scores[place], ...row])];
+}
+
+/**
+ * How far up each of these similarities lies between the least of them, 0, and the most, 1. Where all are the same there is
+ * nothing between, and a similarity stands for itself.
+ */
+export function stretched(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return (value) => Math.min(Math.max(most > least ? (value - least) / (most - least) : value, 0), 1);
 }

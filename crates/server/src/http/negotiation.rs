@@ -21,23 +21,16 @@ pub(super) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::H
 pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
     let mut best: Option<(u8, bool)> = None;
     let mut any = false;
-    for value in headers.get_all(header::ACCEPT) {
-        let Ok(text) = value.to_str() else { continue };
-        for range in MediaTypeList::new(text).filter_map(Result::ok) {
-            any = true;
-            let precision = match (range.ty.as_str(), range.subty.as_str()) {
-                ("*", "*") => 1,
-                (ty, "*") if offered.ty == ty => 2,
-                (ty, subty) if offered.ty == ty && offered.subty == subty => 3,
-                _ => continue,
-            };
-            let wanted = range
-                .get_param(names::Q)
-                .and_then(|q| q.as_str().parse::<f32>().ok())
-                .is_none_or(|q| q > 0.0);
-            if best.is_none_or(|(before, _)| precision > before) {
-                best = Some((precision, wanted));
-            }
+    for range in accepted(headers) {
+        any = true;
+        let precision = match (range.ty.as_str(), range.subty.as_str()) {
+            ("*", "*") => 1,
+            (ty, "*") if offered.ty == ty => 2,
+            (ty, subty) if offered.ty == ty && offered.subty == subty => 3,
+            _ => continue,
+        };
+        if best.is_none_or(|(before, _)| precision > before) {
+            best = Some((precision, weight(&range) > 0.0));
         }
     }
     match best {
@@ -56,20 +49,26 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
 
 /// Whether HTML is what the client wants before all else, as browsers say; `*/*` alone does not name it.
 pub(super) fn names_html(headers: &HeaderMap) -> bool {
-    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
-    let ranges = lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok));
-    let wanted = |range: &MediaType<'_>| {
-        range.get_param(names::Q).and_then(|q| q.as_str().parse::<f32>().ok()).unwrap_or(1.0)
-    };
     let (mut html, mut text) = (0.0_f32, 0.0_f32);
-    for range in ranges {
+    for range in accepted(headers) {
         if range.ty == names::TEXT && range.subty == names::HTML {
-            html = html.max(wanted(&range));
+            html = html.max(weight(&range));
         } else if range.ty == names::TEXT && range.subty == names::PLAIN {
-            text = text.max(wanted(&range));
+            text = text.max(weight(&range));
         }
     }
     html > 0.0 && html >= text
+}
+
+/// The ranges of all `Accept` headers; what can't be read is passed over.
+fn accepted(headers: &HeaderMap) -> impl Iterator<Item = MediaType<'_>> {
+    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok))
+}
+
+/// How much a range is wanted: its `q`, and 1 without one that can be read.
+fn weight(range: &MediaType<'_>) -> f32 {
+    range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
 /// For routes without parameters: that none was given, and that the client takes the answer.
