@@ -144,11 +144,14 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_reserve_mb: Option<u64>,
-    /// Megabytes that the bodies of requests may take together; others wait until they may be sent
-    /// [default: 1024]
+    /// Megabytes that requests may take together: bodies and what is made of them [default: 1024]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_memory_mb: Option<u32>,
+    /// Megabytes that answers may take together until they are sent [default: 1024]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_memory_mb: Option<u32>,
     /// Queries that may wait or be in work; more are answered 429 [default: 8192]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

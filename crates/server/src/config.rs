@@ -37,8 +37,10 @@ pub struct Config {
     pub http_threads: usize,
     /// Memory that loading a model beside others must leave free.
     pub memory_reserve_mb: u64,
-    /// Memory that bodies of requests may take together.
+    /// Memory that requests may take together.
     pub body_memory_mb: u32,
+    /// Memory that answers may take together.
+    pub answer_memory_mb: u32,
     /// Bound of the queue, in queries.
     pub queue_capacity_queries: u32,
     /// Bound of one pass, in queries.
@@ -291,6 +293,7 @@ impl Config {
             ("write_timeout_ms", self.write_timeout_ms),
             ("max_connections", self.max_connections as u64),
             ("body_memory_mb", u64::from(self.body_memory_mb)),
+            ("answer_memory_mb", u64::from(self.answer_memory_mb)),
             ("engine_hang_timeout_ms", self.engine_hang_timeout_ms),
         ] {
             if value == 0 {

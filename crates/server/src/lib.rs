@@ -7,6 +7,7 @@
 //! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod cli;
 mod client;
 pub mod commands;
@@ -24,3 +25,4 @@ pub mod models;
 pub mod observe;
 pub mod queue;
 pub mod shown;
+mod workers;

@@ -93,6 +93,20 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
+    /// The same for rows that are ascending already and different, as many queries share them, and some more.
+    pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
+        if ascending.is_empty() {
+            return Self::excluding(more);
+        }
+        let mut excluded = ascending.to_vec();
+        for row in more {
+            if let Err(place) = excluded.binary_search(&row) {
+                excluded.insert(place, row);
+            }
+        }
+        Self { excluded, ..Self::default() }
+    }
+
     /// The rows left out, ascending.
     pub fn excluded(&self) -> &[Row] {
         &self.excluded
@@ -277,5 +291,11 @@ mod tests {
         assert!(!filter.admits(Row(5), 0.9));
         assert!(!filter.admits(Row(3), 0.9));
         assert_eq!((filter.row_limit(3), filter.row_limit(9)), (3, 5));
+        for ascending in [&[][..], &[Row(2)], &[Row(1), Row(3), Row(9)]] {
+            let more = vec![Row(5), Row(3), Row(0), Row(5)];
+            let all = [ascending, &more].concat();
+            let besides = Filter::excluding_besides(ascending, more);
+            assert_eq!(besides, Filter::excluding(all));
+        }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::CommandError;
+use crate::account::Memory;
 use crate::cli::ServeFlags;
 use crate::config::{Config, ConfigError};
 use crate::device::Device;
@@ -18,7 +19,7 @@ use crate::engines::EngineStartError;
 use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
 use crate::http::{Front, connections, listen};
-use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts, Warm};
+use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Service, Timeouts, Warm};
 use crate::observe::{AccessLog, Observer};
 use crate::{engines, logging};
 
@@ -87,7 +88,9 @@ where
         one_in: NonZeroU64::new(config.access_log_one_in),
         query: config.access_log_query,
     });
-    let models = Models::new(ModelSet::new(models), timeouts, observer, config.body_memory_mb);
+    let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
+    let service = Service::new(timeouts, observer, memory).map_err(no_threads)?;
+    let models = Models::new(ModelSet::new(models), service);
     let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again), edge));
     let result = runtime.block_on(listen_and_drain(config, &reloader, &threads, hangup));
     // What is left are connections past their time: they end with their threads.

@@ -13,12 +13,13 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
+use crate::account::Memory;
 use crate::cli::{Place, ServeFlags};
 use crate::config::Config;
 use crate::engines;
 use crate::http::Front;
 use crate::http::edge::Edge;
-use crate::models::{Loader, MakeEngine, ModelSet, Models, Reloader, Timeouts};
+use crate::models::{self, Loader, MakeEngine, ModelSet, Models, Reloader, Timeouts};
 use crate::observe::{AccessLog, Observer};
 
 /// Who asks.
@@ -61,10 +62,9 @@ impl InProcess {
 
     fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| ConsoleError::System {
-            doing: "can't start the threads that answer",
-            source,
-        })?;
+        let no_threads =
+            |source| ConsoleError::System { doing: "can't start the threads that answer", source };
+        let runtime = runtime.map_err(no_threads)?;
         let loader = Loader::new(make, runtime.handle().clone());
         let served = config.sources().into_iter().next().map(|source| loader.load(&source, config));
         let served = served.expect("there is always a model")?;
@@ -72,7 +72,9 @@ impl InProcess {
         let timeouts = Timeouts { request: patience, body_read: patience };
         let observer = Observer::new(AccessLog::default());
         let set = ModelSet::new(vec![Arc::new(served)]);
-        let models = Models::new(set, timeouts, observer, config.body_memory_mb);
+        let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
+        let shared = models::Service::new(timeouts, observer, memory).map_err(no_threads)?;
+        let models = Models::new(set, shared);
         let (edge, same) = (Edge::new(config)?, config.clone());
         let reloader = Reloader::new(models, loader, Box::new(move || Ok(same.clone())), edge);
         let reloader = Arc::new(reloader);

@@ -1,22 +1,19 @@
 //! From hits to JSON, written straight into the body. By hand where answers come by the hundred thousand.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use model_store::{Hit, Row};
 use serde::Serialize;
 
+use super::aside::goes_on;
 use super::explain::{Explanation, placed};
 use super::formula::Formula;
+use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::{ApiError, caching};
+use crate::account::Held;
 use crate::models::ServedModel;
-
-/// A neighbour without its vector, with a word of usual length.
-const BYTES_PER_NEIGHBOR: usize = 72;
-/// A component of a vector.
-const BYTES_PER_COMPONENT: usize = 12;
-/// A word's part in a score.
-const BYTES_PER_TERM: usize = 104;
+use crate::workers::Patience;
 
 /// What an answer says of the words that were asked for.
 #[derive(Debug, Default)]
@@ -91,21 +88,24 @@ pub(super) enum ItemAnswer<'a> {
 }
 
 /// The answer to a single query.
-pub(super) fn single(neighbors: &Neighbors<'_>) -> Response {
+pub(super) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response {
     let mut body = begin(neighbors.served, neighbors.bytes());
     neighbors.write(&mut body);
     body.push(b'}');
-    caching::tagged(response(body), neighbors.served)
+    caching::tagged(response(body, room), neighbors.served)
 }
 
 /// The answers to `queries`, in their order.
 pub(super) fn many<'a>(
     served: &ServedModel,
     items: impl Iterator<Item = ItemAnswer<'a>>,
-) -> Response {
+    room: Option<Held>,
+    patience: &Patience,
+) -> Result<Response, ApiError> {
     let mut body = begin(served, 0);
     body.extend_from_slice(b"\"results\":[");
     for (place, item) in items.enumerate() {
+        goes_on(patience)?;
         body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
         match item {
             ItemAnswer::Found(neighbors) => {
@@ -120,7 +120,7 @@ pub(super) fn many<'a>(
         body.push(b'}');
     }
     body.extend_from_slice(b"]}");
-    caching::tagged(response(body), served)
+    Ok(caching::tagged(response(body, room), served))
 }
 
 /// The answer to which word is odd.
@@ -134,14 +134,37 @@ pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
     write_hits(&mut body, found.served, found.ranked, false, None);
     found.notes.write(&mut body, found.served);
     body.push(b'}');
-    caching::tagged(response(body), found.served)
+    caching::tagged(response(body, None), found.served)
 }
 
-/// Any other body of JSON.
+/// Any other body of JSON, a small one.
 pub(super) fn json(answer: &impl Serialize) -> Response {
+    json_in(answer, None)
+}
+
+/// Any other body of JSON, in memory that was counted for it.
+pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
     let mut body = Vec::new();
     write(&mut body, answer);
-    response(body)
+    response(body, room)
+}
+
+/// An answer that says how much memory it takes, until the last of it is sent.
+struct Counted {
+    body: Vec<u8>,
+    _room: Held,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// Bytes whose memory is counted by this, as long as there are any of them.
+pub(super) fn counted(body: Vec<u8>, mut room: Held) -> Bytes {
+    room.set(body.capacity() as u64);
+    Bytes::from_owner(Counted { body, _room: room })
 }
 
 #[inline]
@@ -185,8 +208,12 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-fn response(body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+fn response(body: Vec<u8>, room: Option<Held>) -> Response {
+    let body = match room {
+        None => Body::from(body),
+        Some(room) => counted(body, room).into(),
+    };
+    let mut response = Response::new(body);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -194,6 +221,8 @@ fn response(body: Vec<u8>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use model_store::ModelStore;
     use serde_json::{Value, json};
 
@@ -231,7 +260,7 @@ mod tests {
                 let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
                 serde_json::from_slice(&body).unwrap()
             };
-            let one = read(single(&neighbors(&hits))).await;
+            let one = read(single(&neighbors(&hits), None)).await;
             let version = served.model.version();
             assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
             let error = ApiError::Internal;
@@ -241,7 +270,8 @@ mod tests {
                 1 => failed(),
                 _ => ItemAnswer::Found(neighbors(&[])),
             });
-            let many = read(many(&served, items)).await;
+            let patience = Patience::until(Instant::now() + Duration::from_secs(60));
+            let many = read(many(&served, items, None, &patience).unwrap()).await;
             let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
             assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
         }

@@ -1,69 +1,131 @@
 //! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{DefaultBodyLimit, FromRequest, Request};
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, names};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::aside::Work;
 use super::fields::invalid;
 use super::{ApiError, query_string};
+use crate::account::{Held, Pool};
 use crate::expression;
 use crate::models::Call;
+
+/// Bodies of up to so many bytes are not counted: they are no more than a connection's own buffers.
+pub(super) const UNCOUNTED_BODY: usize = 4 << 10;
+
+/// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
+/// besides. Lists are bounded ([`AtMost`](super::fields::AtMost)), so most of it are copies of the body's texts and
+/// numbers that take eight bytes where they were written in two.
+const BYTES_PER_BYTE: u64 = 6;
+const BYTES_BESIDES: u64 = 64 << 10;
 
 /// A POST request that has arrived whole, with a query string that can be decoded.
 pub(super) struct Received {
     pub(super) headers: HeaderMap,
     uri: Uri,
-    bytes: Bytes,
-    /// Of the memory for bodies, until this one is done with.
-    _room: Option<OwnedSemaphorePermit>,
+    pieces: Vec<Bytes>,
+    /// Memory that is counted for it.
+    room: Option<Held>,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Received {
     type Rejection = ApiError;
 
-    async fn from_request(mut request: Request, _: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let call = Call::of(request.extensions()).clone();
         let (limit, body_read_timeout) = (call.body_limit, call.service().timeouts.body_read);
         refuse_large(request.headers(), limit)?;
-        DefaultBodyLimit::max(limit).apply(&mut request);
-        let (headers, uri) = (request.headers().clone(), request.uri().clone());
-        let room = call.service().room_for_body(declared_length(request.headers()), limit);
-        let arrives = async {
-            let room = room.await;
-            (Bytes::from_request(request, &()).await, room)
-        };
-        let arrived = tokio::time::timeout(body_read_timeout, arrives).await;
-        query_string::check_encoding(uri.query().unwrap_or_default())?;
+        let (head, body) = request.into_parts();
+        let arrives = tokio::time::timeout(body_read_timeout, arrive(&call, body, limit)).await;
+        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
         let late = |_| ApiError::BodyTimeout { limit: body_read_timeout };
-        let (bytes, room) = arrived.map_err(late)?;
-        let bytes = bytes.map_err(|rejection| match rejection {
-            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-                ApiError::BodyTooLarge { limit }
-            }
-            _ => ApiError::UnreadableBody,
-        })?;
-        Ok(Self { headers, uri, bytes, _room: room })
+        let (pieces, room) = arrives.map_err(late)??;
+        Ok(Self { headers: head.headers, uri: head.uri, pieces, room })
     }
 }
 
+/// Takes a body in. Memory is counted as it arrives, not as it is declared: who declares much and sends little keeps
+/// nobody else from sending.
+async fn arrive(
+    call: &Call,
+    mut body: Body,
+    limit: usize,
+) -> Result<(Vec<Bytes>, Option<Held>), ApiError> {
+    /// Less is copied behind the piece before it, which would otherwise take more memory than its bytes.
+    const SMALL_PIECE: usize = 4 << 10;
+    /// Counted at a time.
+    const STEP: usize = 64 << 10;
+    let (mut length, mut room) = (0, None::<Held>);
+    let (mut pieces, mut small): (Vec<Bytes>, Vec<u8>) = (Vec::new(), Vec::new());
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let Ok(piece) = frame.map_err(|_| ApiError::UnreadableBody)?.into_data() else { continue };
+        length += piece.len();
+        if length > limit {
+            return Err(ApiError::BodyTooLarge { limit });
+        }
+        if length > UNCOUNTED_BODY {
+            let bytes = length.next_multiple_of(STEP) as u64;
+            match &mut room {
+                Some(room) => room.grow(bytes)?,
+                None => {
+                    let memory = &call.service().memory;
+                    room = Some(memory.take(call.account(), Pool::Requests, bytes)?);
+                }
+            }
+        }
+        let is_small = piece.len() < SMALL_PIECE && small.len() < STEP;
+        if is_small && (!pieces.is_empty() || !small.is_empty()) {
+            small.extend_from_slice(&piece);
+        } else {
+            if !small.is_empty() {
+                pieces.push(std::mem::take(&mut small).into());
+            }
+            pieces.push(piece);
+        }
+    }
+    if !small.is_empty() {
+        pieces.push(small.into());
+    }
+    Ok((pieces, room))
+}
+
 impl Received {
-    /// Bytes of the body.
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+    /// About how long it takes to parse it and look its words up.
+    pub(super) fn work(&self) -> Work {
+        Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
-    /// Takes the body apart, and allows nothing beside it in the query string. Faults are found in the
-    /// documented order.
+    /// In one piece, with memory counted for all that is made of it.
+    pub(super) fn whole(mut self) -> Result<Self, ApiError> {
+        let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
+        if let Some(room) = &mut self.room {
+            room.grow(length as u64 * BYTES_PER_BYTE + BYTES_BESIDES)?;
+        }
+        if self.pieces.len() > 1 {
+            self.pieces = vec![self.pieces.concat().into()];
+        }
+        Ok(self)
+    }
+
+    /// Takes the body apart, which is in one piece, and allows nothing beside it in the query string. Faults are found
+    /// in the documented order.
     pub(super) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
-        let asked = parse(&self.headers, &self.bytes)?;
+        let asked = parse(&self.headers, self.pieces.first().map_or(&[], |body| &body[..]))?;
         query_string::nothing(self.uri.query().unwrap_or_default())?;
         Ok(asked)
+    }
+
+    /// The memory that was counted for it, once it is done with: what was made of it goes on.
+    pub(super) fn into_room(self) -> Option<Held> {
+        self.room
     }
 }
 

@@ -9,10 +9,11 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::Version;
 use axum::response::Response;
 use axum::serve::Listener;
 use hyper::body::Incoming;
@@ -27,6 +28,7 @@ use tracing::{debug, trace};
 
 use super::edge::Edge;
 use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
+use super::edge::sending::watched;
 use super::edge::timeouts::Watch;
 use super::threads::HttpThreads;
 
@@ -122,8 +124,10 @@ async fn serve_requests<I, S>(
         + 'static,
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-        let in_work = activity.begin(request.version());
-        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work }
+        let version = request.version();
+        let in_work = activity.begin(version);
+        let watched_by = (version == Version::HTTP_2).then(|| activity.clone());
+        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work, watched_by }
     });
     let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
     let mut is_closing = false;
@@ -160,14 +164,21 @@ pin_project! {
         #[pin]
         answer: F,
         in_work: InWork,
+        // Of HTTP/2.
+        watched_by: Option<Arc<Activity>>,
     }
 }
 
-impl<F: Future> Future for Working<F> {
+impl<F: Future<Output = Result<Response, Infallible>>> Future for Working<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.project().answer.poll(context)
+        let this = self.project();
+        let answer = ready!(this.answer.poll(context));
+        Poll::Ready(match this.watched_by {
+            None => answer,
+            Some(activity) => answer.map(|answer| watched(answer, activity)),
+        })
     }
 }
 

@@ -7,8 +7,10 @@ use axum::http::StatusCode;
 use model_store::QueryError;
 
 use super::fields::invalid;
+use crate::account::Full;
 use crate::expression::ExpressionError;
-use crate::models::{NotMilliseconds, WordsNotSearched};
+use crate::models::NotMilliseconds;
+use crate::workers::NotDone;
 
 /// A word that the model does not have.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -153,8 +155,15 @@ pub enum ApiError {
     },
     /// The queue is full.
     QueueFull {
+        /// How many slots were asked for, and how many there are.
+        reason: String,
         /// How long to wait before asking again.
         retry_after_seconds: u64,
+    },
+    /// Its caller may not take so much of what all share now.
+    OverLimit {
+        /// What was asked for, how much that is and what the bound is.
+        reason: String,
     },
     /// The service is stopping.
     Draining,
@@ -319,11 +328,17 @@ impl ApiError {
                 "Not acceptable",
                 format!("the answer is {offered}, which the Accept header does not take"),
             ),
-            Self::QueueFull { retry_after_seconds } => (
+            Self::QueueFull { reason, retry_after_seconds } => (
                 S::TOO_MANY_REQUESTS,
                 "queue_full",
                 "Queue full",
-                format!("too many queries are waiting; ask again in {retry_after_seconds} s"),
+                format!("too many queries wait: {reason}; ask again in {retry_after_seconds} s"),
+            ),
+            Self::OverLimit { reason } => (
+                S::TOO_MANY_REQUESTS,
+                "over_limit",
+                "Over limit",
+                format!("{reason}; ask again when others of your requests are answered, or for less at once"),
             ),
             Self::Draining => (
                 S::SERVICE_UNAVAILABLE,
@@ -373,11 +388,22 @@ impl ApiError {
     /// What the client is told in `Retry-After`, where asking again may help.
     pub(super) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
-            Self::QueueFull { retry_after_seconds }
+            Self::QueueFull { retry_after_seconds, .. }
             | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
             // Only this pass failed; by then there may be another engine.
-            Self::EngineFailed => Some(1),
+            Self::EngineFailed | Self::OverLimit { .. } => Some(1),
             _ => None,
+        }
+    }
+
+    /// About how many bytes of a request are repeated in what its client is told.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            // Each word in `unknown` and in `detail`, with its suggestions.
+            Self::UnknownWord { unknown } => {
+                unknown.iter().map(|unknown| 3 * unknown.word.len() + 128).sum()
+            }
+            _ => 0,
         }
     }
 
@@ -398,12 +424,21 @@ fn unknown_detail(unknown: &[UnknownWord]) -> String {
     detail
 }
 
-impl From<WordsNotSearched> for ApiError {
-    fn from(why: WordsNotSearched) -> Self {
+impl From<NotDone> for ApiError {
+    fn from(why: NotDone) -> Self {
         match why {
-            WordsNotSearched::Late => Self::DeadlinePassed,
-            WordsNotSearched::Broken => Self::Internal,
+            NotDone::Late => Self::DeadlinePassed,
+            NotDone::Broken => Self::Internal,
+            NotDone::Full { waiting, most } => Self::OverLimit {
+                reason: format!("{waiting} requests wait for a thread already; {most} may"),
+            },
         }
+    }
+}
+
+impl From<Full> for ApiError {
+    fn from(full: Full) -> Self {
+        Self::OverLimit { reason: full.to_string() }
     }
 }
 

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::aside::{read_aside_if_large, work_aside_if_large};
+use super::aside::{Work, goes_on, stage};
 use super::ask::{Answered, with_timing};
 use super::body::{JsonBody, Received};
-use super::fields::{invalid, present};
+use super::fields::{AtMost, invalid, present};
 use super::search::submitted;
 use super::server_timing::Timing;
 use super::{ApiError, answer, negotiation};
@@ -23,6 +23,7 @@ use crate::evaluation::run::{Answers, Evaluation};
 use crate::evaluation::similarities::Pair;
 use crate::method::Method;
 use crate::models::Call;
+use crate::workers::Patience;
 
 /// Most sets in one request, of both kinds together.
 pub const MAX_SETS: usize = 64;
@@ -38,11 +39,11 @@ pub const MAX_SCORED_PAIRS: usize = 10_000;
 #[serde(deny_unknown_fields)]
 struct EvaluateBody {
     #[serde(default, deserialize_with = "present")]
-    analogies: Option<Vec<Object<AnalogySet>>>,
+    analogies: Option<AtMost<Object<AnalogySet>, MAX_SETS>>,
     #[serde(default, deserialize_with = "present")]
-    similarities: Option<Vec<Object<SimilaritySet>>>,
+    similarities: Option<AtMost<Object<SimilaritySet>, MAX_SETS>>,
     #[serde(default, deserialize_with = "present")]
-    methods: Option<Vec<Method>>,
+    methods: Option<AtMost<Method, { Method::ALL.len() }>>,
     #[serde(default, deserialize_with = "present")]
     case: Option<Case>,
     #[serde(default, deserialize_with = "present")]
@@ -56,7 +57,7 @@ impl<'a> JsonBody<'a> for EvaluateBody {}
 struct AnalogySet {
     name: String,
     /// Of four words each.
-    questions: Vec<Vec<String>>,
+    questions: AtMost<AtMost<String, 4>, MAX_QUESTIONS>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +65,7 @@ struct AnalogySet {
 struct SimilaritySet {
     name: String,
     /// Of two words and a score each.
-    pairs: Vec<Vec<WordOrScore>>,
+    pairs: AtMost<AtMost<WordOrScore, 3>, MAX_SCORED_PAIRS>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,14 +107,17 @@ struct Asked {
 
 /// `POST /evaluate`
 pub(super) async fn post_evaluate(call: Call, received: Received) -> Answered {
-    read_aside_if_large(received.len(), async move {
+    let (work, same) = (received.work(), call.clone());
+    let plan = move |_: &Patience| {
+        let received = received.whole()?;
         let asked = received.parse::<EvaluateBody>()?;
-        let deadline = call.deadline(asked.timeout_ms)?;
+        let deadline = same.deadline(asked.timeout_ms)?;
         let asked = check(asked)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        evaluate(&call, asked, deadline).await
-    })
-    .await
+        Ok((asked, deadline, received.into_room()))
+    };
+    let (asked, deadline, _room) = stage(&call, work, call.latest(), plan).await?;
+    evaluate(&call, asked, deadline).await
 }
 
 fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
@@ -122,29 +126,30 @@ fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
     if analogies.is_none() && similarities.is_none() {
         return reason("give `analogies`, `similarities` or both".to_owned());
     }
-    if analogies.as_ref().is_some_and(Vec::is_empty) {
+    let number_of_analogies = analogies.as_ref().map(|sets| sets.found);
+    if number_of_analogies == Some(0) {
         return Err(invalid("analogies"));
     }
-    if similarities.as_ref().is_some_and(Vec::is_empty) {
+    let number_of_similarities = similarities.as_ref().map(|sets| sets.found);
+    if number_of_similarities == Some(0) {
         return Err(invalid("similarities"));
     }
-    let (analogies, similarities) =
-        (analogies.unwrap_or_default(), similarities.unwrap_or_default());
-    let sets = analogies.len() + similarities.len();
+    let sets = number_of_analogies.unwrap_or(0) + number_of_similarities.unwrap_or(0);
     if sets > MAX_SETS {
         return reason(format!(
             "`analogies` and `similarities` have {sets} sets together, and {MAX_SETS} is the most; send the \
              others in another request"
         ));
     }
-    let questions = analogies.iter().map(|Object(set)| set.questions.len());
+    let analogies = analogies.and_then(AtMost::all).unwrap_or_default();
+    let similarities = similarities.and_then(AtMost::all).unwrap_or_default();
+    let questions = analogies.iter().map(|Object(set)| set.questions.found);
     check_number("analogies", "questions", questions.sum(), MAX_QUESTIONS)?;
-    let pairs = similarities.iter().map(|Object(set)| set.pairs.len());
+    let pairs = similarities.iter().map(|Object(set)| set.pairs.found);
     check_number("similarities", "pairs", pairs.sum(), MAX_SCORED_PAIRS)?;
-    let mut methods = methods.unwrap_or_else(|| Method::ALL.to_vec());
-    if methods.is_empty() || methods.len() > Method::ALL.len() {
-        return Err(invalid("methods"));
-    }
+    let methods = methods.map_or(Some(Method::ALL.to_vec()), AtMost::all);
+    let methods = methods.filter(|methods| !methods.is_empty());
+    let mut methods = methods.ok_or_else(|| invalid("methods"))?;
     methods.sort();
     methods.dedup();
     let analogies = analogies.into_iter().enumerate().map(|(set, object)| section(set, object.0));
@@ -172,11 +177,11 @@ fn check_number(field: &str, what: &str, found: usize, most: usize) -> Result<()
 /// A set of analogies has one section, as a file of questions alone has.
 fn section(set: usize, AnalogySet { name, questions }: AnalogySet) -> Result<Section, ApiError> {
     let field = format!("analogies[{set}].questions");
-    if questions.is_empty() {
-        return Err(invalid(&field));
-    }
-    let four = |(place, words): (usize, Vec<String>)| {
-        words.try_into().map_err(|_| invalid(&format!("{field}[{place}]")))
+    let questions = questions.all().filter(|questions| !questions.is_empty());
+    let questions = questions.ok_or_else(|| invalid(&field))?;
+    let four = |(place, words): (usize, AtMost<String, 4>)| {
+        let words = words.all().and_then(|words| words.try_into().ok());
+        words.ok_or_else(|| invalid(&format!("{field}[{place}]")))
     };
     let questions = questions.into_iter().enumerate().map(four).collect::<Result<_, _>>()?;
     Ok(Section::listed(name, questions))
@@ -187,11 +192,13 @@ fn scored(
     SimilaritySet { name, pairs }: SimilaritySet,
 ) -> Result<(String, Vec<Pair>), ApiError> {
     let field = format!("similarities[{set}].pairs");
-    if pairs.is_empty() {
-        return Err(invalid(&field));
-    }
-    let pair = |(place, pair): (usize, Vec<WordOrScore>)| match <[WordOrScore; 3]>::try_from(pair) {
-        Ok([WordOrScore::Word(one), WordOrScore::Word(other), WordOrScore::Score(score)]) => {
+    let pairs = pairs.all().filter(|pairs| !pairs.is_empty());
+    let pairs = pairs.ok_or_else(|| invalid(&field))?;
+    let pair = |(place, pair): (usize, AtMost<WordOrScore, 3>)| match pair
+        .all()
+        .and_then(|pair| <[WordOrScore; 3]>::try_from(pair).ok())
+    {
+        Some([WordOrScore::Word(one), WordOrScore::Word(other), WordOrScore::Score(score)]) => {
             Ok(Pair { words: [one, other], score })
         }
         _ => Err(invalid(&format!("{field}[{place}]"))),
@@ -203,7 +210,7 @@ fn scored(
 async fn evaluate(call: &Call, asked: Asked, deadline: Instant) -> Answered {
     let Asked { analogies, similarities, methods, case } = asked;
     let mut report = Report::new(&call.model, &call.engine, case);
-    report.similarities = correlate(call, similarities, case).await?;
+    report.similarities = correlate(call, similarities, case, deadline).await?;
     let evaluation = Evaluation { model: &call.model, case, methods: &methods };
     let mut queue = QueueAnswers { call, deadline, timing: Timing::default() };
     for section in analogies {
@@ -218,15 +225,21 @@ async fn correlate(
     call: &Call,
     sets: Vec<(String, Vec<Pair>)>,
     case: Case,
+    deadline: Instant,
 ) -> Result<Vec<SimilarityResult>, ApiError> {
     let pairs: usize = sets.iter().map(|(_, pairs)| pairs.len()).sum();
     // As for the terms of an explanation: a component is far less work than a word or a number.
-    let size = pairs * (4 + call.model.dim() / 32);
-    work_aside_if_large(call, size, move |served| {
+    let work = Work::of_writing(pairs * (40 + call.model.dim() / 32));
+    let served = call.served().clone();
+    let correlate = move |patience: &Patience| {
         let evaluation = Evaluation { model: &served.model, case, methods: &[] };
-        sets.iter().map(|(set, pairs)| evaluation.similarities(set, pairs)).collect()
-    })
-    .await
+        let correlate = |(set, pairs): &(String, Vec<Pair>)| {
+            goes_on(patience)?;
+            Ok(evaluation.similarities(set, pairs))
+        };
+        sets.iter().map(correlate).collect()
+    };
+    stage(call, work, deadline, correlate).await
 }
 
 /// The queue, for all questions of one request. Each chunk of them waits until the one before is answered. So
@@ -246,7 +259,8 @@ impl Answers for QueueAnswers<'_> {
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, ApiError> {
-        let answer = self.call.queue.submit(queries, self.deadline).await;
+        let (queue, account) = (&self.call.queue, self.call.account());
+        let answer = queue.submit(account, queries, self.deadline).await;
         let answer = submitted(self.call, answer)?;
         self.timing.queue += answer.queued;
         self.timing.engine += answer.engine;
@@ -257,7 +271,8 @@ impl Answers for QueueAnswers<'_> {
         &mut self,
         queries: Vec<FullPassQuery>,
     ) -> Result<Vec<Option<Row>>, ApiError> {
-        let answer = self.call.queue.full_pass(queries, self.deadline).await;
+        let (queue, account) = (&self.call.queue, self.call.account());
+        let answer = queue.full_pass(account, queries, self.deadline).await;
         let answer = submitted(self.call, answer)?;
         self.timing.queue += answer.queued;
         self.timing.engine += answer.engine;

@@ -1,13 +1,16 @@
 //! The fields that requests may have, what each must be, and the bounds of one request.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
-use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::de::{self, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::ApiError;
 use super::body::JsonBody;
+use crate::expression::MAX_TERMS;
 use crate::method::Method;
 
 /// Most neighbours that one query may ask for.
@@ -53,6 +56,71 @@ impl TryFrom<String> for Unknown {
     }
 }
 
+/// A list of which no more than the first so many elements are kept, however long it is: a request with more is
+/// refused, and takes no memory for them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AtMost<T, const MOST: usize> {
+    kept: Vec<T>,
+    /// How many elements it has.
+    pub(super) found: usize,
+}
+
+impl<T, const MOST: usize> AtMost<T, MOST> {
+    /// All of its elements, if they are no more than there may be.
+    pub(super) fn all(self) -> Option<Vec<T>> {
+        (self.found <= MOST).then_some(self.kept)
+    }
+
+    /// Its first elements.
+    pub(super) fn first(&self) -> &[T] {
+        &self.kept
+    }
+}
+
+impl<T, const MOST: usize> From<Vec<T>> for AtMost<T, MOST> {
+    fn from(mut kept: Vec<T>) -> Self {
+        let found = kept.len();
+        kept.truncate(MOST);
+        Self { kept, found }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements<T, const MOST: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Elements<T, MOST> {
+            type Value = AtMost<T, MOST>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut kept = Vec::new();
+                while kept.len() < MOST {
+                    match list.next_element()? {
+                        Some(element) => kept.push(element),
+                        None => break,
+                    }
+                }
+                let mut found = kept.len();
+                // Still elements of the right kind, so that the same fault is found as in a short list.
+                while found >= MOST && list.next_element::<T>()?.is_some() {
+                    found += 1;
+                }
+                Ok(AtMost { kept, found })
+            }
+        }
+        deserializer.deserialize_seq(Elements(PhantomData))
+    }
+}
+
+/// Words that one query leaves out.
+pub(super) type ExcludedWords = AtMost<String, MAX_EXCLUDED>;
+
+/// Words with weights of one side of an analogy.
+pub(super) type WeightedWords = AtMost<WordWithWeight, MAX_TERMS>;
+
 /// Hands the options that all searches share to another macro, behind what that one gets besides.
 macro_rules! with_options {
     ($then:ident! { $($rest:tt)* }) => {
@@ -60,7 +128,7 @@ macro_rules! with_options {
             $($rest)*
             options {
                 k: u64,
-                exclude: Vec<String>,
+                exclude: ExcludedWords,
                 include_query: bool,
                 vocab_limit: u64,
                 min_score: f64,
@@ -161,8 +229,8 @@ pub(super) enum RawTarget {
     },
     Analogy {
         expression: Option<String>,
-        positive: Option<Vec<WordWithWeight>>,
-        negative: Option<Vec<WordWithWeight>>,
+        positive: Option<WeightedWords>,
+        negative: Option<WeightedWords>,
     },
 }
 
@@ -170,7 +238,7 @@ pub(super) enum RawTarget {
 #[derive(Debug, Clone)]
 pub(super) struct Parts<'a> {
     pub(super) target: RawTarget,
-    pub(super) queries: Option<Vec<&'a RawValue>>,
+    pub(super) queries: Option<AtMost<&'a RawValue, MAX_QUERIES>>,
     pub(super) options: RawOptions,
 }
 
@@ -194,7 +262,7 @@ macro_rules! body {
         pub(super) struct $name<'a> {
             $(#[serde(default, deserialize_with = "present")] $field: Option<$type>,)+
             #[serde(default, deserialize_with = "present", borrow)]
-            queries: Option<Vec<&'a RawValue>>,
+            queries: Option<AtMost<&'a RawValue, MAX_QUERIES>>,
             $(#[serde(default, deserialize_with = "present")] $own: Option<$own_type>,)?
             $(#[serde(default, deserialize_with = "present")] $option: Option<$option_type>,)+
         }
@@ -220,7 +288,7 @@ with_options! { body! {
 with_options! { body! {
     /// What `POST /analogy` takes.
     AnalogyBody {
-        expression: String, positive: Vec<WordWithWeight>, negative: Vec<WordWithWeight>
+        expression: String, positive: WeightedWords, negative: WeightedWords
     } => Analogy
     of_its_own { method: Method }
 } }
@@ -257,7 +325,7 @@ impl<'de> Deserialize<'de> for WordWithWeight {
         impl<'de> Visitor<'de> for Either {
             type Value = WordWithWeight;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a word or {\"word\", \"weight\"}")
             }
 

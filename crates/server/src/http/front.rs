@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -23,10 +22,13 @@ use tower_http::cors::CorsLayer;
 use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
+use super::answer::counted;
 use super::request_id::{self, RequestId};
 use super::routes::Routes;
 use super::server_timing::{self, Timing};
+use super::size::UNCOUNTED_ANSWER;
 use super::{ApiError, ask, caching};
+use crate::account::{Account, Pool};
 use crate::models::{Call, Reloader, View, split_named_path};
 use crate::observe;
 
@@ -47,6 +49,8 @@ type Noted = (Timing, Duration);
 struct Connection {
     front: Front,
     observed: observe::Connection,
+    /// What requests without an API key hold.
+    account: Arc<Account>,
     /// Of the thread that the connection stays on.
     view: OnceLock<Arc<View>>,
 }
@@ -68,8 +72,8 @@ impl Front {
     + use<> {
         let observer = self.reloader.models().service().observer.clone();
         let observed = observe::Connection::new(observer, client);
-        let connection =
-            Arc::new(Connection { front: self.clone(), observed, view: OnceLock::new() });
+        let (account, view) = (Account::new(), OnceLock::new());
+        let connection = Arc::new(Connection { front: self.clone(), observed, account, view });
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
@@ -110,21 +114,62 @@ impl Connection {
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
+        self.complete(&mut response, &id, is_head);
+        if edge.finish(&mut response) {
+            let (service, account) = (self.front.reloader.models().service(), &self.account);
+            let compress = Box::pin(edge.compress(response, accepted, service, account));
+            response = match compress.await {
+                Ok(compressed) => compressed,
+                Err(error) => {
+                    let mut response = error.into_response();
+                    self.complete(&mut response, &id, is_head);
+                    edge.finish(&mut response);
+                    response
+                }
+            };
+        }
+        response.headers_mut().insert(request_id::NAME, id.into_value());
+        response
+    }
+
+    /// What all answers have: their problem document, if they are one, and headers.
+    fn complete(&self, response: &mut Response, id: &RequestId, is_head: bool) {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            let document = error.document(id.as_str());
-            // In place of the router's: what it saw was empty.
-            response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
-            if !is_head {
-                *response.body_mut() = Body::from(document);
-            }
+            self.write_problem(response, error, id, is_head);
         }
         let headers = response.headers_mut();
-        headers.insert(request_id::NAME, id.into_value());
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
-        if edge.finish(&mut response) {
-            return Box::pin(edge.compress(response, accepted)).await;
+    }
+
+    /// Puts the problem document into its answer, in place of the router's, which saw an empty one.
+    fn write_problem(
+        &self,
+        response: &mut Response,
+        error: ApiError,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        let mut document = error.document(id.as_str());
+        let mut room = None;
+        // It may repeat words as long as the request's body.
+        if document.len() as u64 > UNCOUNTED_ANSWER {
+            let memory = &self.front.reloader.models().service().memory;
+            match memory.take(&self.account, Pool::Answers, document.len() as u64) {
+                Ok(held) => room = Some(held),
+                Err(full) => {
+                    let full = ApiError::from(full);
+                    document = full.document(id.as_str());
+                    *response.status_mut() = full.status();
+                }
+            }
         }
-        response
+        response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
+        if !is_head {
+            *response.body_mut() = match room {
+                Some(room) => counted(document, room).into(),
+                None => document.into(),
+            };
+        }
     }
 
     async fn respond_across_origins(
@@ -154,9 +199,10 @@ impl Connection {
         arrived: Instant,
         noted: &mut Option<Noted>,
     ) -> Response {
-        if let Err(refused) = self.front.reloader.edge().admit(&mut request) {
-            return refused.into_response();
-        }
+        let account = match self.front.reloader.edge().admit(&mut request) {
+            Ok(of_key) => of_key.unwrap_or_else(|| self.account.clone()),
+            Err(refused) => return refused.into_response(),
+        };
         let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
         let (headers, uri) = (request.headers(), request.uri());
         let (name, path) = match named_model(uri.path()) {
@@ -174,7 +220,7 @@ impl Connection {
             }
         };
         let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
-        let call = Call::new(held, place, arrived, allowed);
+        let call = Call::new(held, place, account, arrived, allowed);
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.
         let plain_get =

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 
+use super::answer::counted;
+use super::size::room_for;
 use super::{ApiError, health, negotiation, query_string};
-use crate::models::Reloader;
+use crate::models::{Call, Reloader};
 use crate::observe::{Format, Known};
+use crate::workers::Patience;
 
 /// How long the figures wait to hear that the engine answers: much less than Prometheus waits for them.
 const READY_WITHIN: Duration = Duration::from_secs(2);
@@ -17,6 +21,7 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 /// `GET /metrics`: all figures, in the form that is asked for.
 pub(super) async fn get_metrics(
     State(reloader): State<Arc<Reloader>>,
+    call: Call,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
@@ -30,11 +35,16 @@ pub(super) async fn get_metrics(
     let ready = tokio::time::timeout(READY_WITHIN, ready).await;
     let is_ready = matches!(ready, Ok(Ok(())));
     // Sums over all threads, and files of the system: not between two requests of a connection.
-    let text = tokio::task::spawn_blocking(move || {
+    let (deadline, workers) = (call.latest(), &call.service().workers);
+    let write = move |_: &Patience| {
         let known = Known { engine: models.models()[0].engine.name, is_ready };
         let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
         reloader.models().service().observer.write(known, &figures, format)
-    });
-    let text = text.await.map_err(|_| ApiError::Internal)?;
-    Ok(([(header::CONTENT_TYPE, format.content_type())], text).into_response())
+    };
+    let text = workers.run(call.account(), deadline, write).await?;
+    let body = match room_for(&call, text.len() as u64)? {
+        Some(room) => counted(text.into(), room).into(),
+        None => Body::from(text),
+    };
+    Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
 }

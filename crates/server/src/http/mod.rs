@@ -37,6 +37,7 @@ mod routes;
 mod search;
 mod server_timing;
 mod similarity;
+mod size;
 mod suggestions;
 mod text;
 pub mod threads;

@@ -5,15 +5,16 @@ use model_store::{Hit, ModelStore, Row};
 use serde::Deserialize;
 
 use super::answer::{Notes, OddOneOut};
-use super::aside::read_aside_if_large;
+use super::aside::stage;
 use super::ask::Answered;
 use super::body::{JsonBody, Received};
-use super::fields::{Unknown, invalid, present};
+use super::fields::{AtMost, Unknown, invalid, present};
 use super::formula::sum;
 use super::look_up::{LookedUp, look_up, unknown_words};
 use super::request::each_row_once;
 use super::{ApiError, answer, negotiation, suggestions};
 use crate::models::Call;
+use crate::workers::Patience;
 
 /// Fewest words of which one can be odd: of two, both are as far from their middle.
 const MIN_WORDS: usize = 3;
@@ -26,7 +27,7 @@ pub const MAX_COMPARED_WORDS: usize = 256;
 #[serde(deny_unknown_fields)]
 struct OddOneOutBody {
     #[serde(default, deserialize_with = "present")]
-    words: Option<Vec<String>>,
+    words: Option<AtMost<String, MAX_COMPARED_WORDS>>,
     #[serde(default, deserialize_with = "present")]
     unknown: Option<Unknown>,
 }
@@ -35,24 +36,19 @@ impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 /// `POST /odd-one-out`
 pub(super) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
-    read_aside_if_large(received.len(), async move {
+    let (work, same) = (received.work(), call.clone());
+    let compare = move |_: &Patience| {
+        let received = received.whole()?;
         let asked = received.parse::<OddOneOutBody>()?;
-        let words = asked.words.ok_or_else(|| invalid("words"))?;
-        if !(MIN_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
-            return Err(invalid("words"));
-        }
-        let unknown = asked.unknown.unwrap_or(Unknown::Error);
-        let (ranked, notes) = match rank(&call.model, words, unknown) {
-            Ok(ranked) => ranked,
-            Err(mut error) => {
-                suggestions::fill_in(&call, std::iter::once(&mut error)).await;
-                return Err(error);
-            }
-        };
+        let words = asked.words.and_then(AtMost::all).filter(|words| words.len() >= MIN_WORDS);
+        let words = words.ok_or_else(|| invalid("words"))?;
+        let (ranked, notes) = rank(&same.model, words, asked.unknown.unwrap_or(Unknown::Error))?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        Ok(answer::odd_one_out(&OddOneOut { served: &call, ranked: &ranked, notes: &notes }))
-    })
-    .await
+        // So few words are no more than the body that they came in.
+        Ok(answer::odd_one_out(&OddOneOut { served: &same, ranked: &ranked, notes: &notes }))
+    };
+    let compared = stage(&call, work, call.latest(), compare).await;
+    suggestions::with(&call, compared).await
 }
 
 /// The words by their cosine to the mean of all unit vectors, in the contract's order, so that the odd

@@ -35,7 +35,7 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
     let [positive, negative] = ["positive", "negative"].map(|name| {
         let words = parameters.take(name).into_iter();
         let words: Vec<_> = words.map(|word| WordWithWeight { word, weight: 1.0 }).collect();
-        (!words.is_empty()).then_some(words)
+        (!words.is_empty()).then(|| words.into())
     });
     let method = parameters.take_parsed("method")?;
     let options = RawOptions { method, ..parameters.options()? };
@@ -148,7 +148,7 @@ impl<'a> Parameters<'a> {
         let excluded = self.take("exclude");
         Ok(RawOptions {
             k: self.take_parsed("k")?,
-            exclude: (!excluded.is_empty()).then_some(excluded),
+            exclude: (!excluded.is_empty()).then(|| excluded.into()),
             include_query: self.take_parsed("include_query")?,
             vocab_limit: self.take_parsed("vocab_limit")?,
             min_score: self.take_parsed("min_score")?,

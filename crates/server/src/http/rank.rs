@@ -4,18 +4,23 @@ use model_store::{FullPassQuery, RankedRow, Row};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Notes;
-use super::aside::read_aside_if_large;
+use super::aside::{goes_on, stage};
 use super::ask::{Answered, with_timing};
 use super::body::{JsonBody, Received};
 use super::explain::{Placed, placed};
-use super::fields::{RawOptions, RawTarget, Unknown, WordWithWeight, invalid, present};
+use super::fields::{
+    AtMost, ExcludedWords, RawOptions, RawTarget, Unknown, WeightedWords, invalid, present,
+};
 use super::look_up::{each_once, look_up, unknown_words};
-use super::request::{Options, Resolved, Target, filter, not_exactly_one, resolve};
+use super::request::{Common, Options, Resolved, Target, filter, not_exactly_one, resolve};
 use super::search::submitted;
 use super::server_timing::Timing;
+use super::size::Size;
 use super::{ApiError, answer, negotiation, suggestions};
+use crate::account::Held;
 use crate::method::Method;
 use crate::models::{Call, ServedModel};
+use crate::workers::Patience;
 
 /// Most words that one request may rank.
 pub const MAX_RANKED: usize = 1000;
@@ -25,7 +30,7 @@ pub const MAX_RANKED: usize = 1000;
 #[serde(deny_unknown_fields)]
 struct RankBody {
     #[serde(default, deserialize_with = "present")]
-    words: Option<Vec<String>>,
+    words: Option<AtMost<String, MAX_RANKED>>,
     #[serde(default, deserialize_with = "present")]
     word: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -35,13 +40,13 @@ struct RankBody {
     #[serde(default, deserialize_with = "present")]
     expression: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    positive: Option<Vec<WordWithWeight>>,
+    positive: Option<WeightedWords>,
     #[serde(default, deserialize_with = "present")]
-    negative: Option<Vec<WordWithWeight>>,
+    negative: Option<WeightedWords>,
     #[serde(default, deserialize_with = "present")]
     method: Option<Method>,
     #[serde(default, deserialize_with = "present")]
-    exclude: Option<Vec<String>>,
+    exclude: Option<ExcludedWords>,
     #[serde(default, deserialize_with = "present")]
     include_query: Option<bool>,
     #[serde(default, deserialize_with = "present")]
@@ -80,31 +85,30 @@ struct RankAnswer<'a> {
 
 /// `POST /rank`
 pub(super) async fn post_rank(call: Call, received: Received) -> Answered {
-    read_aside_if_large(received.len(), async move {
+    let (work, same) = (received.work(), call.clone());
+    let plan = move |patience: &Patience| {
+        let received = received.whole()?;
         let asked = received.parse::<RankBody>()?;
-        let deadline = call.deadline(asked.timeout_ms)?;
-        let asked = check(asked)?;
-        let (query, notes) = match prepare(&call, asked) {
-            Ok(prepared) => prepared,
-            Err(mut error) => {
-                suggestions::fill_in(&call, std::iter::once(&mut error)).await;
-                return Err(error);
-            }
-        };
+        let deadline = same.deadline(asked.timeout_ms)?;
+        let asked = check(&same, asked)?;
+        goes_on(&patience.at_most(deadline))?;
+        let (query, notes) = prepare(&same, asked)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        let answer = submitted(&call, call.queue.full_pass(vec![query], deadline).await)?;
-        let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
-        let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
-        Ok(with_timing((write(&call, ranks, &notes), timing)))
-    })
-    .await
+        Ok((query, notes, deadline, received.into_room()))
+    };
+    let planned = stage(&call, work, call.latest(), plan).await;
+    let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
+    let room = Size::of_rows(query.ranked().len()).room(&call)?;
+    let answered = call.queue.full_pass(call.account(), vec![query], deadline).await;
+    let answer = submitted(&call, answered)?;
+    let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
+    let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
+    Ok(with_timing((write(&call, ranks, &notes, room), timing)))
 }
 
-fn check(body: RankBody) -> Result<Asked, ApiError> {
-    let words = body.words.ok_or_else(|| invalid("words"))?;
-    if words.is_empty() || words.len() > MAX_RANKED {
-        return Err(invalid("words"));
-    }
+fn check(served: &ServedModel, body: RankBody) -> Result<Asked, ApiError> {
+    let words = body.words.and_then(AtMost::all).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| invalid("words"))?;
     let RankBody { word, vector, text, expression, positive, negative, .. } = body;
     let nearest = RawTarget::Nearest { word, vector, text };
     let analogy = RawTarget::Analogy { expression, positive, negative };
@@ -127,7 +131,7 @@ fn check(body: RankBody) -> Result<Asked, ApiError> {
         method: body.method,
         ..RawOptions::default()
     };
-    Ok(Asked { words, target, options: Options::new(options, &RawOptions::default())? })
+    Ok(Asked { words, target, options: Options::new(&served.model, options, &Common::none())? })
 }
 
 const ALTERNATIVES: &str =
@@ -161,18 +165,24 @@ fn prepare(served: &ServedModel, asked: Asked) -> Result<(FullPassQuery, Notes),
     }
     let rows: Vec<Row> = to_rank.known.into_iter().map(|(row, ())| row).collect();
     let left_out = if options.include_query { Vec::new() } else { inputs };
-    let filter = filter(model, &options, left_out);
+    let filter = filter(&options, left_out);
     Ok((FullPassQuery::new(scoring, 0, filter, rows), notes))
 }
 
-fn write(served: &ServedModel, ranks: &[RankedRow], notes: &Notes) -> axum::response::Response {
+fn write(
+    served: &ServedModel,
+    ranks: &[RankedRow],
+    notes: &Notes,
+    room: Option<Held>,
+) -> axum::response::Response {
     let model = &served.model;
     let word = |row: &Row| model.words().word(*row);
-    answer::json(&RankAnswer {
+    let ranked = RankAnswer {
         model: model.name(),
         version: model.version(),
         ranked: placed(model, ranks),
         used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
         skipped: notes.skipped.as_deref(),
-    })
+    };
+    answer::json_in(&ranked, room)
 }

@@ -1,6 +1,7 @@
 //! From fields to checked queries.
 
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use model_store::{Filter, FullPassQuery, ModelStore, Query, Row, WeightedWord};
 
@@ -8,8 +9,8 @@ use super::ApiError;
 use super::answer::Notes;
 use super::explain::MAX_EXPLAINED_TERMS;
 use super::fields::{
-    DEFAULT_K, MAX_EXCLUDED, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
-    Unknown, WordWithWeight, invalid,
+    DEFAULT_K, ExcludedWords, MAX_K, MAX_RESULTS, MAX_VECTOR_COMPONENTS, RawOptions, RawTarget,
+    Unknown, WeightedWords, WordWithWeight, invalid,
 };
 use super::fold_case::Fold;
 use super::formula::{Ask, Formula, MAX_FULL_PASS_WORDS, check_form};
@@ -27,11 +28,62 @@ pub(super) enum Target {
     Words(Vec<WordWithWeight>),
 }
 
+/// The words that queries leave out, looked up once for all queries that share them.
+#[derive(Debug, Default)]
+pub(super) struct Excluded {
+    words: Vec<String>,
+    /// Ascending.
+    rows: Vec<Row>,
+    /// The words in lower case, where a query needs them.
+    folded: OnceLock<HashSet<String>>,
+}
+
+impl Excluded {
+    /// Those of the words that the model has; the others can't be found anyway.
+    pub(super) fn new(
+        model: &ModelStore,
+        words: Option<ExcludedWords>,
+    ) -> Result<Arc<Self>, ApiError> {
+        let words = words.map_or(Some(Vec::new()), ExcludedWords::all);
+        let words = words.ok_or_else(|| invalid("exclude"))?;
+        let mut rows: Vec<Row> = words.iter().filter_map(|word| model.words().row(word)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
+    }
+
+    /// The words in lower case, each once.
+    pub(super) fn folded(&self) -> &HashSet<String> {
+        self.folded.get_or_init(|| self.words.iter().map(|word| word.to_lowercase()).collect())
+    }
+}
+
+/// What holds for all queries of a request that say nothing else.
+pub(super) struct Common {
+    options: RawOptions,
+    excluded: Arc<Excluded>,
+}
+
+impl Common {
+    /// Checks them; they are part of the envelope.
+    pub(super) fn new(model: &ModelStore, mut options: RawOptions) -> Result<Self, ApiError> {
+        let excluded = Excluded::new(model, options.exclude.take())?;
+        let common = Self { options, excluded };
+        Options::new(model, RawOptions::default(), &common)?;
+        Ok(common)
+    }
+
+    /// Of a request with one query.
+    pub(super) fn none() -> Self {
+        Self { options: RawOptions::default(), excluded: Arc::default() }
+    }
+}
+
 /// The options of a query, checked, with defaults where nothing was given.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) k: usize,
-    pub(super) exclude: Vec<String>,
+    pub(super) excluded: Arc<Excluded>,
     pub(super) include_query: bool,
     pub(super) vocab_limit: Option<u32>,
     pub(super) min_score: Option<f64>,
@@ -45,15 +97,20 @@ pub(super) struct Options {
 
 impl Options {
     /// `own` options, `common` ones where there are none, defaults where there are neither.
-    pub(super) fn new(own: RawOptions, common: &RawOptions) -> Result<Self, ApiError> {
+    pub(super) fn new(
+        model: &ModelStore,
+        own: RawOptions,
+        common: &Common,
+    ) -> Result<Self, ApiError> {
+        let Common { options: common, excluded } = common;
         let k = own.k.or(common.k).unwrap_or(DEFAULT_K);
         if !(1..=MAX_K).contains(&k) {
             return Err(invalid("k"));
         }
-        let exclude = own.exclude.or_else(|| common.exclude.clone()).unwrap_or_default();
-        if exclude.len() > MAX_EXCLUDED {
-            return Err(invalid("exclude"));
-        }
+        let excluded = match own.exclude {
+            Some(words) => Excluded::new(model, Some(words))?,
+            None => excluded.clone(),
+        };
         let vocab_limit = own.vocab_limit.or(common.vocab_limit);
         if vocab_limit == Some(0) {
             return Err(invalid("vocab_limit"));
@@ -64,7 +121,7 @@ impl Options {
         }
         Ok(Self {
             k: k as usize,
-            exclude,
+            excluded,
             include_query: own.include_query.or(common.include_query).unwrap_or(false),
             // More rows than can be counted are all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
@@ -126,18 +183,21 @@ impl RawTarget {
             Self::Analogy { expression: None, positive, negative }
                 if positive.is_some() || negative.is_some() =>
             {
-                let (mut words, negative) =
-                    (positive.unwrap_or_default(), negative.unwrap_or_default());
-                words.extend(
-                    negative.into_iter().map(|w| WordWithWeight { weight: -w.weight, ..w }),
-                );
-                if words.len() > MAX_TERMS {
+                let found =
+                    [&positive, &negative].map(|words| words.as_ref().map_or(0, |w| w.found));
+                let found: usize = found.into_iter().sum();
+                if found > MAX_TERMS {
                     let reason = format!(
-                        "`positive` and `negative` have {} words together; {MAX_TERMS} are the most",
-                        words.len()
+                        "`positive` and `negative` have {found} words together; {MAX_TERMS} are the most",
                     );
                     return Err(ApiError::InvalidRequest { reason });
                 }
+                let all = |words: Option<WeightedWords>| words.and_then(WeightedWords::all);
+                let mut words = all(positive).unwrap_or_default();
+                let negative = all(negative).unwrap_or_default();
+                words.extend(
+                    negative.into_iter().map(|w| WordWithWeight { weight: -w.weight, ..w }),
+                );
                 Ok(Target::Words(words))
             }
             _ => Err(not_exactly_one(alternatives)),
@@ -232,21 +292,20 @@ pub(super) fn prepare(
     let fold = options.fold_case.then(|| {
         let own: &[Row] = if options.include_query { &[] } else { &inputs };
         let own = own.iter().map(|&row| model.words().word(row));
-        Box::new(Fold::new(options.k, own.chain(options.exclude.iter().map(|word| &word[..]))))
+        Box::new(Fold::new(options.k, own, options.excluded.clone()))
     });
     let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
     let explain = if options.explain {
         let inputs = each_row_once(&inputs);
-        let ranks = |scoring| {
-            FullPassQuery::new(scoring, 0, filter(model, options, Vec::new()), inputs.clone())
-        };
+        let ranks =
+            |scoring| FullPassQuery::new(scoring, 0, filter(options, Vec::new()), inputs.clone());
         let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
         Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
     } else {
         None
     };
     let left_out = if options.include_query { Vec::new() } else { inputs };
-    let filter = filter(model, options, left_out);
+    let filter = filter(options, left_out);
     let ask = match formula {
         Formula::Cosine { vector, .. } => {
             Ask::Search(Query::new(&model.table(), vector, k, filter)?)
@@ -260,9 +319,8 @@ pub(super) fn prepare(
 }
 
 /// The filter that the options ask for, which leaves out these rows besides.
-pub(super) fn filter(model: &ModelStore, options: &Options, mut left_out: Vec<Row>) -> Filter {
-    left_out.extend(options.exclude.iter().filter_map(|word| model.words().row(word)));
-    let mut filter = Filter::excluding(left_out);
+pub(super) fn filter(options: &Options, left_out: Vec<Row>) -> Filter {
+    let mut filter = Filter::excluding_besides(&options.excluded.rows, left_out);
     filter.first_rows = options.vocab_limit;
     filter.min_score = options.min_score;
     filter

@@ -6,14 +6,16 @@ use model_store::{FullPassQuery, Hit, Query, RankedRow};
 
 use super::ApiError;
 use super::answer::{Neighbors, Notes};
-use super::aside::work_aside_if_large;
+use super::aside::{Work, goes_on, stage};
 use super::explain::Explanation;
 use super::fold_case::Fold;
 use super::formula::Ask;
 use super::request::{Explain, Prepared};
 use super::server_timing::Timing;
+use crate::account::Held;
 use crate::models::{Call, ServedModel};
 use crate::queue::SubmitError;
+use crate::workers::Patience;
 
 /// How many times as many hits are asked for when those that came, folded, were too few.
 const GROWTH: usize = 4;
@@ -51,6 +53,7 @@ pub(super) async fn search_one(
     call: &Call,
     prepared: Prepared,
     deadline: Instant,
+    room: &mut Option<Held>,
 ) -> Result<(Found, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, by the hundred thousand.
@@ -58,11 +61,13 @@ pub(super) async fn search_one(
             (query, with_vectors, notes)
         }
         prepared => {
-            let (mut found, timing) = Box::pin(search(call, vec![prepared], deadline)).await?;
+            let (mut found, timing) =
+                Box::pin(search(call, vec![prepared], deadline, room)).await?;
             return Ok((found.pop().expect("one for each query"), timing));
         }
     };
-    let mut answer = submitted(call, call.queue.submit(vec![query], deadline).await)?;
+    let answered = call.queue.submit(call.account(), vec![query], deadline).await;
+    let mut answer = submitted(call, answered)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
     let found = Found { hits, with_vectors, notes, explanation: None };
     Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
@@ -73,6 +78,7 @@ pub(super) async fn search(
     call: &Call,
     prepared: Vec<Prepared>,
     deadline: Instant,
+    room: &mut Option<Held>,
 ) -> Result<(Vec<Found>, Timing), ApiError> {
     let mut round = Round::default();
     let mut folding = Vec::new();
@@ -99,8 +105,15 @@ pub(super) async fn search(
             (one, hits)
         });
         let asked: Vec<(Folding, Vec<Hit>)> = asked.collect();
-        let hits = asked.iter().map(|(_, hits)| hits.len()).sum();
-        let folded = work_aside_if_large(call, hits, |served| fold_all(served, asked)).await?;
+        let hits: usize = asked.iter().map(|(_, hits)| hits.len()).sum();
+        if let Some(room) = room {
+            // Later rounds ask for more than was counted at first.
+            room.set(room.bytes().max((hits * size_of::<Hit>()) as u64));
+        }
+        let served = call.served().clone();
+        let fold = move |patience: &Patience| fold_all(&served, asked, patience);
+        // A word in lower case, and looked for twice.
+        let folded = stage(call, Work::of_writing(4 * hits), deadline, fold).await?;
         let mut round = Round::default();
         folding = Vec::new();
         for (one, kept, is_done) in folded {
@@ -129,11 +142,13 @@ struct Folding {
 fn fold_all(
     served: &ServedModel,
     asked: Vec<(Folding, Vec<Hit>)>,
-) -> Vec<(Folding, Vec<Hit>, bool)> {
+    patience: &Patience,
+) -> Result<Vec<(Folding, Vec<Hit>, bool)>, ApiError> {
     let folded = asked.into_iter().map(|(one, hits)| {
+        goes_on(patience)?;
         let kept = one.fold.keep(served.model.words(), &hits);
         let is_done = kept.len() == one.fold.k || hits.len() < one.ask.k();
-        (one, kept, is_done)
+        Ok((one, kept, is_done))
     });
     folded.collect()
 }
@@ -168,8 +183,10 @@ impl Round {
     ) -> Result<Timing, ApiError> {
         let (places, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
         let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
-        let searched = async { submitted(call, call.queue.submit(queries, deadline).await) };
-        let passed = async { submitted(call, call.queue.full_pass(full_passes, deadline).await) };
+        let (queue, account) = (&call.queue, call.account());
+        let searched = async { submitted(call, queue.submit(account, queries, deadline).await) };
+        let passed =
+            async { submitted(call, queue.full_pass(account, full_passes, deadline).await) };
         let (searched, passed) = tokio::try_join!(searched, passed)?;
         for (place, hits) in places.into_iter().zip(searched.hits) {
             found[place].hits = hits;
@@ -196,9 +213,10 @@ pub(super) fn whole_seconds(duration: Duration) -> u64 {
 /// What the queue said, or the error for it.
 pub(super) fn submitted<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|e| match e {
-        SubmitError::Full { retry_after } => {
-            ApiError::QueueFull { retry_after_seconds: whole_seconds(retry_after) }
-        }
+        SubmitError::Full { retry_after, .. } => ApiError::QueueFull {
+            reason: e.to_string(),
+            retry_after_seconds: whole_seconds(retry_after),
+        },
         SubmitError::EngineRestarting { retry_after } => {
             ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
         }

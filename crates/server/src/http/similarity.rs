@@ -1,19 +1,25 @@
 //! `POST /similarity`: how alike two words are, or two sets of words, many pairs at once. The scores are
 //! the contract's, of two rows or of the sums that an analogy would look for; no search is needed.
 
+use std::fmt;
+
 use model_store::contract::score;
 use model_store::{ModelStore, Row};
-use serde::{Deserialize, Serialize};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::aside::read_aside_if_large;
+use super::aside::{goes_on, stage};
 use super::ask::Answered;
 use super::body::{JsonBody, Received};
-use super::fields::{Unknown, invalid, present};
+use super::fields::{AtMost, Unknown, invalid, present};
 use super::formula::{sum, zero_row};
 use super::look_up::{each_once, unknown_words};
+use super::size::Size;
 use super::{ApiError, answer, negotiation, suggestions};
 use crate::models::Call;
+use crate::workers::Patience;
 
 /// Most pairs in one request.
 pub const MAX_PAIRS: usize = 1024;
@@ -26,7 +32,7 @@ pub const MAX_SET_WORDS: usize = 256;
 #[serde(deny_unknown_fields)]
 struct SimilarityBody<'a> {
     #[serde(default, deserialize_with = "present", borrow)]
-    pairs: Option<Vec<&'a RawValue>>,
+    pairs: Option<AtMost<&'a RawValue, MAX_PAIRS>>,
     #[serde(default, deserialize_with = "present")]
     unknown: Option<Unknown>,
 }
@@ -34,11 +40,32 @@ struct SimilarityBody<'a> {
 impl<'a> JsonBody<'a> for SimilarityBody<'a> {}
 
 /// One side of a pair.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum Side {
     Word(String),
-    Set(Vec<String>),
+    Set(AtMost<String, MAX_SET_WORDS>),
+}
+
+impl<'de> Deserialize<'de> for Side {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrSet;
+        impl<'de> Visitor<'de> for WordOrSet {
+            type Value = Side;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word or a list of words")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Side, E> {
+                Ok(Side::Word(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<Side, A::Error> {
+                AtMost::deserialize(SeqAccessDeserializer::new(words)).map(Side::Set)
+            }
+        }
+        deserializer.deserialize_any(WordOrSet)
+    }
 }
 
 /// What has a cosine to the other side.
@@ -72,35 +99,41 @@ enum PairAnswer {
 
 /// `POST /similarity`
 pub(super) async fn post_similarity(call: Call, received: Received) -> Answered {
-    read_aside_if_large(received.len(), async move {
+    let (work, same) = (received.work(), call.clone());
+    let compare_all = move |patience: &Patience| {
+        let received = received.whole()?;
         let asked = received.parse::<SimilarityBody<'_>>()?;
-        let pairs = asked.pairs.ok_or_else(|| invalid("pairs"))?;
-        if pairs.is_empty() || pairs.len() > MAX_PAIRS {
-            return Err(invalid("pairs"));
-        }
+        let pairs = asked.pairs.and_then(AtMost::all).filter(|pairs| !pairs.is_empty());
+        let pairs = pairs.ok_or_else(|| invalid("pairs"))?;
         let unknown = asked.unknown.unwrap_or(Unknown::Error);
-        let mut results: Vec<_> = pairs
-            .into_iter()
-            .enumerate()
-            .map(|(place, pair)| compare(&call.model, read_pair(place, pair)?, unknown))
-            .collect();
-        let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
-        suggestions::fill_in(&call, faults).await;
+        let compare = |(place, pair): (usize, &RawValue)| {
+            goes_on(patience)?;
+            let pair = read_pair(place, pair);
+            Ok(pair.and_then(|pair| compare(&same.model, pair, unknown)))
+        };
+        let results: Vec<Result<PairAnswer, ApiError>> =
+            pairs.into_iter().enumerate().map(compare).collect::<Result<_, ApiError>>()?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        let results = results.into_iter().map(|result| {
-            result.unwrap_or_else(|error| PairAnswer::Failed { error: Box::new(error) })
-        });
-        let (model, version) = (call.model.name(), call.model.version());
-        Ok(answer::json(&SimilarityAnswer { model, version, results: results.collect() }))
-    })
-    .await
+        Ok((results, received.into_room()))
+    };
+    let (mut results, _room) = stage(&call, work, call.latest(), compare_all).await?;
+    let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
+    suggestions::fill_in(&call, faults).await;
+    let errors = results.iter().filter_map(|result| result.as_ref().err());
+    let size: Size = errors.map(Size::of_error).sum();
+    let room = (size + Size::of_rows(results.len())).room(&call)?;
+    let results = results
+        .into_iter()
+        .map(|result| result.unwrap_or_else(|e| PairAnswer::Failed { error: Box::new(e) }));
+    let (model, version) = (call.model.name(), call.model.version());
+    Ok(answer::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
 }
 
 fn read_pair(place: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {
     let sides: Option<[Side; 2]> = serde_json::from_str(pair.get()).ok();
     let has_words = |side: &Side| match side {
         Side::Word(_) => true,
-        Side::Set(words) => (1..=MAX_SET_WORDS).contains(&words.len()),
+        Side::Set(words) => (1..=MAX_SET_WORDS).contains(&words.found),
     };
     sides
         .filter(|sides| sides.iter().all(has_words))
@@ -109,19 +142,19 @@ fn read_pair(place: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {
 
 fn compare(model: &ModelStore, pair: [Side; 2], unknown: Unknown) -> Result<PairAnswer, ApiError> {
     let mut missing = Vec::new();
-    let mut look_up = |words: Vec<String>| {
+    let mut look_up = |words: &[String]| {
         let mut known = Vec::with_capacity(words.len());
         for word in words {
-            match model.words().row(&word) {
+            match model.words().row(word) {
                 Some(row) => known.push(row),
-                None => missing.push(word),
+                None => missing.push(word.clone()),
             }
         }
         known
     };
     let sides = pair.map(|side| match side {
-        Side::Word(word) => (look_up(vec![word]), false),
-        Side::Set(words) => (look_up(words), true),
+        Side::Word(word) => (look_up(&[word]), false),
+        Side::Set(words) => (look_up(words.first()), true),
     });
     // A side of which nothing is left can't be compared with anything.
     let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());

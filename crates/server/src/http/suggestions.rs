@@ -1,10 +1,23 @@
 //! Spelling suggestions for the words of a request.
 
 use super::ApiError;
+use super::aside::goes_on;
 use crate::models::Call;
+use crate::workers::Patience;
 
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;
+
+/// What a stage came to; its error with suggestions for unknown words.
+pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T, ApiError> {
+    match done {
+        Ok(done) => Ok(done),
+        Err(mut error) => {
+            fill_in(call, std::iter::once(&mut error)).await;
+            Err(error)
+        }
+    }
+}
 
 /// Fills in the suggestions of all unknown words in these errors, as far as a request gets them.
 pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mut ApiError>) {
@@ -31,8 +44,12 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
-    let search = call.service().search_words(served, deadline, move |model_words| {
-        words.iter().map(|word| to_owned(model_words.suggestions(word))).collect()
-    });
-    Ok(search.await?)
+    let search = move |patience: &Patience| {
+        let suggest = |word: &String| {
+            goes_on(patience)?;
+            Ok(to_owned(served.model.words().suggestions(word)))
+        };
+        words.iter().map(suggest).collect()
+    };
+    call.service().workers.run(call.account(), deadline, search).await?
 }

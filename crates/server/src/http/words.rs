@@ -2,15 +2,18 @@
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use model_store::{ModelStore, Row, Words};
+use model_store::{ModelStore, Row};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::fields::invalid;
 use super::look_up::unknown_words;
 use super::query_string::WordsAsked;
+use super::size::{BYTES_PER_COMPONENT, Size, room_for};
 use super::{ApiError, answer, caching, negotiation, query_string, suggestions};
+use crate::account::Held;
 use crate::models::Call;
+use crate::workers::Patience;
 
 /// Most words that one answer lists.
 pub const MAX_LISTED: usize = 1000;
@@ -61,9 +64,10 @@ pub(super) async fn get_words(
                 return Ok(caching::not_modified(&call));
             }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
-            let search = move |words: &Words| words.with_prefix(&prefix, limit);
-            let searched = call.service().search_words(served, deadline, search).await?;
-            Ok(caching::tagged(list(&call.model, &searched), &call))
+            let room = Size::of_rows(limit).room(&call)?;
+            let search = move |_: &Patience| served.model.words().with_prefix(&prefix, limit);
+            let found = call.service().workers.run(call.account(), deadline, search).await?;
+            Ok(caching::tagged(list(&call.model, &found, room), &call))
         }
         WordsAsked::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
@@ -86,9 +90,10 @@ pub(super) async fn get_word(
     describe(&call, &headers, word.into_owned(), with_vector).await
 }
 
-fn list(model: &ModelStore, rows: &[Row]) -> Response {
+fn list(model: &ModelStore, rows: &[Row], room: Option<Held>) -> Response {
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
-    answer::json(&Listed { model: model.name(), version: model.version(), words: words.collect() })
+    let (name, version) = (model.name(), model.version());
+    answer::json_in(&Listed { model: name, version, words: words.collect() }, room)
 }
 
 async fn describe(
@@ -109,16 +114,16 @@ async fn describe(
     }
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();
-    Ok(caching::tagged(
-        answer::json(&Described {
-            model: model.name(),
-            version: model.version(),
-            word: model.words().word(row),
-            row: row.0,
-            norm: table.norm(row),
-            vector: with_vector.then(|| table.row(row)),
-            suggestions,
-        }),
-        call,
-    ))
+    let described = Described {
+        model: model.name(),
+        version: model.version(),
+        word: model.words().word(row),
+        row: row.0,
+        norm: table.norm(row),
+        vector: with_vector.then(|| table.row(row)),
+        suggestions,
+    };
+    let components = if with_vector { table.dim() } else { 0 };
+    let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
+    Ok(caching::tagged(answer::json_in(&described, room), call))
 }

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 
 use super::set::Held;
 use super::{ServedModel, Service};
+use crate::account::Account;
 
 /// One request's hold on the model that it speaks to, as it was when the request came, and until when its
 /// answer is of use.
@@ -16,6 +17,8 @@ use super::{ServedModel, Service};
 pub(crate) struct Call {
     held: Arc<Held>,
     place: usize,
+    /// Of whoever asks.
+    account: Arc<Account>,
     arrived: Instant,
     /// What the request's header says of its time: milliseconds, or nothing that can be read.
     allowed: Option<Result<u64, NotMilliseconds>>,
@@ -26,10 +29,11 @@ pub(crate) struct Call {
 pub(crate) struct NotMilliseconds(pub(crate) &'static str);
 
 impl Call {
-    /// A request that arrived then, for the model in this place. `allowed` is what its header says.
+    /// A request of this caller that arrived then, for the model in this place. `allowed` is what its header says.
     pub(crate) fn new(
         held: Arc<Held>,
         place: usize,
+        account: Arc<Account>,
         arrived: Instant,
         allowed: Option<&[u8]>,
     ) -> Self {
@@ -38,7 +42,7 @@ impl Call {
             let milliseconds = text.and_then(|text| text.trim().parse::<u64>().ok());
             milliseconds.filter(|&ms| ms > 0).ok_or(NotMilliseconds("Request-Timeout-Ms"))
         };
-        Self { held, place, arrived, allowed: allowed.map(parse) }
+        Self { held, place, account, arrived, allowed: allowed.map(parse) }
     }
 
     /// The call that a request is: `front` leaves it among the extensions.
@@ -54,6 +58,11 @@ impl Call {
         &self.held.set().models()[self.place]
     }
 
+    /// What its caller holds.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     /// All models that were served when the request came.
     pub(crate) fn all_models(&self) -> &[Arc<ServedModel>] {
         self.held.set().models()
@@ -67,6 +76,12 @@ impl Call {
     /// When the request came.
     pub(crate) fn arrived(&self) -> Instant {
         self.arrived
+    }
+
+    /// Until when an answer may be of use, as far as is known before the body has been read. A header that makes no
+    /// sense is an error that is found later.
+    pub(crate) fn latest(&self) -> Instant {
+        self.deadline(None).unwrap_or_else(|_| self.arrived + self.service().timeouts.request)
     }
 
     /// Until when an answer is of use: the service's own bound, or an earlier time that the request's header

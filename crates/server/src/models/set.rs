@@ -2,8 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 
-use super::{ServedModel, Service, Timeouts};
-use crate::observe::Observer;
+use super::{ServedModel, Service};
 
 /// All models that are served at one time; the first is the one that the plain routes speak to.
 #[derive(Debug)]
@@ -86,18 +85,10 @@ struct Current {
 }
 
 impl Models {
-    /// These models, how long requests may take, what counts them, and how much memory bodies may
-    /// take together.
-    pub fn new(
-        set: ModelSet,
-        timeouts: Timeouts,
-        observer: Arc<Observer>,
-        body_memory_mb: u32,
-    ) -> Self {
-        Self {
-            current: Mutex::new(Current { set: Arc::new(set), views: HashMap::new() }),
-            service: Arc::new(Service::new(timeouts, observer, body_memory_mb)),
-        }
+    /// These models, and what their requests share.
+    pub fn new(set: ModelSet, service: Arc<Service>) -> Self {
+        let current = Mutex::new(Current { set: Arc::new(set), views: HashMap::new() });
+        Self { current, service }
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {

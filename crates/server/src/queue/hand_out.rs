@@ -56,6 +56,8 @@ impl<Q: Ask> Running<Q> {
             return self.fail(SubmitError::DeadlinePassed, statistics);
         }
         let Self { job, found, queued, engine, .. } = self;
+        // Who asks again at once has them back.
+        drop(job.slots);
         tell::<Q>(job.reply, Ok(Q::answer(found, queued.unwrap_or_default(), engine)), statistics);
     }
 }
@@ -71,7 +73,7 @@ pub(super) struct Finished<Q: Ask> {
 impl<Q: Ask> Finished<Q> {
     /// Places that its jobs took.
     pub(super) fn places(&self) -> u32 {
-        self.jobs.iter().map(|running| running.job.places).sum()
+        self.jobs.iter().map(|running| running.job.places()).sum()
     }
 
     /// Starts telling the callers. That costs about as much as the engine's host work for their queries, so

@@ -11,6 +11,7 @@ use super::shared::Shared;
 use super::state::HasLane;
 use super::statistics::QueueStatistics;
 use super::sync::Home;
+use crate::account::Account;
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine thread ends.
 #[derive(Clone)]
@@ -27,10 +28,20 @@ impl Drop for CallersEnd {
 /// Why queries were not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// The queue is full; when it should have drained at the present rate.
-    #[error("the queue is full")]
+    /// The queue is full, or its caller holds too much of it.
+    #[error(
+        "{asked} slots of the queue are not free: {free} of {capacity} are, and this caller holds {held}"
+    )]
     Full {
-        /// How long to wait before asking again.
+        /// Slots that were asked for.
+        asked: u32,
+        /// Slots that the caller holds already.
+        held: u32,
+        /// Slots that nobody holds.
+        free: u32,
+        /// Slots of the queue.
+        capacity: u32,
+        /// When the queue should have drained at the present rate.
         retry_after: Duration,
     },
     /// The deadline passed before the answer was there.
@@ -67,10 +78,11 @@ impl QueueHandle {
     /// passes or the engine fails.
     pub async fn submit(
         &self,
+        account: &Arc<Account>,
         queries: Vec<Query>,
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
-        self.ask(queries, deadline).await
+        self.ask(account, queries, deadline).await
     }
 
     /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and
@@ -80,14 +92,16 @@ impl QueueHandle {
     /// As [`submit`](Self::submit).
     pub async fn full_pass(
         &self,
+        account: &Arc<Account>,
         queries: Vec<FullPassQuery>,
         deadline: Instant,
     ) -> Result<FullPassAnswers, SubmitError> {
-        self.ask(queries, deadline).await
+        self.ask(account, queries, deadline).await
     }
 
     async fn ask<Q: HasLane>(
         &self,
+        account: &Arc<Account>,
         queries: Vec<Q>,
         deadline: Instant,
     ) -> Result<Q::Answer, SubmitError> {
@@ -100,8 +114,8 @@ impl QueueHandle {
             return Err(self.too_late());
         }
         let places = self.shared().places(&queries);
-        let (job, answer) = job(queries, deadline, now, places);
-        self.shared().admit(job)?;
+        let (job, answer) = job(queries, deadline, now);
+        self.shared().admit(job, account, places)?;
         self.wait(answer).await
     }
 
@@ -119,7 +133,7 @@ impl QueueHandle {
         if now >= deadline {
             return Err(self.too_late());
         }
-        let (probe, answer) = job(vec![query], deadline, now, 0);
+        let (probe, answer) = job(vec![query], deadline, now);
         self.shared().admit_probe(probe)?;
         self.wait(answer).await
     }
@@ -157,11 +171,10 @@ fn job<Q: Ask>(
     queries: Vec<Q>,
     deadline: Instant,
     entered: Instant,
-    places: u32,
 ) -> (Job<Q>, oneshot::Receiver<Result<Q::Answer, SubmitError>>) {
     let (reply, answer) = oneshot::channel();
     let home = Home::current();
-    (Job { queries, deadline, entered, reply: Some(reply), home, places }, answer)
+    (Job { queries, deadline, entered, reply: Some(reply), home, slots: None }, answer)
 }
 
 /// Somebody who waits. Dropped after what it waits for, so a job that it counts as abandoned is seen

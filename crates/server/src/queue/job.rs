@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::SubmitError;
 use super::statistics::Statistics;
 use super::sync::Home;
+use crate::account::Slots;
 
 /// What the engine can be asked: one kind of queries for each kind of its passes. Each kind waits in a lane
 /// of its own.
@@ -34,11 +35,16 @@ pub(super) struct Job<Q: Ask> {
     pub(super) reply: Option<Reply<Q>>,
     /// Where the caller waits: its answer is handed out there.
     pub(super) home: Home,
-    /// Its places in the queue. A probe has none.
-    pub(super) places: u32,
+    /// Its slots in the queue. A probe has none.
+    pub(super) slots: Option<Slots>,
 }
 
 impl<Q: Ask> Job<Q> {
+    /// How many slots of the queue it has.
+    pub(super) fn places(&self) -> u32 {
+        self.slots.as_ref().map_or(0, Slots::number)
+    }
+
     /// Whether nobody waits for the answer.
     pub(super) fn is_abandoned(&self) -> bool {
         self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)

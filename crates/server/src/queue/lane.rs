@@ -148,7 +148,7 @@ impl<Q: HasLane> Lane<Q> {
 
     /// The queue has room for as many again before any caller hears of it.
     fn give_up(&self, jobs: VecDeque<Running<Q>>, error: SubmitError, shared: &Shared) {
-        shared.free::<Q>(jobs.iter().map(|running| running.job.places).sum());
+        shared.free::<Q>(jobs.iter().map(|running| running.job.places()).sum());
         for running in jobs {
             running.fail(error, &shared.statistics);
         }

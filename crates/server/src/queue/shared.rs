@@ -13,6 +13,7 @@ use super::state::{Arrived, HasLane, Lent, State};
 use super::statistics::{QueueStatistics, Statistics};
 use super::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, wait_at_most};
 use super::{Limits, SubmitError};
+use crate::account::{Account, Slots, at_most_half, may_take};
 
 /// One lock, held for a push by callers and for a swap by the engine thread: that takes all that
 /// waits at once, however much it is.
@@ -51,24 +52,33 @@ impl Shared {
         self.state.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Places for these queries. More than the queue holds are let in when it is otherwise empty.
+    /// Slots for these queries. More than half of the queue count as half.
     pub(super) fn places<Q: Ask>(&self, queries: &[Q]) -> u32 {
-        let places = queries.iter().map(Ask::places).sum::<usize>();
-        u32::try_from(places).unwrap_or(u32::MAX).min(self.capacity)
+        let places = queries.iter().map(Ask::places).sum::<usize>() as u64;
+        // No more than the capacity, which is a u32.
+        at_most_half(places, self.capacity.into()) as u32
     }
 
-    /// Takes a job in, if there is room.
-    pub(super) fn admit<Q: HasLane>(&self, job: Job<Q>) -> Result<(), SubmitError> {
+    /// Takes a caller's job in, if there is room and the caller does not hold too much of it already.
+    pub(super) fn admit<Q: HasLane>(
+        &self,
+        mut job: Job<Q>,
+        account: &Arc<Account>,
+        asked: u32,
+    ) -> Result<(), SubmitError> {
         self.put(|state| {
-            let taken = state.searches.taken + state.full_passes.taken;
-            if job.places > self.capacity - taken {
+            let free = self.capacity - state.searches.taken - state.full_passes.taken;
+            let held = account.slots();
+            if !may_take(asked.into(), held.into(), free.into()) {
                 state.refused_full += 1;
                 let (searches, full) = (&state.searches, &state.full_passes);
                 let left = searches.nanoseconds_left().saturating_add(full.nanoseconds_left());
-                return Err(SubmitError::Full { retry_after: Duration::from_nanos(left) });
+                let (capacity, retry_after) = (self.capacity, Duration::from_nanos(left));
+                return Err(SubmitError::Full { asked, held, free, capacity, retry_after });
             }
+            job.slots = Some(Slots::take(account.clone(), asked));
             let lane = Q::lane(state);
-            lane.taken += job.places;
+            lane.taken += asked;
             lane.jobs.push(job);
             Ok(())
         })

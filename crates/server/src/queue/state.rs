@@ -53,7 +53,7 @@ impl<Q: Ask> Arrivals<Q> {
     /// Replies to all that wait for an answer. Their places stay taken where the engine thread has the jobs.
     pub(super) fn give_up(&mut self) -> Vec<Reply<Q>> {
         let jobs = std::mem::take(&mut self.jobs);
-        self.taken -= jobs.iter().map(|job| job.places).sum::<u32>();
+        self.taken -= jobs.iter().map(Job::places).sum::<u32>();
         let lent = std::mem::take(&mut self.lent);
         let replies = jobs.into_iter().map(|job| job.reply);
         replies.chain(lent.into_iter().map(|(_, reply)| reply)).flatten().collect()

@@ -11,6 +11,7 @@ use model_store::{
 use tokio::runtime::Handle;
 
 use super::{EngineThread, Limits, QueueHandle, SubmitError};
+use crate::account::Account;
 use crate::engines::EngineStartError;
 
 /// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
@@ -154,18 +155,28 @@ fn later() -> Instant {
 type Submitted = tokio::task::JoinHandle<Result<Vec<u32>, SubmitError>>;
 
 impl Setup {
+    /// Asks for a caller of its own.
     fn submit(&self, ks: impl IntoIterator<Item = usize>, deadline: Instant) -> Submitted {
-        let (handle, queries) = (self.handle.clone(), queries(ks));
+        self.submit_for(&Account::new(), ks, deadline)
+    }
+
+    fn submit_for(
+        &self,
+        account: &Arc<Account>,
+        ks: impl IntoIterator<Item = usize>,
+        deadline: Instant,
+    ) -> Submitted {
+        let (handle, account, queries) = (self.handle.clone(), account.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.submit(queries, deadline).await?;
+            let answer = handle.submit(&account, queries, deadline).await?;
             Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
         })
     }
 
     fn full_pass(&self, queries: Vec<FullPassQuery>, deadline: Instant) -> Submitted {
-        let handle = self.handle.clone();
+        let (handle, account) = (self.handle.clone(), Account::new());
         tokio::spawn(async move {
-            let answers = handle.full_pass(queries, deadline).await?.answers;
+            let answers = handle.full_pass(&account, queries, deadline).await?.answers;
             Ok(answers.iter().map(|answer| answer.hits[0].row.0).collect())
         })
     }

@@ -3,14 +3,16 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use axum::http::Version;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
-/// Bytes of an answer that a client must take to count as one that reads.
+/// Bytes of an answer that a client must take to count as one that reads: one that takes a few now and then would
+/// keep all the rest in memory.
 const PROGRESS_BYTES: u64 = 16 << 10;
 
 /// One connection's. All of it happens on one thread; the atomics are there because hyper wants what it
@@ -27,6 +29,9 @@ pub(in crate::http) struct Activity {
     /// The system takes no more: the client does not read.
     is_blocked: AtomicBool,
     is_http2: AtomicBool,
+    /// Answers that are not sent whole: a number for each, and when its client last took some of it.
+    unsent: Mutex<Vec<(u64, Instant)>>,
+    next_unsent: AtomicU64,
 }
 
 /// What a connection waits for.
@@ -52,6 +57,8 @@ impl Activity {
             written: AtomicU64::new(0),
             is_blocked: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
+            unsent: Mutex::default(),
+            next_unsent: AtomicU64::new(0),
         })
     }
 
@@ -69,7 +76,8 @@ impl Activity {
         let turns = self.turns.load(Relaxed);
         let written = self.written.load(Relaxed);
         if self.is_blocked.load(Relaxed) {
-            return (Waiting::Reader, (turns, written));
+            // Neither do requests that come meanwhile.
+            return (Waiting::Reader, (0, written / PROGRESS_BYTES));
         }
         if self.in_work.load(Relaxed) > 0 {
             return (Waiting::Handler, (turns, 0));
@@ -79,6 +87,22 @@ impl Activity {
         // An answer may still be on its way. Less than this is pings, or a client that trickles.
         let mark = (turns, written / PROGRESS_BYTES);
         (if in_head { Waiting::Head } else { Waiting::Request }, mark)
+    }
+
+    /// An answer begins; it is unsent until what is returned is dropped.
+    pub(super) fn unsent(self: &Arc<Self>) -> Unsent {
+        let number = self.next_unsent.fetch_add(1, Relaxed);
+        self.unsent_answers().push((number, Instant::now()));
+        Unsent { activity: self.clone(), number }
+    }
+
+    /// Since when the client has taken nothing of one of the answers that wait for it, the longest of them.
+    pub(super) fn unsent_since(&self) -> Option<Instant> {
+        self.unsent_answers().iter().map(|(_, since)| *since).min()
+    }
+
+    fn unsent_answers(&self) -> MutexGuard<'_, Vec<(u64, Instant)>> {
+        self.unsent.lock().expect("nothing panics while it holds this lock")
     }
 
     fn received(&self, bytes: usize) {
@@ -103,6 +127,28 @@ impl Drop for InWork {
     fn drop(&mut self) {
         self.0.in_work.fetch_sub(1, Relaxed);
         self.0.turns.fetch_add(1, Relaxed);
+    }
+}
+
+/// An answer that is not sent whole.
+pub(super) struct Unsent {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl Unsent {
+    /// Its client has taken some of it.
+    pub(super) fn progress(&self) {
+        let mut unsent = self.activity.unsent_answers();
+        if let Some((_, since)) = unsent.iter_mut().find(|(number, _)| *number == self.number) {
+            *since = Instant::now();
+        }
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.activity.unsent_answers().retain(|(number, _)| *number != self.number);
     }
 }
 
@@ -204,6 +250,10 @@ mod tests {
         let _ = activity.wrote(Poll::Pending);
         let blocked = mark();
         wrote(1);
+        let _ = activity.wrote(Poll::Pending);
+        drop(activity.begin(Version::HTTP_2));
+        assert_eq!(mark(), blocked, "neither one byte nor another request is progress");
+        wrote(PROGRESS_BYTES as usize);
         let _ = activity.wrote(Poll::Pending);
         assert_ne!(mark(), blocked, "a client that reads slowly is not one that does not");
     }

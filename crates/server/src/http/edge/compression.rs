@@ -2,6 +2,10 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
@@ -10,6 +14,13 @@ use axum::response::Response;
 use tower::{Service, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::compression::{Compression, CompressionLevel};
+
+use crate::account::{Account, Pool};
+use crate::http::ApiError;
+use crate::http::answer::counted;
+use crate::http::aside::{Work, goes_on};
+use crate::models;
+use crate::workers::Patience;
 
 /// Compresses from so many bytes on.
 #[derive(Debug, Clone, Copy)]
@@ -35,28 +46,68 @@ impl Compressor {
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-    ) -> Response {
-        let status = response.status();
-        let mut response = Some(response);
-        let answer = service_fn(move |_: Request<()>| {
-            ready(Ok::<_, Infallible>(response.take().expect("it is called once")))
-        });
-        let mut request = Request::new(());
-        if let Some(accepted) = accepted {
-            request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+        service: &models::Service,
+        account: &Arc<Account>,
+    ) -> Result<Response, ApiError> {
+        let bytes = response.body().size_hint().lower();
+        let response = compressing(response, accepted).await;
+        let work = Work::of_compressing(bytes);
+        if !work.is_long() || !response.headers().contains_key(header::CONTENT_ENCODING) {
+            return Ok(response);
         }
-        let layer = Compression::new(answer).quality(CompressionLevel::Fastest);
-        let mut layer = layer.compress_when(SizeAbove::new(0));
-        let layer = layer.ready().await.unwrap_or_else(|never| match never {});
-        let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
-        let mut response = compressed.map(Body::new);
-        // Whoever takes no form at all gets the plain one: better than nothing (RFC 9110, section 12.5.3).
-        *response.status_mut() = status;
-        if response.headers().contains_key(header::CONTENT_ENCODING) {
-            weaken(response.headers_mut());
-        }
-        response
+        // The layer compresses as it is read, which would be on this thread.
+        let (head, body) = response.into_parts();
+        let (memory, of_caller) = (service.memory.clone(), account.clone());
+        let read = move |patience: &Patience| {
+            let compressed = in_memory(body, patience)?;
+            // The plain answer, which was counted, is gone by now.
+            let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
+            Ok::<_, ApiError>(counted(compressed, room))
+        };
+        let deadline = Instant::now() + service.timeouts.request;
+        let body = service.workers.run(account, deadline, read).await??;
+        Ok(Response::from_parts(head, body.into()))
     }
+}
+
+/// All of a body that does not wait for anything.
+fn in_memory(mut body: Body, patience: &Patience) -> Result<Vec<u8>, ApiError> {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut all = Vec::new();
+    loop {
+        goes_on(patience)?;
+        match Pin::new(&mut body).poll_frame(&mut context) {
+            Poll::Ready(None) => return Ok(all),
+            Poll::Ready(Some(Ok(frame))) => {
+                all.extend_from_slice(&frame.into_data().unwrap_or_default());
+            }
+            Poll::Ready(Some(Err(_))) | Poll::Pending => return Err(ApiError::Internal),
+        }
+    }
+}
+
+/// An answer that is compressed as it is read, if its client takes that.
+async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Response {
+    let status = response.status();
+    let mut response = Some(response);
+    let answer = service_fn(move |_: Request<()>| {
+        ready(Ok::<_, Infallible>(response.take().expect("it is called once")))
+    });
+    let mut request = Request::new(());
+    if let Some(accepted) = accepted {
+        request.headers_mut().insert(header::ACCEPT_ENCODING, accepted);
+    }
+    let layer = Compression::new(answer).quality(CompressionLevel::Fastest);
+    let mut layer = layer.compress_when(SizeAbove::new(0));
+    let layer = layer.ready().await.unwrap_or_else(|never| match never {});
+    let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
+    let mut response = compressed.map(Body::new);
+    // Whoever takes no form at all gets the plain one: better than nothing (RFC 9110, section 12.5.3).
+    *response.status_mut() = status;
+    if response.headers().contains_key(header::CONTENT_ENCODING) {
+        weaken(response.headers_mut());
+    }
+    response
 }
 
 /// An entity tag for these very bytes would now be wrong; for the same content it is still right.
@@ -101,8 +152,7 @@ mod tests {
             (None, None),
         ] {
             let accepted_value = accepted.map(HeaderValue::from_static);
-            let response =
-                Compressor { from_bytes: 1 }.compress(answer(5000), accepted_value).await;
+            let response = compressing(answer(5000), accepted_value).await;
             assert_eq!(response.status(), 200, "{accepted:?}");
             let headers = response.headers();
             assert_eq!(headers[header::VARY], "accept-encoding", "{accepted:?}");

@@ -16,6 +16,7 @@ use blake3::Hash;
 use tracing::Span;
 
 use super::EdgeError;
+use crate::account::Account;
 use crate::http::ApiError;
 
 /// What each key begins with, so that one that got lost can be recognised.
@@ -57,10 +58,18 @@ pub(super) struct Keys {
     keys: ArcSwap<Vec<Key>>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Key {
     hash: Hash,
     caller: Caller,
+    /// What all connections with this key hold together.
+    account: Arc<Account>,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        (self.hash, &self.caller) == (other.hash, &other.caller)
+    }
 }
 
 impl Keys {
@@ -108,27 +117,27 @@ impl Keys {
         })
     }
 
-    /// Lets a request through, with whose it is as an extension.
-    pub(super) fn check(&self, request: &mut Request) -> Result<(), ApiError> {
+    /// Lets a request through, with whose it is as an extension. The key's account, if it came with a key.
+    pub(super) fn check(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         if self.file.is_none() {
-            return Ok(());
+            return Ok(None);
         }
-        match self.caller(request.headers()) {
-            Ok(caller) => {
+        match self.key(request.headers()) {
+            Ok(Key { caller, account, .. }) => {
                 Span::current().record("caller", &*caller.name);
                 request.extensions_mut().insert(caller);
-                Ok(())
+                Ok(Some(account))
             }
             Err(_)
                 if self.public_routes.iter().any(|route| covers(route, request.uri().path())) =>
             {
-                Ok(())
+                Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    fn key(&self, headers: &HeaderMap) -> Result<Key, ApiError> {
         let sent = headers.get(header::AUTHORIZATION).ok_or(ApiError::Unauthorized {
             reason: "this service takes API keys; send yours in the header Authorization: Bearer KEY",
         })?;
@@ -144,7 +153,7 @@ impl Keys {
         // All of them, each in constant time: how long it takes tells nothing of any key.
         for key in self.keys.load().iter() {
             if key.hash == hash {
-                found = Some(key.caller.clone());
+                found = Some(key.clone());
             }
         }
         found.ok_or(ApiError::Unauthorized { reason: "this API key is not in force" })
@@ -205,7 +214,7 @@ fn parse_key<'a>(
     if rest.next().is_some() {
         return Err("behind `admin` may be nothing; one key a line");
     }
-    Ok(Key { hash, caller: Caller { name: name.into(), is_admin } })
+    Ok(Key { hash, caller: Caller { name: name.into(), is_admin }, account: Account::new() })
 }
 
 /// A new key, and its line for the file.

@@ -13,6 +13,7 @@ pub mod keys;
 mod limits;
 pub mod open_files;
 mod protocols;
+pub(super) mod sending;
 #[cfg(test)]
 mod tests;
 pub(super) mod timeouts;
@@ -39,7 +40,9 @@ use self::limits::Limits;
 use self::timeouts::{Timeouts, Watch};
 use self::tls::Tls;
 use super::ApiError;
+use crate::account::Account;
 use crate::config::Config;
+use crate::models::Service;
 
 /// Why the edge can't be as the settings say. Names the setting or the file, and the cure.
 #[derive(Debug, thiserror::Error)]
@@ -170,8 +173,8 @@ impl Edge {
         self.cors.as_ref().filter(|_| is_theirs)
     }
 
-    /// Lets a request in, or says why not.
-    pub(super) fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
+    /// Lets a request in, or says why not. The account of its API key, if it came with one.
+    pub(super) fn admit(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         self.limits.check(request.uri(), request.headers())?;
         self.keys.check(request)
     }
@@ -192,7 +195,9 @@ impl Edge {
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-    ) -> Response {
-        self.compressor.compress(response, accepted).await
+        service: &Service,
+        account: &Arc<Account>,
+    ) -> Result<Response, ApiError> {
+        self.compressor.compress(response, accepted, service, account).await
     }
 }

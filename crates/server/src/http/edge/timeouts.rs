@@ -48,33 +48,39 @@ impl Watch {
     /// Ready once the connection has waited too long, with what for. To be asked each time that the
     /// connection has been polled.
     pub(in crate::http) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Waiting> {
-        let (waiting, mark) = self.activity.look();
-        let limit = match waiting {
-            Waiting::Head => self.timeouts.header_read,
-            Waiting::Reader => self.timeouts.write,
-            Waiting::Request => self.timeouts.idle,
-            Waiting::Handler => {
-                self.waiting = waiting;
-                // In HTTP/2 a handler's end may come unseen; so this looks again, now and then.
-                while self.sleep.as_mut().poll(context).is_ready() {
-                    self.sleep.as_mut().reset(Instant::now() + self.timeouts.idle);
-                }
-                return Poll::Pending;
+        loop {
+            let (waiting, deadline) = self.deadline();
+            if deadline < self.sleep.deadline() {
+                self.sleep.as_mut().reset(deadline);
             }
-        };
+            ready!(self.sleep.as_mut().poll(context));
+            if deadline > Instant::now() {
+                self.sleep.as_mut().reset(deadline);
+            } else if waiting != Waiting::Handler {
+                return Poll::Ready(waiting);
+            } else {
+                self.sleep.as_mut().reset(Instant::now() + self.timeouts.idle);
+            }
+        }
+    }
+
+    /// What will have taken too long first, and when.
+    fn deadline(&mut self) -> (Waiting, Instant) {
+        let (waiting, mark) = self.activity.look();
         if (waiting, mark) != (self.waiting, self.mark) {
             (self.waiting, self.mark, self.since) = (waiting, mark, Instant::now());
         }
-        let deadline = self.since + limit;
-        if deadline < self.sleep.deadline() {
-            self.sleep.as_mut().reset(deadline);
-        }
-        loop {
-            ready!(self.sleep.as_mut().poll(context));
-            if deadline <= Instant::now() {
-                return Poll::Ready(waiting);
-            }
-            self.sleep.as_mut().reset(deadline);
+        let deadline = match waiting {
+            Waiting::Head => self.since + self.timeouts.header_read,
+            Waiting::Reader => self.since + self.timeouts.write,
+            Waiting::Request => self.since + self.timeouts.idle,
+            // In HTTP/2 a handler's end may come unseen; so this looks again, now and then.
+            Waiting::Handler => self.sleep.deadline(),
+        };
+        // Whatever else a connection does, each answer is read in time.
+        match self.activity.unsent_since().map(|since| since + self.timeouts.write) {
+            Some(unread) if unread < deadline => (Waiting::Reader, unread),
+            _ => (waiting, deadline),
         }
     }
 
@@ -176,6 +182,26 @@ mod tests {
         assert_eq!(waiting, Waiting::Request);
         assert!((6500..=7600).contains(&after), "{after}");
         elsewhere.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_read_one_answer_is_given_up_whatever_else_it_does() {
+        let (activity, mut watch) = watched();
+        let others = activity.clone();
+        let busy = tokio::spawn(async move {
+            loop {
+                drop(others.begin(Version::HTTP_2));
+                others.unsent().progress();
+                tokio::time::sleep(10 * MS).await;
+            }
+        });
+        tokio::time::sleep(50 * MS).await;
+        let unsent = activity.unsent();
+        tokio::time::sleep(200 * MS).await;
+        unsent.progress();
+        assert_eq!(expired(&mut watch).await, (Waiting::Reader, 300));
+        drop(unsent);
+        busy.abort();
     }
 
     #[tokio::test(start_paused = true)]

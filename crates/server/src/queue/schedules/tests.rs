@@ -15,6 +15,7 @@ use super::passes::Passes;
 use super::shared::Shared;
 use super::supervisor::Supervisor;
 use super::{Limits, SubmitError};
+use crate::account::Account;
 use crate::engines::EngineStartError;
 
 const CAPACITY: u32 = 4;
@@ -102,7 +103,8 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
 
 /// Asks these, waits, and checks an answer.
 fn ask(handle: &QueueHandle, shared: &Shared, ks: std::ops::Range<usize>) -> Option<SubmitError> {
-    let answer = block_on(handle.submit(queries(ks.clone()), Instant::now() + 10 * HOUR));
+    let answer =
+        block_on(handle.submit(&Account::new(), queries(ks.clone()), Instant::now() + 10 * HOUR));
     assert!(shared.statistics().searches.places_taken <= CAPACITY);
     match answer {
         Ok(answer) => {
@@ -155,7 +157,9 @@ fn whoever_hangs_up_leaves_no_places_and_harms_nobody() {
         let others = callers(&setup, [&[1, 1], &[1], &[]]);
         let handle = setup.handle.clone();
         let hangs_up = thread::spawn(move || {
-            let mut answer = Box::pin(handle.submit(queries(7..9), Instant::now() + 10 * HOUR));
+            let account = Account::new();
+            let mut answer =
+                Box::pin(handle.submit(&account, queries(7..9), Instant::now() + 10 * HOUR));
             let waits = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
             thread::yield_now();
             drop(answer);
@@ -255,7 +259,8 @@ fn a_queue_whose_engine_never_comes_is_found_to_hang() {
         || {
             let shared = Arc::new(Shared::new(LIMITS));
             let handle = QueueHandle::new(shared);
-            let future = handle.submit(queries(1..2), Instant::now() + HOUR);
+            let account = Account::new();
+            let future = handle.submit(&account, queries(1..2), Instant::now() + HOUR);
             let _ = block_on(future);
         },
         1,

@@ -43,7 +43,7 @@ impl Setup {
 
 #[tokio::test]
 async fn a_batch_and_as_many_single_queries_have_the_same_rule() {
-    for jobs in [vec![1; 6], vec![6], vec![2, 4], vec![5, 1]] {
+    for jobs in [vec![1; 6], vec![3, 3], vec![2, 1, 3], vec![2; 3]] {
         let setup = setup(6);
         let let_in: Vec<_> =
             jobs.iter().map(|&job| setup.submit((0..job).map(|k| k + 1), later())).collect();
@@ -62,20 +62,53 @@ async fn a_batch_and_as_many_single_queries_have_the_same_rule() {
 }
 
 #[tokio::test]
-async fn a_job_larger_than_the_queue_is_refused_while_anything_else_is_in_it() {
-    let setup = setup(3);
-    let small = setup.submit([1], later());
-    setup.until_passes(1).await;
-    let large = setup.submit(1..=8, later()).await.unwrap();
-    assert!(matches!(large, Err(SubmitError::Full { .. })), "{large:?}");
-    setup.order(Order::Answer);
-    small.await.unwrap().unwrap();
-    let large = setup.submit(1..=8, later());
-    setup.until_passes(2).await;
-    let refused = setup.submit([1], later()).await.unwrap();
-    assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
+async fn a_job_larger_than_the_queue_takes_half_of_it_and_leaves_the_rest_to_others() {
+    let setup = setup(8);
+    let others: Vec<_> = (0..5).map(|_| setup.submit([1], later())).collect();
+    setup.until_places_taken(5).await;
+    let large = setup.submit(1..=20, later()).await.unwrap();
+    assert!(matches!(large, Err(SubmitError::Full { asked: 4, free: 3, .. })), "{large:?}");
     (0..2).for_each(|_| setup.order(Order::Answer));
-    assert_eq!(large.await.unwrap(), Ok((1..=8).collect()));
+    for other in others {
+        other.await.unwrap().unwrap();
+    }
+    setup.until_places_taken(0).await;
+    let large = setup.submit(1..=20, later());
+    setup.until_places_taken(4).await;
+    let others: Vec<_> = (0..4).map(|_| setup.submit([1], later())).collect();
+    setup.until_places_taken(8).await;
+    drop(setup.go);
+    assert_eq!(large.await.unwrap(), Ok((1..=20).collect()));
+    for other in others {
+        other.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_caller_holds_no_more_than_it_leaves_free_for_others() {
+    let setup = setup(12);
+    let hog = Account::new();
+    let held: Vec<_> = (0..6).map(|_| setup.submit_for(&hog, [1], later())).collect();
+    setup.until_places_taken(6).await;
+    let refused = setup.submit_for(&hog, [1], later()).await.unwrap();
+    let full = Err(SubmitError::Full {
+        asked: 1,
+        held: 6,
+        free: 6,
+        capacity: 12,
+        retry_after: Duration::ZERO,
+    });
+    assert_eq!(refused, full);
+    let other = Account::new();
+    let others: Vec<_> = (0..3).map(|_| setup.submit_for(&other, [1], later())).collect();
+    setup.until_places_taken(9).await;
+    let first_of_a_third = setup.submit([1, 2, 3], later());
+    setup.until_places_taken(12).await;
+    drop(setup.go);
+    for job in held.into_iter().chain(others).chain([first_of_a_third]) {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(hog.slots(), 0);
 }
 
 #[tokio::test]
@@ -143,13 +176,15 @@ async fn who_is_refused_hears_how_long_the_waiting_ones_will_take() {
         setup.order(Order::Answer);
         job.await.unwrap().unwrap();
     }
-    let waiting = setup.submit(1..=40, later());
+    let waiting = [setup.submit(1..=20, later()), setup.submit(1..=20, later())];
     settle().await;
     let refused = setup.submit([1], later()).await.unwrap();
-    let Err(SubmitError::Full { retry_after }) = refused else { panic!("{refused:?}") };
+    let Err(SubmitError::Full { retry_after, .. }) = refused else { panic!("{refused:?}") };
     assert!((10 * PASS..100 * PASS).contains(&retry_after), "{retry_after:?}");
     drop(setup.go);
-    waiting.await.unwrap().unwrap();
+    for job in waiting {
+        job.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -158,13 +193,13 @@ async fn the_queue_never_holds_more_than_its_capacity() {
     let setup = setup(CAPACITY);
     let submitters: Vec<_> = (0..8)
         .map(|submitter| {
-            let handle = setup.handle.clone();
+            let (handle, account) = (setup.handle.clone(), Account::new());
             tokio::spawn(async move {
                 let (mut answered, mut refused) = (0, 0);
                 for round in 0..300 {
                     let number = (submitter + round) % 5 + 1;
                     let asked: Vec<usize> = (0..number).map(|i| i + round + 1).collect();
-                    match handle.submit(queries(asked.iter().copied()), later()).await {
+                    match handle.submit(&account, queries(asked.iter().copied()), later()).await {
                         Ok(answer) => {
                             let found = answer.hits.iter().map(|hits| hits[0].row.0 as usize);
                             assert_eq!(found.collect::<Vec<_>>(), asked);
