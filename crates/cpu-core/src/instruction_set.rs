@@ -79,6 +79,17 @@ impl InstructionSet {
         }
     }
 
+    /// Multiply-adds of float64 that take a thread about 40 microseconds: a task of a full pass.
+    pub(crate) fn task_work(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Amx | Kind::Avx512Vnni | Kind::Avx512 => 400_000,
+            #[cfg(target_arch = "x86_64")]
+            Kind::AvxVnni | Kind::Avx2 => 200_000,
+            Kind::Portable => 50_000,
+        }
+    }
+
     /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
     pub(crate) fn largest_level(self) -> i32 {
         match self.0 {

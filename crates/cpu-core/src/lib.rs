@@ -35,6 +35,7 @@ mod full_scan;
 mod instruction_set;
 mod reference;
 mod row_limits;
+mod threads;
 
 pub use certified::{Counters, CpuEngine, FirstLook, Options, Origin, Paths, TablesReport};
 pub use full_scan::{FullScanEngine, StartError};

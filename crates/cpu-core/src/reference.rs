@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use model_store::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
-    QueryBatch, RankedRow, Row, Table,
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
+    ModelStore, Query, QueryBatch, RankedRow, Row, Table,
 };
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
@@ -35,6 +35,32 @@ impl Engine for ReferenceEngine {
         Ok(batch.queries().iter().map(|query| search_one(&table, query)).collect())
     }
 
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let table = self.model.table();
+        if !parts.iter().all(|part| part.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        for (index, row) in (from as u32..table.rows() as u32).map(Row).enumerate() {
+            if index > 0 && !go_on() {
+                return Ok(Some(row.index()));
+            }
+            for part in &mut *parts {
+                part.prepare(&table);
+                let score = part.query().score(&table, row).unwrap_or(f64::NAN);
+                let mut share = part.share();
+                part.look_at(&mut share, row, &[score]);
+                part.merge(share);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Without parts and shares, which others are held against it with.
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],

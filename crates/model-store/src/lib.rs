@@ -23,9 +23,9 @@ pub mod synth;
 mod words;
 
 pub use contract::{
-    AnalogyError, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassQuery,
-    Hit, MAX_SCORING_WORDS, Query, QueryBatch, QueryError, QueryVector, RankedRow, Row, Scoring,
-    ScoringError, ScoringVector, Table, TopK, WeightedWord,
+    AnalogyError, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassPart,
+    FullPassQuery, FullPassShare, Hit, MAX_SCORING_WORDS, Query, QueryBatch, QueryError,
+    QueryVector, RankedRow, Row, Scoring, ScoringError, ScoringVector, Table, TopK, WeightedWord,
 };
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};

@@ -15,20 +15,19 @@ mod sample;
 mod tables;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model_store::certificate::MAX_DIM;
 use model_store::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
-    QueryBatch,
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, ModelStore, Query, QueryBatch,
 };
-use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
 use crate::row_limits::most_rows_first;
+use crate::threads::on_threads;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
@@ -114,9 +113,9 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered with a certificate.
     pub certified: u64,
-    /// Queries that went to the full scan at once: no derived table yet, or a large part of all rows asked for.
+    /// Queries that only a scan of all rows can answer: no derived table yet, or a large part of all rows asked for.
     pub full: u64,
-    /// Queries without a certificate, answered by the full scan then.
+    /// Queries without a certificate, left to a scan of all rows then.
     pub fallbacks: u64,
     /// Rows that a scan of high halves did not rule out, and that were looked at with all bits.
     pub second_looks: u64,
@@ -124,7 +123,7 @@ pub struct Counters {
     pub candidates: u64,
     /// Candidates that were scored by the formula.
     pub survivors: u64,
-    /// Queries of full passes.
+    /// Queries of full passes that reached the table's end.
     pub full_pass_queries: u64,
 }
 
@@ -184,14 +183,14 @@ impl CpuEngine {
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// One certified pass for the queries at `places`; returns the places of those without a certificate.
+    /// One certified pass for the queries at `places`. Those without a certificate stay unanswered.
     fn certified(
         &mut self,
         tables: &Tables,
         batch: &[&Query],
         places: &[usize],
-        answers: &mut [Vec<Hit>],
-    ) -> Vec<usize> {
+        answers: &mut [Option<Vec<Hit>>],
+    ) {
         let table = self.model.table();
         let (pool, instructions) = (self.full.pool(), self.instructions);
         let mut places = places.to_vec();
@@ -226,36 +225,17 @@ impl CpuEngine {
 
         self.counters.passes += 1;
         self.counters.second_looks += outcome.second_looks;
-        let mut doubtful = Vec::new();
         for (place, rescored) in places.into_iter().zip(rescored) {
             let Some(rescored) = rescored else {
-                doubtful.push(place);
+                self.counters.fallbacks += 1;
                 continue;
             };
+            self.counters.certified += 1;
             self.counters.candidates += rescored.candidates as u64;
             self.counters.survivors += rescored.scored as u64;
-            answers[place] = rescored.hits;
+            answers[place] = Some(rescored.hits);
         }
-        self.counters.fallbacks += doubtful.len() as u64;
-        self.counters.certified += (queries.len() - doubtful.len()) as u64;
-        doubtful
     }
-}
-
-/// The results of the same work on this thread and on others of the pool, so many in all.
-fn on_threads<T: Send>(pool: &ThreadPool, threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
-    let (work, others) = (&work, Mutex::new(Vec::new()));
-    let mut results = pool.in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| {
-                let result = work();
-                others.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-            });
-        }
-        vec![work()]
-    });
-    results.append(&mut others.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results
 }
 
 impl Engine for CpuEngine {
@@ -293,33 +273,55 @@ impl Engine for CpuEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        if !batch.fits(&self.model.table()) {
-            return Err(EngineError::ForeignQuery);
-        }
-        let tables = self.deriving.shared_tables();
-        let suits = |&place: &usize| tables.get().is_some() && self.suits(batch.queries()[place]);
-        let (certified, mut full): (Vec<usize>, Vec<usize>) = (0..batch.len()).partition(suits);
-        self.counters.full += full.len() as u64;
-        let mut answers = vec![Vec::new(); batch.len()];
-        if let Some(tables) = tables.get() {
-            for places in certified.chunks(MAX_PASS) {
-                full.extend(self.certified(tables, batch.queries(), places, &mut answers));
-            }
-        }
-        if !full.is_empty() {
-            let queries = full.iter().map(|&place| batch.queries()[place]).collect();
-            for (place, hits) in full.into_iter().zip(self.full.search(&queries)?) {
+        let found = self.search_meanwhile(batch, &mut || ())?;
+        let none = |place: &usize| found[*place].is_none();
+        let rest: Vec<usize> = (0..batch.len()).filter(none).collect();
+        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
+        if !rest.is_empty() {
+            let queries = rest.iter().map(|&place| batch.queries()[place]).collect();
+            for (place, hits) in rest.into_iter().zip(self.full.search(&queries)?) {
                 answers[place] = hits;
             }
         }
         Ok(answers)
     }
-    /// By the full scan: no bound that is kept here holds for what is made of several cosines.
-    fn full_pass(
+
+    fn search_meanwhile(
         &mut self,
-        queries: &[&FullPassQuery],
-    ) -> Result<Vec<FullPassAnswer>, EngineError> {
-        self.counters.full_pass_queries += queries.len() as u64;
-        self.full.full_pass(queries)
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        if !batch.fits(&self.model.table()) {
+            return Err(EngineError::ForeignQuery);
+        }
+        meanwhile();
+        let tables = self.deriving.shared_tables();
+        let queries = batch.queries();
+        let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
+        let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
+        let asked = (0..batch.len()).filter(|&place| queries[place].k() > 0);
+        let suits = |&place: &usize| tables.get().is_some() && self.suits(queries[place]);
+        let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
+        self.counters.full += full.len() as u64;
+        if let Some(tables) = tables.get() {
+            for places in certified.chunks(MAX_PASS) {
+                self.certified(tables, queries, places, &mut answers);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// By the full scan: no bound that is kept here holds for what is made of several cosines.
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let next = self.full.full_pass_part(parts, from, go_on)?;
+        if next.is_none() {
+            self.counters.full_pass_queries += parts.len() as u64;
+        }
+        Ok(next)
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model_store::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, ModelStore, Query,
-    QueryBatch, Row, Table, TopK, contract::score,
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, ModelStore, Query, QueryBatch, Row,
+    Table, TopK, contract::score,
 };
 use rayon::ThreadPool;
 
@@ -113,15 +113,18 @@ impl Engine for FullScanEngine {
         Ok(answers)
     }
 
-    fn full_pass(
+    fn full_pass_part(
         &mut self,
-        queries: &[&FullPassQuery],
-    ) -> Result<Vec<FullPassAnswer>, EngineError> {
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
         let table = self.model.table();
-        if !queries.iter().all(|query| query.fits(&table)) {
+        if !parts.iter().all(|part| part.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
-        Ok(full_pass::full_pass(table, queries, self.instructions, &self.pool))
+        let (instructions, pool) = (self.instructions, &self.pool);
+        Ok(full_pass::full_pass_part(table, parts, from, go_on, instructions, pool))
     }
 }
 

@@ -20,8 +20,8 @@ mod top_k;
 pub use analogy::{AnalogyError, WeightedWord};
 pub use engine::{Engine, EngineDescription, EngineError};
 pub use full_pass::{
-    FullPassAnswer, FullPassQuery, MAX_SCORING_WORDS, RankedRow, Scoring, ScoringError,
-    ScoringVector,
+    FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, MAX_SCORING_WORDS, RankedRow,
+    Scoring, ScoringError, ScoringVector,
 };
 pub use hit::{Hit, Row};
 pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};

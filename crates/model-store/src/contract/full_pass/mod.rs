@@ -5,11 +5,18 @@
 //! score first, between equal scores the lower row, and a [`Filter`] that applies before `k`, with its
 //! minimum score held against the score that is ranked.
 
+mod part;
 mod scoring;
 
+pub use part::{FullPassPart, FullPassShare};
 pub use scoring::{EPSILON, MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVector};
 
-use super::{Filter, Hit, QueryVector, Row, Table};
+use super::{Filter, Hit, Query, QueryVector, Row, Table};
+
+/// See [`FullPassQuery::row_work`].
+const QUERY_WORK: usize = 8;
+const VECTOR_WORK: usize = 4;
+const RANK_WORK: usize = 10;
 
 /// What a full pass is asked: the `k` best rows by `scoring` among those that pass `filter`, and the exact
 /// ranks of the `ranked` rows.
@@ -27,6 +34,12 @@ impl FullPassQuery {
     /// was made for, in any order; an engine refuses others, see [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
         Self { scoring, k, filter, ranked }
+    }
+
+    /// The full pass that answers what `query` asks of a search, with the same rows and the same score bits.
+    pub fn of_search(query: &Query) -> Self {
+        let (scoring, filter) = (Scoring::of_search(query), query.filter().clone());
+        Self { scoring, k: query.k(), filter, ranked: Vec::new() }
     }
 
     /// The same query for another number of hits.
@@ -52,6 +65,16 @@ impl FullPassQuery {
     /// The rows whose ranks are asked for.
     pub fn ranked(&self) -> &[Row] {
         &self.ranked
+    }
+
+    /// What one row of a full pass costs beside the dot products with the query's vectors: formula, list and ranks. In
+    /// multiply-adds of float64, of which a dot product takes `dim`. An estimate.
+    pub fn row_work(&self) -> usize {
+        let ranks = match self.ranked.len() {
+            0 => 0,
+            ranked => RANK_WORK * (ranked + 1).ilog2() as usize,
+        };
+        QUERY_WORK + VECTOR_WORK * self.scoring.vectors().len() + ranks
     }
 
     /// Whether the query fits a table of this shape: one made for another must not read past its end.

@@ -4,7 +4,7 @@
 //! All is float64, evaluated in the order in which it is written here and without fused multiply-adds, from
 //! the contract's scores. So the bits are the same everywhere.
 
-use crate::contract::{QueryError, QueryVector, Row, Table};
+use crate::contract::{Query, QueryError, QueryVector, Row, Table};
 
 /// Words of one [`Scoring`] at most: a product of so many factors, none under 0.001, is far from the end
 /// of float64's range, so no score is infinite or NaN.
@@ -111,6 +111,12 @@ impl Scoring {
     pub fn cosine(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
         let norm = vector.norm(table)?;
         Ok(Self { vectors: vec![ScoringVector { vector, norm }], formula: Formula::Cosine })
+    }
+
+    /// The score that a search ranks by.
+    pub(super) fn of_search(query: &Query) -> Self {
+        let asked = ScoringVector { vector: query.vector().clone(), norm: query.norm() };
+        Self { vectors: vec![asked], formula: Formula::Cosine }
     }
 
     /// 3CosMul: for `b − a + c`, positive `[b, c]` and negative `[a]`,

@@ -1,0 +1,86 @@
+//! A block of rows against vectors.
+
+use std::ops::Range;
+
+use model_store::{Row, Scoring, Table, contract::score};
+
+use super::super::ROWS_PER_BLOCK;
+use super::super::dots::{Chunk, chunks_per_row, widen};
+use super::vectors::Vectors;
+use crate::InstructionSet;
+
+/// One number for each row of a block.
+pub(super) type PerRow = [f64; ROWS_PER_BLOCK];
+
+/// What a thread needs to itself for one block after the other.
+pub(super) struct Block<'a> {
+    table: Table<'a>,
+    vectors: &'a Vectors,
+    instructions: InstructionSet,
+    /// The rows in float64, `[ROWS_PER_BLOCK, chunks_per_row]`.
+    rows: Vec<Chunk>,
+    /// Their norms. NaN for those without any score: zero rows, and those that a short block does not have.
+    norms: PerRow,
+    /// The dot products, `[vectors, ROWS_PER_BLOCK]`.
+    dots: Vec<f64>,
+    /// The cosines, `[vectors]`.
+    cosines: Vec<PerRow>,
+    /// The scores for one query, and room for making them.
+    scores: Box<[PerRow; 2]>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new(
+        table: Table<'a>,
+        vectors: &'a Vectors,
+        instructions: InstructionSet,
+    ) -> Self {
+        let number = vectors.norms.len();
+        Self {
+            table,
+            vectors,
+            instructions,
+            rows: vec![Chunk::ZERO; ROWS_PER_BLOCK * chunks_per_row(table.dim())],
+            norms: [f64::NAN; ROWS_PER_BLOCK],
+            dots: vec![0.0; number * ROWS_PER_BLOCK],
+            cosines: vec![[f64::NAN; ROWS_PER_BLOCK]; number],
+            scores: Box::new([[f64::NAN; ROWS_PER_BLOCK]; 2]),
+        }
+    }
+
+    /// The block is now of these rows, as many as it has room for at most.
+    pub(super) fn take(&mut self, rows: impl Iterator<Item = Row>) {
+        self.norms = [f64::NAN; ROWS_PER_BLOCK];
+        let places = self.rows.chunks_exact_mut(chunks_per_row(self.table.dim()));
+        for ((row, widened), norm) in rows.zip(places).zip(&mut self.norms) {
+            widen(self.table.row(row), widened);
+            let of_row = self.table.norm(row);
+            *norm = if of_row > 0.0 { of_row } else { f64::NAN };
+        }
+    }
+
+    /// Makes the cosines of its rows with these vectors.
+    pub(super) fn multiply(&mut self, vectors: Range<usize>) {
+        let chunks = chunks_per_row(self.table.dim());
+        // The vectors are the rows of this product, and the block's rows its queries: so its answer lies as
+        // the formulas read it. Components commute, and the order of summation is the same.
+        let asked = &self.vectors.widened[vectors.start * chunks..vectors.end * chunks];
+        let dots = &mut self.dots[..vectors.len() * ROWS_PER_BLOCK];
+        self.instructions.dots(asked, &self.rows, chunks, dots);
+        let (dots, _) = dots.as_chunks::<ROWS_PER_BLOCK>();
+        let cosines = self.cosines[vectors.clone()].iter_mut().zip(dots);
+        for ((cosines, dots), norm) in cosines.zip(&self.vectors.norms[vectors]) {
+            for ((cosine, dot), row_norm) in cosines.iter_mut().zip(dots).zip(self.norms) {
+                *cosine = score::cosine(*dot, *norm, row_norm);
+            }
+        }
+    }
+
+    /// The scores of its rows by this formula of these vectors, after [`multiply`](Self::multiply).
+    pub(super) fn scores(&mut self, scoring: &Scoring, vectors: &[usize]) -> &PerRow {
+        let [scores, space] = &mut *self.scores;
+        let cosines = &self.cosines;
+        scoring.scores(|vector| &cosines[vectors[vector]], scores, space);
+        scores
+    }
+}

@@ -1,0 +1,295 @@
+//! A query of a full pass on its way over the table: a pass may be cut into slices, and a slice into shares of
+//! several threads.
+//!
+//! Ranks are counted like this. The ranked rows stand in the order of the ranking. For each row of the table one
+//! binary search finds its place among them, and the count of that place goes up by one: the row comes before all
+//! ranked rows from there on. In the end the number of rows before a ranked row is the sum of the counts up to its
+//! own place.
+
+use super::{FullPassAnswer, FullPassQuery, RankedRow};
+use crate::contract::{Hit, QueryVector, Row, Table, TopK};
+
+/// A query of a full pass, and what the rows looked at so far came to.
+///
+/// Whoever asks makes one and takes its answer; between that only [`Engine::full_pass_part`] changes it.
+///
+/// [`Engine::full_pass_part`]: crate::Engine::full_pass_part
+#[derive(Debug, Clone)]
+pub struct FullPassPart {
+    query: FullPassQuery,
+    list: TopK,
+    /// The different ranked rows, ascending.
+    ranked: Vec<Row>,
+    /// The scores of the first so many of them. NaN: it has none.
+    scores: Vec<f64>,
+    /// Whether `ranking` and `counts` are what they should be.
+    is_prepared: bool,
+    /// The ranked rows that pass the filter, best first.
+    ranking: Vec<Hit>,
+    /// For each of them, how many rows come before it and not before the one above it.
+    counts: Vec<u32>,
+}
+
+/// What a thread found for a [`FullPassPart`] in some rows that no other thread looked at.
+#[derive(Debug, Clone)]
+pub struct FullPassShare {
+    list: TopK,
+    /// Scores below this are not for the list.
+    least_kept: f64,
+    /// Scores below this change neither list nor counts: one comparison spares a row all others.
+    floor: f64,
+    /// As the part's; empty while there is nothing to count.
+    counts: Vec<u32>,
+}
+
+impl FullPassPart {
+    /// A query that no row was looked at for.
+    pub fn new(query: FullPassQuery) -> Self {
+        let mut ranked = query.ranked().to_vec();
+        ranked.sort_unstable();
+        ranked.dedup();
+        let (list, scores) = (TopK::new(query.k()), Vec::with_capacity(ranked.len()));
+        let (ranking, counts) = (Vec::new(), Vec::new());
+        Self { query, list, ranked, scores, is_prepared: false, ranking, counts }
+    }
+
+    /// The query.
+    pub fn query(&self) -> &FullPassQuery {
+        &self.query
+    }
+
+    /// Whether the query fits a table of this shape, see [`FullPassQuery::fits`]. Of a part that is prepared the
+    /// ranked rows are not looked at again.
+    pub fn fits(&self, table: &Table<'_>) -> bool {
+        if !self.is_prepared {
+            return self.query.fits(table);
+        }
+        self.query.scoring().vectors().iter().all(|asked| match &asked.vector {
+            QueryVector::Row(row) => row.index() < table.rows(),
+            QueryVector::Components(components) => components.len() == table.dim(),
+        })
+    }
+
+    /// The ranked rows whose own scores are still to be found, before any row is looked at.
+    pub fn unscored(&self) -> &[Row] {
+        &self.ranked[self.scores.len()..]
+    }
+
+    /// The scores of the first so many [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN: it has none.
+    ///
+    /// # Panics
+    /// If there are more scores than such rows.
+    ///
+    /// [`Scoring::scores`]: super::Scoring::scores
+    pub fn give_scores(&mut self, scores: &[f64]) {
+        assert!(scores.len() <= self.unscored().len(), "one score for each ranked row");
+        self.scores.extend_from_slice(scores);
+    }
+
+    /// Whether [`prepare`](Self::prepare) was called.
+    pub fn is_prepared(&self) -> bool {
+        self.is_prepared
+    }
+
+    /// What must be before any row is looked at: scores the ranked rows that are still
+    /// [unscored](Self::unscored), and sorts them all. Does nothing when called again.
+    ///
+    /// # Panics
+    /// If the query does not [fit](Self::fits) the table.
+    pub fn prepare(&mut self, table: &Table<'_>) {
+        if self.is_prepared {
+            return;
+        }
+        for place in self.scores.len()..self.ranked.len() {
+            let score = self.query.score(table, self.ranked[place]);
+            self.scores.push(score.unwrap_or(f64::NAN));
+        }
+        let filter = self.query.filter();
+        let hits = self.ranked.iter().zip(&self.scores).map(|(&row, &score)| Hit { row, score });
+        // A row that does not pass the filter has no rank. A comparison with NaN is false.
+        self.ranking =
+            hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score)).collect();
+        self.ranking.sort_unstable();
+        self.counts = vec![0; self.ranking.len()];
+        self.is_prepared = true;
+    }
+
+    /// An empty share, for rows that nobody has looked at yet. Cheap: a slice needs one for each of its threads.
+    pub fn share(&self) -> FullPassShare {
+        let least_kept = match self.query.k() {
+            0 => f64::INFINITY,
+            _ => self.query.filter().min_score.unwrap_or(f64::NEG_INFINITY),
+        };
+        let mut share = FullPassShare {
+            list: TopK::new(self.query.k()),
+            least_kept,
+            floor: f64::NEG_INFINITY,
+            counts: Vec::new(),
+        };
+        // No row can be in the answer that is worse than all that are kept already.
+        share.raise_floor(self.list.worst_if_full(), self.least_ranked());
+        share
+    }
+
+    /// Takes the scores of some rows, from `first` on, into a share. NaN: a row has none.
+    #[inline]
+    pub fn look_at(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
+        // A comparison with NaN is false.
+        if scores.iter().any(|&score| score >= share.floor) {
+            self.take(share, first, scores);
+        }
+    }
+
+    fn take(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
+        let least_ranked = self.least_ranked();
+        for (row, &score) in (first.0..).map(Row).zip(scores) {
+            let hit = Hit { row, score };
+            let is_counted = score >= least_ranked;
+            let is_kept = score >= share.least_kept && share.list.admits(hit);
+            if !((is_counted || is_kept) && self.query.filter().admits(row, score)) {
+                continue;
+            }
+            if is_counted {
+                self.count(&mut share.counts, hit);
+            }
+            if is_kept {
+                share.list.push(hit);
+            }
+        }
+        share.raise_floor(share.list.worst_if_full(), least_ranked);
+    }
+
+    fn count(&self, counts: &mut Vec<u32>, hit: Hit) {
+        // Scores are never NaN here and never −0.0, so that plain comparisons give the order of hits.
+        let is_not_behind = |ranked: &Hit| {
+            ranked.score > hit.score || (ranked.score == hit.score && ranked.row <= hit.row)
+        };
+        let place = self.ranking.partition_point(is_not_behind);
+        if counts.is_empty() {
+            counts.resize(self.counts.len(), 0);
+        }
+        // Behind the last ranked row it comes before none.
+        if let Some(count) = counts.get_mut(place) {
+            *count += 1;
+        }
+    }
+
+    /// The least score that ranks are counted for.
+    fn least_ranked(&self) -> f64 {
+        self.ranking.last().map_or(f64::INFINITY, |worst| worst.score)
+    }
+
+    /// Takes what a thread found.
+    pub fn merge(&mut self, share: FullPassShare) {
+        self.list.merge(share.list);
+        for (count, more) in self.counts.iter_mut().zip(share.counts) {
+            *count += more;
+        }
+    }
+
+    /// The answer, once an engine has looked at all rows. Before that: of the rows that it has looked at; a part
+    /// that is not prepared has no ranks.
+    pub fn into_answer(self) -> FullPassAnswer {
+        let mut before = 0;
+        let ranks: Vec<u32> = self
+            .counts
+            .iter()
+            .map(|count| {
+                before += count;
+                before + 1
+            })
+            .collect();
+        let ranked = |&row: &Row| {
+            let place = self.ranked.binary_search(&row).ok();
+            let score = place.and_then(|place| self.scores.get(place).copied());
+            let score = score.filter(|score| !score.is_nan());
+            let hit = score.map(|score| Hit { row, score });
+            let place = hit.and_then(|hit| self.ranking.binary_search(&hit).ok());
+            RankedRow { row, score, rank: place.map(|place| ranks[place]) }
+        };
+        let ranks = self.query.ranked().iter().map(ranked).collect();
+        FullPassAnswer { ranks, hits: self.list.into_sorted() }
+    }
+}
+
+impl FullPassShare {
+    fn raise_floor(&mut self, worst: Option<Hit>, least_ranked: f64) {
+        if let Some(worst) = worst {
+            self.least_kept = self.least_kept.max(worst.score);
+        }
+        self.floor = self.least_kept.min(least_ranked);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Filter, Scoring, score};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shares_and_their_order_change_nothing(
+            // Few distinct components, so that ties and zero rows are common.
+            components in prop::collection::vec((-2i8..=2).prop_map(f32::from), 2..80),
+            ranked in prop::collection::vec(0u32..40, 0..12),
+            excluded in prop::collection::vec(0u32..40, 0..3),
+            (k, min_score) in (0usize..40, prop::option::of(-1.0f64..1.0)),
+            (cuts, given) in (prop::collection::vec(0usize..40, 0..5), 0usize..12),
+        ) {
+            let components = &components[..components.len() / 2 * 2];
+            let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
+            let table = Table::new(components, &norms, 2);
+            let row = |row: u32| Row(row % norms.len() as u32);
+            let scoring = Scoring::cosine(&table, QueryVector::Components(vec![2.0, 1.0])).unwrap();
+            let mut filter = Filter::excluding(excluded.into_iter().map(row).collect());
+            filter.min_score = min_score;
+            let ranked: Vec<Row> = ranked.into_iter().map(row).collect();
+            let query = FullPassQuery::new(scoring, k, filter.clone(), ranked.clone());
+
+            let mut sorted: Vec<Hit> = (0..norms.len() as u32)
+                .map(Row)
+                .filter_map(|row| query.score(&table, row).map(|score| Hit { row, score }))
+                .filter(|hit| filter.admits(hit.row, hit.score))
+                .collect();
+            sorted.sort();
+            let rank = |&row: &Row| {
+                let rank = sorted.iter().position(|hit| hit.row == row).map(|place| place as u32 + 1);
+                RankedRow { row, score: query.score(&table, row), rank }
+            };
+            let ranks: Vec<RankedRow> = ranked.iter().map(rank).collect();
+
+            let mut part = FullPassPart::new(query.clone());
+            prop_assert!(part.fits(&table));
+            let unscored = part.unscored();
+            let own = |&row: &Row| query.score(&table, row).unwrap_or(f64::NAN);
+            let scores: Vec<f64> = unscored[..given.min(unscored.len())].iter().map(own).collect();
+            part.give_scores(&scores);
+            part.prepare(&table);
+            prop_assert!(part.is_prepared() && part.unscored().is_empty() && part.fits(&table));
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(norms.len())).collect();
+            cuts.extend([0, norms.len()]);
+            cuts.sort_unstable();
+            let mut shares = Vec::new();
+            for cut in cuts.windows(2) {
+                let scores: Vec<f64> = (cut[0] as u32..cut[1] as u32).map(|row| own(&Row(row))).collect();
+                let mut share = part.share();
+                part.look_at(&mut share, Row(cut[0] as u32), &scores);
+                if cut[0] % 2 == 0 { part.merge(share) } else { shares.push(share) }
+            }
+            shares.into_iter().for_each(|share| part.merge(share));
+            sorted.truncate(k);
+            prop_assert_eq!(part.into_answer(), FullPassAnswer { hits: sorted.clone(), ranks });
+        }
+    }
+
+    #[test]
+    fn a_part_that_nobody_looked_at_has_an_empty_answer() {
+        let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
+        let scoring = Scoring::cosine(&table, QueryVector::Row(Row(0))).unwrap();
+        let query = FullPassQuery::new(scoring, 3, Filter::default(), vec![Row(1), Row(1)]);
+        let answer = FullPassPart::new(query).into_answer();
+        let rank = RankedRow { row: Row(1), score: None, rank: None };
+        assert_eq!(answer, FullPassAnswer { hits: Vec::new(), ranks: vec![rank; 2] });
+    }
+}
