@@ -41,7 +41,7 @@ impl Engine for Joined {
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<Hit>>, EngineError> {
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         self.search.search_meanwhile(batch, meanwhile)
     }
 

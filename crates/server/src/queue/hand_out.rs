@@ -12,6 +12,10 @@ use super::sync::Home;
 /// A job on its way: one larger than a batch takes several passes.
 pub(super) struct Running<Q: Ask> {
     pub(super) job: Job<Q>,
+    /// Tells the jobs of a lane apart.
+    pub(super) number: u64,
+    /// What its queries that no pass has taken yet cost, in the engine's measure.
+    pub(super) cost_left: usize,
     found: Vec<Q::Found>,
     /// How many of its queries the pass at hand takes.
     pub(super) in_pass: usize,
@@ -20,13 +24,19 @@ pub(super) struct Running<Q: Ask> {
 }
 
 impl<Q: Ask> Running<Q> {
-    pub(super) fn new(job: Job<Q>) -> Self {
-        Self { job, found: Vec::new(), in_pass: 0, queued: None, engine: Duration::ZERO }
+    pub(super) fn new(job: Job<Q>, number: u64, cost_left: usize) -> Self {
+        let (found, engine) = (Vec::new(), Duration::ZERO);
+        Self { job, number, cost_left, found, in_pass: 0, queued: None, engine }
     }
 
     /// How many of its queries have been answered.
     pub(super) fn done(&self) -> usize {
         self.found.len()
+    }
+
+    /// The queries that the pass at hand takes.
+    pub(super) fn chosen(&self) -> std::slice::Iter<'_, Q> {
+        self.job.queries[self.done()..][..self.in_pass].iter()
     }
 
     pub(super) fn left(&self) -> usize {
@@ -58,7 +68,8 @@ impl<Q: Ask> Running<Q> {
         let Self { job, found, queued, engine, .. } = self;
         // Who asks again at once has them back.
         drop(job.slots);
-        tell::<Q>(job.reply, Ok(Q::answer(found, queued.unwrap_or_default(), engine)), statistics);
+        let queued = queued.unwrap_or_default();
+        tell::<Q>(job.reply, Ok(Q::answer(job.queries, found, queued, engine)), statistics);
     }
 }
 

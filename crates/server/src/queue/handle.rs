@@ -82,7 +82,31 @@ impl QueueHandle {
         queries: Vec<Query>,
         deadline: Instant,
     ) -> Result<Answer, SubmitError> {
-        self.ask(account, queries, deadline).await
+        let mut answer = self.ask(account, queries, deadline).await?;
+        if !answer.unproven.is_empty() {
+            // Rare; so it must not make the future of every request larger.
+            Box::pin(self.prove(account, &mut answer, deadline)).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Asks by full passes for what a search could not answer.
+    async fn prove(
+        &self,
+        account: &Arc<Account>,
+        answer: &mut Answer,
+        deadline: Instant,
+    ) -> Result<(), SubmitError> {
+        let (places, unproven): (Vec<usize>, Vec<Query>) =
+            std::mem::take(&mut answer.unproven).into_iter().unzip();
+        let queries = unproven.iter().map(FullPassQuery::of_search).collect();
+        let proved = self.full_pass(account, queries, deadline).await?;
+        for (place, proved) in places.into_iter().zip(proved.answers) {
+            answer.hits[place] = proved.hits;
+        }
+        answer.queued += proved.queued;
+        answer.engine += proved.engine;
+        Ok(())
     }
 
     /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and

@@ -20,8 +20,13 @@ pub(super) trait Ask: Sized + Send + 'static {
     /// How many places of the queue one query takes: its part of a pass's work.
     fn places(&self) -> usize;
 
-    /// A job's answer.
-    fn answer(found: Vec<Self::Found>, queued: Duration, engine: Duration) -> Self::Answer;
+    /// A job's answer: what was found for each of its queries.
+    fn answer(
+        queries: Vec<Self>,
+        found: Vec<Self::Found>,
+        queued: Duration,
+        engine: Duration,
+    ) -> Self::Answer;
 }
 
 /// What one request asks of the engine: some queries, answered together.
@@ -43,6 +48,11 @@ impl<Q: Ask> Job<Q> {
     /// How many slots of the queue it has.
     pub(super) fn places(&self) -> u32 {
         self.slots.as_ref().map_or(0, Slots::number)
+    }
+
+    /// Whose it is. A probe is nobody's.
+    pub(super) fn caller(&self) -> Option<u64> {
+        self.slots.as_ref().map(Slots::caller)
     }
 
     /// Whether nobody waits for the answer.
@@ -82,18 +92,35 @@ pub struct Answer {
     pub queued: Duration,
     /// In passes of the engine.
     pub engine: Duration,
+    /// Queries that a search pass could not answer, each with its place in `hits`. Empty once
+    /// [`submit`](super::QueueHandle::submit) has asked for them by full passes.
+    pub(super) unproven: Vec<(usize, Query)>,
 }
 
 impl Ask for Query {
-    type Found = Vec<Hit>;
+    /// `None`: a search pass can't answer it, see [`Engine::search_meanwhile`](model_store::Engine::search_meanwhile).
+    type Found = Option<Vec<Hit>>;
     type Answer = Answer;
 
     fn places(&self) -> usize {
         1
     }
 
-    fn answer(hits: Vec<Vec<Hit>>, queued: Duration, engine: Duration) -> Answer {
-        Answer { hits, queued, engine }
+    fn answer(
+        queries: Vec<Self>,
+        found: Vec<Option<Vec<Hit>>>,
+        queued: Duration,
+        engine: Duration,
+    ) -> Answer {
+        let mut unproven = Vec::new();
+        let mut hits = Vec::with_capacity(found.len());
+        for (place, (query, found)) in queries.into_iter().zip(found).enumerate() {
+            if found.is_none() {
+                unproven.push((place, query));
+            }
+            hits.push(found.unwrap_or_default());
+        }
+        Answer { hits, queued, engine, unproven }
     }
 }
 
@@ -117,7 +144,12 @@ impl Ask for FullPassQuery {
         self.scoring().vectors().len()
     }
 
-    fn answer(answers: Vec<FullPassAnswer>, queued: Duration, engine: Duration) -> FullPassAnswers {
+    fn answer(
+        _: Vec<Self>,
+        answers: Vec<FullPassAnswer>,
+        queued: Duration,
+        engine: Duration,
+    ) -> FullPassAnswers {
         FullPassAnswers { answers, queued, engine }
     }
 }

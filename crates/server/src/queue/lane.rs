@@ -4,89 +4,94 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassQuery, Query};
-
 use super::SubmitError;
 use super::hand_out::{Finished, Running};
 use super::job::Job;
-use super::share::{Level, share_full_pass};
 use super::shared::Shared;
 use super::state::{HasLane, Lent};
+use crate::account::Turns;
 
 pub(super) struct Lane<Q: HasLane> {
-    /// Jobs with queries that no pass has taken yet, those whose turn is first in front.
-    waiting: VecDeque<Running<Q>>,
+    /// Jobs with queries that no pass has answered yet, those whose turn is first in front.
+    pub(super) waiting: VecDeque<Running<Q>>,
     /// What is lent to [`Shared`] in each pass; empty between passes.
     pub(super) lent: Lent<Q>,
-    /// Room to think in; empty between passes.
-    scratch: Vec<usize>,
-}
-
-impl Lane<Query> {
-    /// Gives the next pass so many queries of all that wait.
-    pub(super) fn choose(&mut self, room: usize) {
-        let mut level = if self.len() <= room {
-            Level { share: usize::MAX, more: 0 }
-        } else {
-            self.scratch.extend(self.waiting.iter().map(Running::left));
-            Level::of(room, &mut self.scratch)
-        };
-        self.scratch.clear();
-        for running in &mut self.waiting {
-            running.in_pass = level.take(running.left());
-        }
-    }
-}
-
-impl Lane<FullPassQuery> {
-    /// Gives the next pass as many queries as fit together.
-    pub(super) fn choose(&mut self) {
-        share_full_pass(&mut self.waiting);
-    }
+    next_number: u64,
 }
 
 impl<Q: HasLane> Lane<Q> {
     pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new(), lent: Vec::new(), scratch: Vec::new() }
+        Self { waiting: VecDeque::new(), lent: Vec::new(), next_number: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Queries that no pass has taken yet.
+    /// Queries that no pass has answered yet.
     pub(super) fn len(&self) -> usize {
         self.waiting.iter().map(Running::left).sum()
     }
 
-    pub(super) fn add(&mut self, jobs: &mut Vec<Job<Q>>) {
-        self.waiting.extend(jobs.drain(..).map(Running::new));
+    /// Takes jobs in, each with what its queries cost.
+    pub(super) fn add(&mut self, jobs: &mut Vec<Job<Q>>, cost: impl Fn(&Q) -> usize) {
+        for job in jobs.drain(..) {
+            let running = self.running(job, &cost);
+            self.waiting.push_back(running);
+        }
     }
 
-    pub(super) fn add_first(&mut self, job: Job<Q>) {
-        self.waiting.push_front(Running::new(job));
+    pub(super) fn add_first(&mut self, job: Job<Q>, cost: impl Fn(&Q) -> usize) {
+        let running = self.running(job, &cost);
+        self.waiting.push_front(running);
     }
 
-    /// Work that nobody waits for is not done. Who hung up is looked for only if `somebody_hung_up`.
-    pub(super) fn drop_the_dead(&mut self, shared: &Shared, somebody_hung_up: bool) {
+    fn running(&mut self, job: Job<Q>, cost: &impl Fn(&Q) -> usize) -> Running<Q> {
+        self.next_number += 1;
+        let cost_left = job.queries.iter().map(cost).sum();
+        Running::new(job, self.next_number, cost_left)
+    }
+
+    /// Work that nobody waits for is not done. Who hung up is looked for only if `somebody_hung_up`. Whether a job
+    /// was dropped.
+    pub(super) fn drop_expired(&mut self, shared: &Shared, somebody_hung_up: bool) -> bool {
         let now = Instant::now();
-        let is_dead = |running: &Running<Q>| {
+        let is_expired = |running: &Running<Q>| {
             now >= running.job.deadline || (somebody_hung_up && running.job.is_abandoned())
         };
-        if !self.waiting.iter().any(is_dead) {
-            return;
+        if !self.waiting.iter().any(is_expired) {
+            return false;
         }
-        let (dead, alive): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(is_dead);
-        self.waiting = alive;
-        self.give_up(dead, SubmitError::DeadlinePassed, shared);
+        let (expired, others): (VecDeque<_>, VecDeque<_>) =
+            self.waiting.drain(..).partition(is_expired);
+        self.waiting = others;
+        self.give_up(expired, SubmitError::DeadlinePassed, shared);
+        true
+    }
+
+    /// The clock of the caller whose turn comes first, among the jobs that the pass at hand has taken if there is one
+    /// and among all otherwise. A probe comes before all.
+    pub(super) fn first_clock(&self, turns: &Turns) -> u64 {
+        let clock =
+            |running: &Running<Q>| running.job.caller().map_or(0, |caller| turns.clock(caller));
+        let in_pass = self.waiting.iter().filter(|running| running.in_pass > 0).map(clock).min();
+        in_pass.or_else(|| self.waiting.iter().map(clock).min()).unwrap_or(u64::MAX)
     }
 
     /// The queries that the next pass was given.
     pub(super) fn chosen(&self) -> impl Iterator<Item = &Q> {
-        self.waiting
-            .iter()
-            .take_while(|running| running.in_pass > 0)
-            .flat_map(|running| &running.job.queries[running.done()..][..running.in_pass])
+        self.waiting.iter().flat_map(|running| running.chosen())
+    }
+
+    /// Charges the callers of the pass at hand for the time that it took, by what their queries cost.
+    pub(super) fn charge(&self, turns: &mut Turns, took: Duration, cost: impl Fn(&Q) -> usize) {
+        let of_job = |running: &Running<Q>| running.chosen().map(&cost).sum::<usize>();
+        let all: usize = self.waiting.iter().map(of_job).sum();
+        for running in self.waiting.iter().filter(|running| running.in_pass > 0) {
+            if let Some(caller) = running.job.caller() {
+                turns.charge(caller, took.mul_f64(of_job(running) as f64 / all.max(1) as f64));
+            }
+        }
     }
 
     /// Puts into `lent` what `watch_deadlines` needs while the engine works.
@@ -109,6 +114,7 @@ impl<Q: HasLane> Lane<Q> {
         answers: Vec<Q::Found>,
         started: Instant,
         took: Duration,
+        cost: impl Fn(&Q) -> usize,
     ) -> Finished<Q> {
         let in_pass = self.take_chosen();
         if in_pass.iter().all(|running| running.in_pass == running.left()) {
@@ -121,7 +127,9 @@ impl<Q: HasLane> Lane<Q> {
                 finished.answers.extend(answers.by_ref().take(running.in_pass));
                 finished.jobs.push_back(running);
             } else {
+                running.cost_left -= running.chosen().map(&cost).sum::<usize>();
                 running.take(&mut answers, started, took);
+                running.in_pass = 0;
                 self.waiting.push_back(running);
             }
         }
@@ -141,9 +149,13 @@ impl<Q: HasLane> Lane<Q> {
     }
 
     fn take_chosen(&mut self) -> VecDeque<Running<Q>> {
-        let in_pass = self.waiting.iter().take_while(|running| running.in_pass > 0).count();
-        let left = self.waiting.split_off(in_pass);
-        std::mem::replace(&mut self.waiting, left)
+        let is_chosen = |running: &Running<Q>| running.in_pass > 0;
+        if self.waiting.iter().all(is_chosen) {
+            return std::mem::take(&mut self.waiting);
+        }
+        let (chosen, others) = self.waiting.drain(..).partition(is_chosen);
+        self.waiting = others;
+        chosen
     }
 
     /// The queue has room for as many again before any caller hears of it.

@@ -1,17 +1,32 @@
-//! What the engine thread does with an engine that works: gather, drop the dead, one pass, hand out.
+//! What the engine thread does with an engine that works: gather, drop expired jobs, one pass, hand out.
+//!
+//! A search pass answers its queries at once. A full pass is long, and made in slices: between two of them searches
+//! have their turn, and expired jobs are dropped. Callers take turns by the time that the engine has spent on them
+//! ([`Turns`]), whatever they ask for.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineError, FullPassQuery, Query, QueryBatch};
+use model_store::{Engine, EngineError, FullPassPart, FullPassQuery, Query, QueryBatch};
 use tracing::{debug, error};
 
 use super::SubmitError;
+use super::job::{Ask, Job};
 use super::lane::Lane;
+use super::share::{COMPONENTS_OF_A_VECTOR, part_of_one};
 use super::shared::Shared;
 use super::state::Arrived;
+use crate::account::Turns;
+
+/// A slice of a full pass takes at least so long, for it takes a while to begin one.
+const SHORTEST_SLICE: Duration = Duration::from_micros(200);
+/// And no longer than this, also if nobody else waits: then callers who hung up or whose time is over are dropped.
+const LONGEST_SLICE: Duration = Duration::from_millis(10);
+/// Vectors of one caller in a full pass while there are others.
+const VECTORS_BESIDE_OTHERS: usize = 16;
 
 /// The jobs in the engine thread's hands. They outlive an engine that fails.
 pub(super) struct Passes {
@@ -21,10 +36,56 @@ pub(super) struct Passes {
     arrived: Arrived,
     searches: Lane<Query>,
     full_passes: Lane<FullPassQuery>,
-    /// What the last pass was: the next one is of the other kind, if such queries wait.
+    /// The full pass that is under way, whose queries are those that [`Lane::chosen`] has.
+    slices: Option<Slices>,
+    /// Whose turn it is.
+    turns: Turns,
+    contention: Contention,
+    /// What the last pass was: between two callers whose turn it is, the next one is of the other kind.
     last_was_search: bool,
+    /// How long a search pass takes, lately: a slice of a full pass takes no longer while others wait.
+    search_took: Duration,
     /// How many callers had hung up when their jobs were last looked for.
     hung_up: u64,
+}
+
+/// A full pass under way.
+struct Slices {
+    parts: Vec<FullPassPart>,
+    /// Which job each of them is for, by [`Running::number`](super::hand_out::Running).
+    jobs: Vec<u64>,
+    /// The row where the next slice begins.
+    from: usize,
+    started: Instant,
+    /// All slices so far.
+    took: Duration,
+}
+
+/// Whether there is more than one caller.
+#[derive(Default)]
+struct Contention {
+    last: Option<u64>,
+    /// When somebody else asked than the one before.
+    changed: Option<Instant>,
+}
+
+impl Contention {
+    /// A caller that waits for its answer before it asks again is not gone.
+    const REMEMBERED: Duration = Duration::from_millis(100);
+
+    fn note(&mut self, caller: Option<u64>, now: Instant) {
+        if caller.is_some() && caller != self.last {
+            // The first that ever asks is alone.
+            if self.last.is_some() {
+                self.changed = Some(now);
+            }
+            self.last = caller;
+        }
+    }
+
+    fn is_there(&self, now: Instant) -> bool {
+        self.changed.is_some_and(|changed| now.duration_since(changed) < Self::REMEMBERED)
+    }
 }
 
 /// Why there are no more passes with this engine.
@@ -46,6 +107,20 @@ enum Fault {
     Engine(String),
 }
 
+impl Fault {
+    fn of(error: EngineError) -> Self {
+        match error {
+            EngineError::ForeignQuery | EngineError::SearchOnly(_) => Self::Question(error),
+            _ => Self::Engine(error.to_string()),
+        }
+    }
+}
+
+/// What a query of a full pass costs beside others: its part of the arithmetic.
+fn work(query: &FullPassQuery) -> usize {
+    query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
+}
+
 impl Passes {
     pub(super) fn new(shared: Arc<Shared>, max_batch: usize) -> Self {
         Self {
@@ -54,7 +129,11 @@ impl Passes {
             arrived: Arrived::default(),
             searches: Lane::new(),
             full_passes: Lane::new(),
+            slices: None,
+            turns: Turns::default(),
+            contention: Contention::default(),
             last_was_search: false,
+            search_took: Duration::from_millis(1),
             hung_up: 0,
         }
     }
@@ -62,13 +141,13 @@ impl Passes {
     /// Answers whatever is asked, with this engine.
     pub(super) fn run(&mut self, engine: &mut dyn Engine) -> End {
         loop {
-            if !self.take_arrived(false) {
+            if !self.take_arrived(engine, false) {
                 return End::NobodyAsks;
             }
             if self.searches.is_empty() && self.full_passes.is_empty() && !self.sleep(engine) {
                 return End::NobodyAsks;
             }
-            self.drop_the_dead();
+            self.drop_expired();
             if let Err(end) = self.pass(engine) {
                 return end;
             }
@@ -79,7 +158,7 @@ impl Passes {
     fn sleep(&mut self, engine: &mut dyn Engine) -> bool {
         self.hand_out();
         self.shared.statistics.note(engine.counters());
-        self.take_arrived(true)
+        self.take_arrived(engine, true)
     }
 
     fn hand_out(&self) {
@@ -88,58 +167,107 @@ impl Passes {
         }
     }
 
-    fn take_arrived(&mut self, may_sleep: bool) -> bool {
+    fn take_arrived(&mut self, engine: &dyn Engine, may_sleep: bool) -> bool {
         if !self.shared.take(&mut self.arrived, may_sleep) {
             return false;
         }
-        self.searches.add(&mut self.arrived.searches);
-        self.full_passes.add(&mut self.arrived.full_passes);
+        let (searches, full_passes) = (&mut self.arrived.searches, &mut self.arrived.full_passes);
+        if !searches.is_empty() || !full_passes.is_empty() {
+            let now = Instant::now();
+            let callers = searches.iter().map(Job::caller);
+            for caller in callers.chain(full_passes.iter().map(Job::caller)) {
+                self.contention.note(caller, now);
+            }
+        }
+        let cost = |query: &Query| engine.search_cost(query);
+        self.searches.add(searches, cost);
+        self.full_passes.add(full_passes, work);
         // To the front: the probe asks whether the engine works, not how long the queue is.
         if let Some(probe) = self.arrived.probe.take() {
-            self.searches.add_first(probe);
+            self.searches.add_first(probe, cost);
         }
         true
     }
 
-    fn drop_the_dead(&mut self) {
+    fn drop_expired(&mut self) {
         let hung_up = self.shared.hung_up();
         let somebody_hung_up = std::mem::replace(&mut self.hung_up, hung_up) != hung_up;
-        self.searches.drop_the_dead(&self.shared, somebody_hung_up);
-        self.full_passes.drop_the_dead(&self.shared, somebody_hung_up);
+        self.searches.drop_expired(&self.shared, somebody_hung_up);
+        if self.full_passes.drop_expired(&self.shared, somebody_hung_up) {
+            self.drop_parts();
+        }
     }
 
-    /// One pass over the table, of the kind whose turn it is, if anything waits.
-    fn pass(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
-        let full_passes_turn = self.last_was_search || self.searches.is_empty();
-        if full_passes_turn && !self.full_passes.is_empty() {
-            self.last_was_search = false;
-            self.full_pass(engine)
-        } else if !self.searches.is_empty() {
-            self.last_was_search = true;
-            self.search(engine)
-        } else {
-            Ok(())
+    /// Of the full pass under way, drops what is for jobs that are no more.
+    fn drop_parts(&mut self) {
+        let Some(slices) = &mut self.slices else { return };
+        let jobs: HashSet<u64> = self.full_passes.waiting.iter().map(|job| job.number).collect();
+        let kept = slices.jobs.iter().map(|job| jobs.contains(job)).collect::<Vec<_>>();
+        let mut is_kept = kept.iter();
+        slices.parts.retain(|_| *is_kept.next().expect("one for each part"));
+        slices.jobs.retain(|job| jobs.contains(job));
+        if slices.parts.is_empty() {
+            self.slices = None;
         }
+    }
+
+    /// A search pass, or a slice of a full pass, for the caller whose turn it is, if anything waits.
+    fn pass(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
+        let is_search = match (self.searches.is_empty(), self.full_passes.is_empty()) {
+            (true, true) => return Ok(()),
+            (is_empty, true) => !is_empty,
+            (true, false) => false,
+            (false, false) => {
+                let search = self.searches.first_clock(&self.turns);
+                let full_pass = self.full_passes.first_clock(&self.turns);
+                self.turns.begin(search.min(full_pass));
+                if search == full_pass { !self.last_was_search } else { search < full_pass }
+            }
+        };
+        self.last_was_search = is_search;
+        if is_search { self.search(engine) } else { self.slice(engine) }
     }
 
     /// One pass for as many of the waiting searches as it takes.
     fn search(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
         let room = engine.preferred_batch(self.searches.len()).min(self.max_batch).max(1);
-        self.searches.choose(room);
         let started = Instant::now();
+        let (room, most_of_one) = if self.contention.is_there(started) {
+            let largest = engine.preferred_batch(usize::MAX).min(self.max_batch);
+            (room, part_of_one(largest))
+        } else {
+            (room, room)
+        };
+        let all_go = self.searches.choose(room, most_of_one, |query| engine.search_cost(query));
         self.begin("a search", started);
         let batch: QueryBatch<'_> = self.searches.chosen().collect();
         let size = batch.len();
-        let result = caught(|| engine.search_meanwhile(&batch, &mut || self.hand_out()));
+        // It may be alone in its pass, or the first of many.
+        let is_probe = self.searches.waiting.front().is_some_and(|job| job.job.caller().is_none());
+        let result = caught(|| {
+            let mut found = engine.search_meanwhile(&batch, &mut || self.hand_out())?;
+            if is_probe && let (Some(None), Some(asked)) = (found.first(), batch.queries().first())
+            {
+                let asked = FullPassQuery::of_search(asked);
+                found[0] = engine.full_pass(&[&asked])?.pop().map(|answer| answer.hits);
+            }
+            Ok(found)
+        });
         let took = started.elapsed();
         self.hand_out();
         self.end()?;
         debug!(queries = size, microseconds = took.as_micros() as u64, "pass");
         match checked(result, size) {
             Ok(answers) => {
+                self.search_took = (self.search_took * 7 + took) / 8;
                 self.shared.statistics.searches.count(size, took);
                 self.shared.statistics.refresh(started, || engine.counters());
-                let finished = self.searches.finish(answers, started, took);
+                let cost = |query: &Query| engine.search_cost(query);
+                // While nobody has to wait for others, nobody has more than its share.
+                if !all_go || !self.full_passes.is_empty() {
+                    self.searches.charge(&mut self.turns, took, cost);
+                }
+                let finished = self.searches.finish(answers, started, took, cost);
                 self.shared.pass_is_done::<Query>(finished.places(), size, took);
                 self.shared.keep_finished(finished);
                 Ok(())
@@ -152,25 +280,42 @@ impl Passes {
         }
     }
 
-    /// One pass for as many of the waiting full-pass queries as it takes. It is long, so its answers do not
-    /// wait for the pass after it, nor the last search's for this one.
-    fn full_pass(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
+    /// A slice of a full pass: of the one under way, or the first of one for as many of the waiting queries as fit
+    /// together. Its answers do not wait for what comes after it, nor the last search's for it.
+    fn slice(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
         self.hand_out();
-        self.full_passes.choose();
         let started = Instant::now();
+        let mut slices = match self.slices.take() {
+            Some(slices) => slices,
+            None => self.first_slice(started),
+        };
         self.begin("a full pass", started);
-        let queries: Vec<&FullPassQuery> = self.full_passes.chosen().collect();
-        let places = queries.iter().map(|query| query.scoring().vectors().len()).sum();
-        let size = queries.len();
-        let result = caught(|| engine.full_pass(&queries));
+        let shortest = self.search_took.clamp(SHORTEST_SLICE, LONGEST_SLICE);
+        let go_on = || {
+            let took = started.elapsed();
+            took < shortest || (took < LONGEST_SLICE && !self.shared.has_arrived())
+        };
+        let parts = &mut slices.parts[..];
+        let result = caught(|| engine.full_pass_part(parts, slices.from, &go_on));
         let took = started.elapsed();
         self.end()?;
-        debug!(queries = size, microseconds = took.as_micros() as u64, "full pass");
-        match checked(result, size) {
-            Ok(answers) => {
+        slices.took += took;
+        self.full_passes.charge(&mut self.turns, took, work);
+        let size = slices.parts.len();
+        match result.map_err(Fault::Engine).and_then(|slice| slice.map_err(Fault::of)) {
+            Ok(Some(next)) => {
+                slices.from = next;
+                self.slices = Some(slices);
+                Ok(())
+            }
+            Ok(None) => {
+                let Slices { parts, started, took, .. } = slices;
+                debug!(queries = size, microseconds = took.as_micros() as u64, "full pass");
                 self.shared.statistics.full_passes.count(size, took);
                 self.shared.statistics.refresh(started, || engine.counters());
-                let finished = self.full_passes.finish(answers, started, took);
+                let places = self.full_passes.chosen().map(Ask::places).sum();
+                let answers = parts.into_iter().map(FullPassPart::into_answer).collect();
+                let finished = self.full_passes.finish(answers, started, took, work);
                 self.shared.pass_is_done::<FullPassQuery>(finished.places(), places, took);
                 finished.hand_out(&self.shared.statistics);
                 Ok(())
@@ -181,6 +326,17 @@ impl Passes {
                 result
             }
         }
+    }
+
+    fn first_slice(&mut self, now: Instant) -> Slices {
+        let others = self.contention.is_there(now);
+        self.full_passes.choose(if others { VECTORS_BESIDE_OTHERS } else { usize::MAX >> 8 });
+        let (mut parts, mut jobs) = (Vec::new(), Vec::new());
+        for running in &self.full_passes.waiting {
+            parts.extend(running.chosen().cloned().map(FullPassPart::new));
+            jobs.resize(parts.len(), running.number);
+        }
+        Slices { parts, jobs, from: 0, started: now, took: Duration::ZERO }
     }
 
     /// What a fault means for the engine. Who hears that its pass failed must not be told a moment later that
@@ -218,6 +374,7 @@ impl Passes {
 
     /// All that wait, here and in the queue, hear this.
     pub(super) fn fail_all(&mut self, error: SubmitError) {
+        self.slices = None;
         self.searches.fail_all(error, &self.shared);
         self.full_passes.fail_all(error, &self.shared);
         self.shared.fail_arrived(error);
@@ -242,10 +399,7 @@ fn checked<T>(
     match result {
         Ok(Ok(answers)) if answers.len() == size => Ok(answers),
         Ok(Ok(answers)) => Err(Fault::Engine(format!("it gave {} answers", answers.len()))),
-        Ok(Err(e @ (EngineError::ForeignQuery | EngineError::SearchOnly(_)))) => {
-            Err(Fault::Question(e))
-        }
-        Ok(Err(e)) => Err(Fault::Engine(e.to_string())),
+        Ok(Err(e)) => Err(Fault::of(e)),
         Err(panic) => Err(Fault::Engine(panic)),
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Shared {
     /// What the last search finished, to be handed out as soon as the device is at work on the next pass. Here,
     /// so that it is not lost with an engine that hangs before that.
     finished: Mutex<Option<Finished<Query>>>,
+    /// Not 0: jobs have arrived that the engine thread has not taken yet. Beside the lock, for a full pass asks often.
+    arrived: AtomicU64,
     capacity: u32,
     hang_timeout: Duration,
     /// Why there will be no engine any more, for whoever ends the process then.
@@ -40,6 +42,7 @@ impl Shared {
             state: Mutex::new(State::new()),
             changed: Condvar::new(),
             finished: Mutex::new(None),
+            arrived: AtomicU64::new(0),
             capacity: limits.capacity_queries,
             hang_timeout: limits.engine_hang_timeout,
             lost: watch::Sender::new(None),
@@ -102,6 +105,7 @@ impl Shared {
             return Err(refusal);
         }
         put(&mut state)?;
+        self.arrived.store(1, Ordering::Relaxed);
         let wake = std::mem::take(&mut state.engine_sleeps);
         drop(state);
         if wake {
@@ -126,10 +130,16 @@ impl Shared {
             state = self.changed.wait(state).expect("nothing panics while it holds this lock");
         }
         state.engine_sleeps = false;
+        self.arrived.store(0, Ordering::Relaxed);
         std::mem::swap(&mut state.searches.jobs, &mut arrived.searches);
         std::mem::swap(&mut state.full_passes.jobs, &mut arrived.full_passes);
         arrived.probe = state.probe.take();
         true
+    }
+
+    /// Whether jobs have arrived that the engine thread has not taken yet.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed) != 0
     }
 
     /// Places of jobs that are about to be answered.

@@ -1,11 +1,12 @@
 //! The queue against an engine that can be held, counted and broken.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model_store::{
-    Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassQuery, Hit, ModelStore,
+    Engine, EngineDescription, EngineError, Filter, FullPassPart, FullPassQuery, Hit, ModelStore,
     Query, QueryBatch, QueryVector, Row, Scoring,
 };
 use tokio::runtime::Handle;
@@ -20,6 +21,8 @@ struct HeldEngine {
     go: Arc<Mutex<std_mpsc::Receiver<Order>>>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
     dropped: Order,
+    /// Slices of a full pass before the last.
+    slices: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -56,14 +59,25 @@ impl Engine for HeldEngine {
         Ok(batch.queries().iter().skip(forgotten).map(|query| hits(query.k())).collect())
     }
 
-    fn full_pass(
+    fn full_pass_part(
         &mut self,
-        queries: &[&FullPassQuery],
-    ) -> Result<Vec<FullPassAnswer>, EngineError> {
-        let forgotten = self.wait(queries.iter().map(|query| query.k() + 1000).collect())?;
-        let answer =
-            |query: &&FullPassQuery| FullPassAnswer { hits: hits(query.k()), ranks: Vec::new() };
-        Ok(queries.iter().skip(forgotten).map(answer).collect())
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        self.wait(parts.iter().map(|part| part.query().k() + 1000).collect())?;
+        if from < self.slices.load(Ordering::Relaxed) {
+            while go_on() {
+                std::thread::yield_now();
+            }
+            return Ok(Some(from + 1));
+        }
+        for part in parts {
+            let mut share = part.share();
+            part.look_at(&mut share, Row(part.query().k() as u32), &[1.0]);
+            part.merge(share);
+        }
+        Ok(None)
     }
 }
 
@@ -91,6 +105,7 @@ struct Setup {
     thread: EngineThread,
     go: std_mpsc::Sender<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
+    slices: Arc<AtomicUsize>,
     /// What becomes of the attempts to make an engine again, and of the engine when it is dropped. Waits for it.
     remake: std_mpsc::Sender<(Order, Order)>,
 }
@@ -111,6 +126,8 @@ fn setup_with(limits: Limits) -> Setup {
     let orders = Arc::new(Mutex::new(orders));
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
+    let slices = Arc::new(AtomicUsize::new(0));
+    let engine_slices = slices.clone();
     let (remake, attempts) = std_mpsc::channel();
     remake.send((Order::Answer, Order::Answer)).unwrap();
     let make = move || {
@@ -120,11 +137,11 @@ fn setup_with(limits: Limits) -> Setup {
             Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
             _ => return Err(EngineStartError::Broken("as ordered".into())),
         }
-        let (go, passes) = (orders.clone(), engine_passes.clone());
-        Ok(Box::new(HeldEngine { go, passes, dropped }) as Box<dyn Engine>)
+        let (go, passes, slices) = (orders.clone(), engine_passes.clone(), engine_slices.clone());
+        Ok(Box::new(HeldEngine { go, passes, dropped, slices }) as Box<dyn Engine>)
     };
     let (handle, thread) = super::start(limits, &Handle::current(), None, make).unwrap();
-    Setup { handle, thread, go, passes, remake }
+    Setup { handle, thread, go, passes, slices, remake }
 }
 
 /// Queries that are told apart by their k.
@@ -173,8 +190,18 @@ impl Setup {
         })
     }
 
+    /// Asks for a caller of its own.
     fn full_pass(&self, queries: Vec<FullPassQuery>, deadline: Instant) -> Submitted {
-        let (handle, account) = (self.handle.clone(), Account::new());
+        self.full_pass_for(&Account::new(), queries, deadline)
+    }
+
+    fn full_pass_for(
+        &self,
+        account: &Arc<Account>,
+        queries: Vec<FullPassQuery>,
+        deadline: Instant,
+    ) -> Submitted {
+        let (handle, account) = (self.handle.clone(), account.clone());
         tokio::spawn(async move {
             let answers = handle.full_pass(&account, queries, deadline).await?.answers;
             Ok(answers.iter().map(|answer| answer.hits[0].row.0).collect())

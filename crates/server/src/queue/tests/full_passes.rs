@@ -3,8 +3,12 @@
 use super::*;
 
 /// With one pass held, these jobs wait in the queue; then all passes are let go.
-async fn first_held(setup: &Setup, wait: impl FnOnce() -> Vec<Submitted>) -> Vec<Submitted> {
-    let mut jobs = vec![setup.submit([1], later())];
+async fn first_held(
+    setup: &Setup,
+    account: &Arc<Account>,
+    wait: impl FnOnce() -> Vec<Submitted>,
+) -> Vec<Submitted> {
+    let mut jobs = vec![setup.submit_for(account, [1], later())];
     setup.until_passes(1).await;
     jobs.extend(wait());
     settle().await;
@@ -21,11 +25,11 @@ async fn answered(jobs: Vec<Submitted>) -> Vec<Vec<u32>> {
 }
 
 #[tokio::test]
-async fn searches_and_full_passes_take_turns_and_neither_starves() {
-    let setup = setup(1000);
-    let jobs = first_held(&setup, || {
-        let full = (10..14).map(|k| setup.full_pass(full([k], 40), later()));
-        full.chain([setup.submit(2..=10, later())]).collect()
+async fn searches_and_full_passes_of_a_caller_take_turns_and_neither_starves() {
+    let (setup, account) = (setup(1000), Account::new());
+    let jobs = first_held(&setup, &account, || {
+        let full = (10..14).map(|k| setup.full_pass_for(&account, full([k], 40), later()));
+        full.chain([setup.submit_for(&account, 2..=10, later())]).collect()
     })
     .await;
     let answers = answered(jobs).await;
@@ -39,14 +43,11 @@ async fn searches_and_full_passes_take_turns_and_neither_starves() {
 
 #[tokio::test]
 async fn full_passes_take_as_many_queries_as_share_64_vectors() {
-    let setup = setup(10_000);
+    let (setup, account) = (setup(10_000), Account::new());
     let same = full([7], 3).remove(0);
-    let jobs = first_held(&setup, || {
-        vec![
-            setup.full_pass(vec![same; 100], later()),
-            setup.full_pass(full(20..40, 6), later()),
-            setup.full_pass(full([15], 80), later()),
-        ]
+    let jobs = first_held(&setup, &account, || {
+        let ask = |queries| setup.full_pass_for(&account, queries, later());
+        vec![ask(vec![same; 100]), ask(full(20..40, 6)), ask(full([15], 80))]
     })
     .await;
     let answers = answered(jobs).await;

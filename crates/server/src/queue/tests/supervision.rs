@@ -199,8 +199,8 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
             &mut self,
             batch: &QueryBatch<'_>,
             _: &mut dyn FnMut(),
-        ) -> Result<Vec<Vec<Hit>>, EngineError> {
-            self.0.search(batch)
+        ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+            Ok(self.0.search(batch)?.into_iter().map(Some).collect())
         }
     }
     let (go, orders) = std_mpsc::channel();
@@ -210,10 +210,16 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
     let limits = Limits { engine_hang_timeout: Duration::from_millis(500), ..LIMITS };
     let make = move || {
         let (go, passes) = (orders.clone(), engine_passes.clone());
-        Ok(Box::new(Silent(HeldEngine { go, passes, dropped: Order::Answer })) as Box<dyn Engine>)
+        Ok(Box::new(Silent(HeldEngine {
+            go,
+            passes,
+            dropped: Order::Answer,
+            slices: Arc::default(),
+        })) as Box<dyn Engine>)
     };
     let (handle, thread) = super::super::start(limits, &Handle::current(), None, make).unwrap();
-    let setup = Setup { handle, thread, go, passes, remake: std_mpsc::channel().0 };
+    let setup =
+        Setup { handle, thread, go, passes, slices: Arc::default(), remake: std_mpsc::channel().0 };
     let first = setup.submit([1], later());
     setup.until_passes(1).await;
     let second = setup.submit([2], later());
