@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineError, FullPassQuery, Query, QueryBatch};
+use model_store::{Engine, EngineError, FullPassQuery, Hit, Query, QueryBatch};
 use tracing::{debug, error};
 
 use super::SubmitError;
@@ -130,7 +130,10 @@ impl Passes {
         self.begin("a search", started);
         let batch: QueryBatch<'_> = self.searches.chosen().collect();
         let size = batch.len();
-        let result = caught(|| engine.search_meanwhile(&batch, &mut || self.hand_out()));
+        let result = caught(|| {
+            let found = engine.search_meanwhile(&batch, &mut || self.hand_out())?;
+            by_full_pass(engine, &batch, found)
+        });
         let took = started.elapsed();
         self.hand_out();
         self.end()?;
@@ -222,6 +225,25 @@ impl Passes {
         self.full_passes.fail_all(error, &self.shared);
         self.shared.fail_arrived(error);
     }
+}
+
+/// The answers of a search, with those that it left to a full pass.
+fn by_full_pass(
+    engine: &mut dyn Engine,
+    batch: &QueryBatch<'_>,
+    mut found: Vec<Option<Vec<Hit>>>,
+) -> Result<Vec<Vec<Hit>>, EngineError> {
+    let none = |(place, hits): (usize, &Option<Vec<Hit>>)| hits.is_none().then_some(place);
+    let left: Vec<usize> = found.iter().enumerate().filter_map(none).collect();
+    if !left.is_empty() {
+        let queries = left.iter().map(|&place| FullPassQuery::of_search(batch.queries()[place]));
+        let queries: Vec<FullPassQuery> = queries.collect();
+        let answers = engine.full_pass(&queries.iter().collect::<Vec<_>>())?;
+        for (place, answer) in left.into_iter().zip(answers) {
+            found[place] = Some(answer.hits);
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Runs something of the engine's. A panic is an error, with what it said.
