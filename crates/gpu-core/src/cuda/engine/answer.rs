@@ -13,35 +13,35 @@ use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey};
 use crate::GpuError;
 
-/// What a query costs for which each float32 row is read, and one that is ranked on the host besides, in plain queries
-/// of a full batch. Measured on an H100 and rounded.
+/// What a query costs for which every float32 row is read, in plain queries of a full batch, if those are answered
+/// by certified passes. A rough estimate.
 const EXACT_COST: usize = 48;
-const HOST_COST: usize = 2000;
 
 impl CudaEngine {
     /// The class of the certified pass that takes this query, if one does.
     fn certified_class(&self, query: &Query) -> Option<Class> {
-        let rows = self.tables.rows;
         let filter = query.filter();
-        let all_rows = filter.row_limit(rows) == rows;
-        let large = rows >= self.paths.certified_from_rows;
-        if self.tables.quantised.is_some() && all_rows && large {
+        let all_rows = filter.row_limit(self.tables.rows) == self.tables.rows;
+        if self.certifies() && all_rows {
             Class::of(query.k(), filter.excluded().len())
         } else {
             None
         }
     }
 
+    /// Whether there are certified passes at all.
+    fn certifies(&self) -> bool {
+        self.tables.quantised.is_some() && self.tables.rows >= self.paths.certified_from_rows
+    }
+
     /// What a query takes of a pass, in plain ones of a full batch.
     pub(super) fn cost(&self, query: &Query) -> usize {
-        match self.certified_class(query) {
-            _ if query.k() == 0 => 1,
-            Some(Class::Small) => 1,
-            Some(Class::Medium) => Class::Small.max_batch() / Class::Medium.max_batch(),
-            Some(Class::Large) => Class::Small.max_batch() / Class::Large.max_batch(),
-            None if is_listed(query) => EXACT_COST,
-            None => HOST_COST,
+        // Of what is not listed it is only found out that a full pass has to answer it.
+        if query.k() == 0 || !is_listed(query) {
+            return 1;
         }
+        let uncertified = if self.certifies() { EXACT_COST } else { 1 };
+        self.certified_class(query).map_or(uncertified, Class::cost)
     }
 
     /// Calls `meanwhile` in each pass, while the device is at work. `None` for a query that the device's lists have no
