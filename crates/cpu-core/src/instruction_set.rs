@@ -83,7 +83,7 @@ impl InstructionSet {
     pub(crate) fn task_work(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Kind::Amx | Kind::Avx512Vnni | Kind::Avx512 => 400_000,
+            Kind::Amx | Kind::Avx512Vnni | Kind::Avx512 => 800_000,
             #[cfg(target_arch = "x86_64")]
             Kind::AvxVnni | Kind::Avx2 => 200_000,
             Kind::Portable => 50_000,

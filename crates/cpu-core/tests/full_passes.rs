@@ -4,11 +4,14 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, ReferenceEngine};
+use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
+use model_store::synth::split_mix;
 use model_store::{
-    Engine, Filter, FullPassAnswer, FullPassQuery, Hit, ModelStore, QueryVector, RankedRow, Row,
-    Scoring,
+    Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, ModelStore, QueryVector,
+    RankedRow, Row, Scoring,
 };
 use proptest::prelude::*;
 use support::{model, repeating_model, tables};
@@ -81,8 +84,80 @@ fn bits(answers: &[FullPassAnswer]) -> Vec<Bits> {
     answers.iter().map(answer).collect()
 }
 
+/// The answers of a pass in slices, each of which is to end when it has asked so often; the last number holds for all
+/// that follow. And how many slices it took.
+fn in_slices(
+    engine: &mut dyn Engine,
+    queries: &[FullPassQuery],
+    asks: &[usize],
+) -> (Vec<FullPassAnswer>, usize) {
+    let mut parts: Vec<FullPassPart> = queries.iter().cloned().map(FullPassPart::new).collect();
+    let (mut next, mut slices) = (Some(0), 0);
+    while let Some(from) = next {
+        let most = asks.get(slices).or(asks.last()).copied().unwrap_or(0);
+        let asked = AtomicUsize::new(0);
+        let go_on = || asked.fetch_add(1, Ordering::Relaxed) < most;
+        next = engine.full_pass_part(&mut parts, from, &go_on).unwrap();
+        assert!(next.is_none_or(|next| next >= from), "it goes back");
+        slices += 1;
+        // Each slice gets a row further, or one of the ranked rows, or has one part ready.
+        let ranked = |query: &FullPassQuery| query.ranked().len() + 1;
+        assert!(slices <= 6000 + queries.iter().map(ranked).sum::<usize>(), "it gets nowhere");
+    }
+    (parts.into_iter().map(FullPassPart::into_answer).collect(), slices)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn slices_change_nothing(
+        model in tables(200), seeds in seeds(), threads in 1usize..4,
+        asks in prop::collection::vec(0usize..4, 0..6),
+    ) {
+        let queries = queries(&model, seeds);
+        let batch: Vec<&FullPassQuery> = queries.iter().collect();
+        let mut reference = ReferenceEngine::new(model.clone());
+        let expected = bits(&reference.full_pass(&batch).unwrap());
+        prop_assert_eq!(&bits(&in_slices(&mut reference, &queries, &asks).0), &expected);
+        for instructions in InstructionSet::available() {
+            let mut engine =
+                FullScanEngine::with_instructions(model.clone(), threads, instructions).unwrap();
+            let found = bits(&in_slices(&mut engine, &queries, &asks).0);
+            prop_assert_eq!(&found, &expected, "full scan with {}", instructions);
+        }
+        let mut engine = CpuEngine::new(model, Options { threads, ..Options::default() }).unwrap();
+        prop_assert_eq!(bits(&in_slices(&mut engine, &queries, &asks).0), expected);
+        prop_assert_eq!(engine.counted().full_pass_queries, batch.len() as u64);
+    }
+
+    #[test]
+    fn what_a_search_leaves_a_full_pass_answers(
+        model in tables(120), seeds in support::seeds(), with_table in any::<bool>(), no_room in any::<bool>(),
+    ) {
+        let searches = support::queries(&model, seeds);
+        let batch = searches.iter().collect();
+        let expected = support::expected(&model, &batch);
+        let paths = Paths { room: no_room.then_some(0), always_certify: no_room, ..Paths::default() };
+        let options = Options { threads: 2, paths, ..Options::default() };
+        let mut engine = CpuEngine::new(model, options).unwrap();
+        if with_table {
+            engine.wait_for_tables();
+        }
+        prop_assert_eq!(support::bits(&engine.search(&batch).unwrap()), &expected[..]);
+        let found = engine.search_meanwhile(&batch, &mut || ()).unwrap();
+        prop_assert_eq!(found.len(), searches.len());
+        let mut answers = Vec::new();
+        for (search, hits) in searches.iter().zip(found) {
+            prop_assert!(engine.search_cost(search) >= 1);
+            let query = FullPassQuery::of_search(search);
+            answers.push(match hits {
+                Some(hits) => hits,
+                None => in_slices(&mut engine, &[query], &[1]).0.remove(0).hits,
+            });
+        }
+        prop_assert_eq!(support::bits(&answers), expected);
+    }
+
     #[test]
     fn every_instruction_set_gives_the_references_bits(
         model in tables(90), seeds in seeds(), threads in 1usize..4,
@@ -215,6 +290,60 @@ fn tables_larger_than_one_task_are_ranked_to_the_last_row() {
         let mut engine = FullScanEngine::with_instructions(model.clone(), 3, instructions).unwrap();
         assert_eq!(bits(&engine.full_pass(&batch).unwrap()), expected, "{instructions}");
     }
+}
+
+#[test]
+fn a_slice_ends_soon_after_it_is_told_to() {
+    let model = Arc::new(repeating_model());
+    let table = model.table();
+    let ranked: Vec<Row> = (0..1000).map(|i| Row(i * 5)).collect();
+    // 48 vectors that nobody shares: a task is a block or a few.
+    let queries: Vec<FullPassQuery> = (0..16)
+        .map(|i| {
+            let rows = [3 * i, 3 * i + 1, 3 * i + 2].map(Row);
+            let scoring = Scoring::three_cos_mul(&table, &rows[..2], &rows[2..]).unwrap();
+            FullPassQuery::new(scoring, 10, Filter::default(), ranked.clone())
+        })
+        .collect();
+    let expected =
+        ReferenceEngine::new(model.clone()).full_pass(&queries.iter().collect::<Vec<_>>()).unwrap();
+    for threads in [1, 3] {
+        let mut engine = FullScanEngine::new(model.clone(), threads).unwrap();
+        let (whole, slices) = in_slices(&mut engine, &queries, &[usize::MAX]);
+        assert_eq!((bits(&whole), slices), (bits(&expected), 1));
+        let (cut, slices) = in_slices(&mut engine, &queries, &[0]);
+        assert_eq!(bits(&cut), bits(&expected));
+        assert!(slices > 20, "{slices} slices");
+    }
+}
+
+/// 75 queries for the ranks of 1,000 words over one vector: a pass of a single vector, and yet one of 1.5 billion
+/// comparisons, if each row is compared with each ranked one.
+#[test]
+fn a_thousand_ranks_cost_little_more_than_ten() {
+    let component = |i: u64| (split_mix(i) >> 40) as f32 / (1 << 23) as f32 - 1.0;
+    let row = |row: u64| (0..8).map(|i| component(8 * row + i)).collect();
+    let model = Arc::new(model(8, &(0..20_000).map(row).collect::<Vec<Vec<f32>>>()));
+    let ask = |ranks: u32| -> Vec<FullPassQuery> {
+        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(3))).unwrap();
+        let ranked = (0..ranks).map(|i| Row(i * 20 + 1)).collect();
+        vec![FullPassQuery::new(scoring, 0, Filter::default(), ranked); 75]
+    };
+    let mut engine = FullScanEngine::new(model.clone(), 1).unwrap();
+    let mut time = |queries: &[FullPassQuery]| {
+        let batch: Vec<&FullPassQuery> = queries.iter().collect();
+        let once = |_| {
+            let started = Instant::now();
+            engine.full_pass(&batch).unwrap();
+            started.elapsed()
+        };
+        (0..5).map(once).min().unwrap_or(Duration::ZERO)
+    };
+    let (few, many) = (ask(10), ask(1000));
+    let (quick, slow) = (time(&few), time(&many));
+    assert!(slow < 15 * quick, "{quick:?} for ten, {slow:?} for a thousand");
+    let (little, much) = (few[0].row_work(), many[0].row_work());
+    assert!(little < much && much < 4 * little, "{little}, {much}");
 }
 
 #[test]

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use gpu_core::GpuError;
 use model_store::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, QueryBatch,
+    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
+    Query, QueryBatch,
 };
 use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
@@ -46,7 +47,7 @@ struct Arguments {
     /// Attempts to make the engine that fail, from 1, and how: error, panic, hang or memory
     #[arg(long, value_name = "N=HOW", value_delimiter = ',')]
     fail_start: Vec<Fault<StartFault>>,
-    /// From this pass on each answer lacks its best hit
+    /// From this pass on each answer lacks its best hit, but those of full passes in slices
     #[arg(long, value_name = "PASS", default_value_t = u64::MAX)]
     wrong_answers_from: u64,
 }
@@ -200,12 +201,29 @@ impl Engine for Faulty {
         self.engine.counters()
     }
 
+    fn search_cost(&self, query: &Query) -> usize {
+        self.engine.search_cost(query)
+    }
+
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let (mut found, is_wrong) = self.pass(|engine| engine.search(batch))?;
         if is_wrong {
             found.iter_mut().for_each(without_best);
         }
         Ok(found)
+    }
+
+    /// The first slice counts as the pass.
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        if from > 0 {
+            return self.engine.full_pass_part(parts, from, go_on);
+        }
+        Ok(self.pass(|engine| engine.full_pass_part(parts, from, go_on))?.0)
     }
 
     fn full_pass(

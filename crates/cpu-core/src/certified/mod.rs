@@ -3,6 +3,7 @@
 
 pub(crate) mod bounds;
 mod cache;
+mod cost;
 mod derive;
 mod floor;
 pub(crate) mod kernels;
@@ -28,6 +29,7 @@ use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
 use crate::row_limits::most_rows_first;
 use crate::threads::on_threads;
+use cost::Cost;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
@@ -309,6 +311,16 @@ impl Engine for CpuEngine {
             }
         }
         Ok(answers)
+    }
+
+    fn search_cost(&self, query: &Query) -> usize {
+        if !self.suits(query) {
+            // It is only found out that a full pass has to answer it.
+            return 1;
+        }
+        let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
+        let cost = Cost { rows, dim, instructions: self.instructions };
+        cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
     }
 
     /// By the full scan: no bound that is kept here holds for what is made of several cosines.

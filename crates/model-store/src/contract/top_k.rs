@@ -14,9 +14,8 @@ pub struct TopK {
 impl TopK {
     /// An empty list that will keep at most `k` hits.
     pub fn new(k: usize) -> Self {
-        // Not reserved in full: k may be the number of rows, most lists stay short, and each thread of each slice of
-        // a pass makes some.
-        Self { k, heap: BinaryHeap::with_capacity(k.min(16)) }
+        // Not reserved in full: k may be the number of rows and most lists stay short.
+        Self { k, heap: BinaryHeap::with_capacity(k.min(1024)) }
     }
 
     /// Whether a hit would be kept. Cheap; ask it before anything that costs more.

@@ -1,7 +1,5 @@
 use cpu_core::FullScanEngine;
-use model_store::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassQuery, Hit, QueryBatch,
-};
+use model_store::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 
 /// An engine that can only search, as the GPU's, and the host's full scan, which answers full passes for it:
 /// both are exact, so nobody can tell from the answers who gave them.
@@ -45,12 +43,21 @@ impl Engine for Joined {
         self.search.search_meanwhile(batch, meanwhile)
     }
 
-    fn full_pass(
+    fn search_cost(&self, query: &Query) -> usize {
+        self.search.search_cost(query)
+    }
+
+    fn full_pass_part(
         &mut self,
-        queries: &[&FullPassQuery],
-    ) -> Result<Vec<FullPassAnswer>, EngineError> {
-        self.full_pass_queries += queries.len() as u64;
-        self.host.full_pass(queries)
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let next = self.host.full_pass_part(parts, from, go_on)?;
+        if next.is_none() {
+            self.full_pass_queries += parts.len() as u64;
+        }
+        Ok(next)
     }
 }
 
@@ -58,7 +65,7 @@ impl Engine for Joined {
 mod tests {
     use std::sync::Arc;
 
-    use model_store::{Filter, ModelStore, Query, QueryVector, Row, Scoring};
+    use model_store::{Filter, FullPassQuery, ModelStore, QueryVector, Row, Scoring};
 
     use super::*;
 

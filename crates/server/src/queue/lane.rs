@@ -127,7 +127,8 @@ impl<Q: HasLane> Lane<Q> {
                 finished.answers.extend(answers.by_ref().take(running.in_pass));
                 finished.jobs.push_back(running);
             } else {
-                running.cost_left -= running.chosen().map(&cost).sum::<usize>();
+                let spent = running.chosen().map(&cost).sum::<usize>();
+                running.cost_left = running.cost_left.saturating_sub(spent);
                 running.take(&mut answers, started, took);
                 running.in_pass = 0;
                 self.waiting.push_back(running);

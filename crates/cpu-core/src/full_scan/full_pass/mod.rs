@@ -148,7 +148,7 @@ impl Slice<'_> {
             return None;
         }
         let products = self.vectors.of_first(active) * self.table.dim();
-        let formulas: usize = queries[..active].iter().map(|query| query.row_work()).sum();
+        let formulas: usize = in_order[..active].iter().map(|part| part.row_work()).sum();
         let work = ROW_WORK + self.table.dim() + products + formulas;
         let together = self.blocks_per_task(work) * ROWS_PER_BLOCK;
         let (tasks, shares) = self.on_threads(left.div_ceil(together), |tasks| {

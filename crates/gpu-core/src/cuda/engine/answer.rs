@@ -13,26 +13,44 @@ use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey};
 use crate::GpuError;
 
+/// What a query costs for which every float32 row is read, in plain queries of a full batch, if those are answered
+/// by certified passes. A rough estimate.
+const EXACT_COST: usize = 48;
+
 impl CudaEngine {
     /// The class of the certified pass that takes this query, if one does.
     fn certified_class(&self, query: &Query) -> Option<Class> {
-        let rows = self.tables.rows;
         let filter = query.filter();
-        let all_rows = filter.row_limit(rows) == rows;
-        let large = rows >= self.paths.certified_from_rows;
-        if self.tables.quantised.is_some() && all_rows && large {
+        let all_rows = filter.row_limit(self.tables.rows) == self.tables.rows;
+        if self.certifies() && all_rows {
             Class::of(query.k(), filter.excluded().len())
         } else {
             None
         }
     }
 
-    /// Calls `meanwhile` in each pass, while the device is at work.
+    /// Whether there are certified passes at all.
+    fn certifies(&self) -> bool {
+        self.tables.quantised.is_some() && self.tables.rows >= self.paths.certified_from_rows
+    }
+
+    /// What a query takes of a pass, in plain ones of a full batch.
+    pub(super) fn cost(&self, query: &Query) -> usize {
+        // Of what is not listed it is only found out that a full pass has to answer it.
+        if query.k() == 0 || !is_listed(query) {
+            return 1;
+        }
+        let uncertified = if self.certifies() { EXACT_COST } else { 1 };
+        self.certified_class(query).map_or(uncertified, Class::cost)
+    }
+
+    /// Calls `meanwhile` in each pass, while the device is at work. `None` for a query that the device's lists have no
+    /// room for: [`ranked_on_the_host`](Self::ranked_on_the_host) answers it, slowly.
     pub(super) fn answer(
         &mut self,
         batch: &[&Query],
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<Hit>>, GpuError> {
+    ) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
         let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
         let mut certified: [Vec<usize>; 3] = Default::default();
         let mut exact = Vec::new();
@@ -56,8 +74,9 @@ impl CudaEngine {
         for places in self.pieces(batch, &listed, 64) {
             self.exact(batch, &places, &mut answers, meanwhile)?;
         }
+        let mut answers: Vec<Option<Vec<Hit>>> = answers.into_iter().map(Some).collect();
         for place in unlisted {
-            answers[place] = self.ranked_on_the_host(batch[place], meanwhile)?;
+            answers[place] = None;
         }
         Ok(answers)
     }
@@ -147,11 +166,7 @@ impl CudaEngine {
     }
 
     /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
-    fn ranked_on_the_host(
-        &mut self,
-        query: &Query,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Hit>, GpuError> {
+    pub(super) fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
         self.upload_queries(&[query], &[0], 1)?;
         let headers = &self.workspace.headers;
@@ -174,7 +189,7 @@ impl CudaEngine {
                 }
             }
         }
-        self.end(meanwhile)?;
+        self.end(&mut || ())?;
         Ok(best.into_sorted())
     }
 

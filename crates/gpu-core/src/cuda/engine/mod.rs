@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use cust::event::{Event, EventFlags};
 use cust::stream::{Stream, StreamFlags};
-use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, QueryBatch};
+use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch};
 
 use super::Gpu;
 use super::device::Doing;
@@ -263,18 +263,31 @@ impl Engine for CudaEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.search_meanwhile(batch, &mut || ())
+        let found = self.search_meanwhile(batch, &mut || ())?;
+        let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
+            Some(hits) => Ok(hits),
+            None => self.ranked_on_the_host(query).map_err(failed),
+        });
+        answers.collect()
     }
 
     fn search_meanwhile(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<Hit>>, EngineError> {
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
         if !batch.fits(&self.model.table()) {
             return Err(EngineError::ForeignQuery);
         }
         self.device_time = Duration::ZERO;
-        self.answer(batch.queries(), meanwhile).map_err(|e| EngineError::Device(e.to_string()))
+        self.answer(batch.queries(), meanwhile).map_err(failed)
     }
+
+    fn search_cost(&self, query: &Query) -> usize {
+        self.cost(query)
+    }
+}
+
+fn failed(error: GpuError) -> EngineError {
+    EngineError::Device(error.to_string())
 }

@@ -7,7 +7,10 @@
 //! own place.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
-use crate::contract::{Hit, QueryVector, Row, Table, TopK};
+use crate::contract::{Hit, QueryVector, Row, Table};
+
+/// What it costs to keep a row, in multiply-adds.
+const KEPT_WORK: usize = 100;
 
 /// A query of a full pass, and what the rows looked at so far came to.
 ///
@@ -17,7 +20,7 @@ use crate::contract::{Hit, QueryVector, Row, Table, TopK};
 #[derive(Debug, Clone)]
 pub struct FullPassPart {
     query: FullPassQuery,
-    list: TopK,
+    list: List,
     /// The different ranked rows, ascending.
     ranked: Vec<Row>,
     /// The scores of the first so many of them. NaN: it has none.
@@ -26,6 +29,8 @@ pub struct FullPassPart {
     is_prepared: bool,
     /// The ranked rows that pass the filter, best first.
     ranking: Vec<Hit>,
+    /// Their scores: a search among numbers alone has no branches that could be foreseen wrongly.
+    ranking_scores: Vec<f64>,
     /// For each of them, how many rows come before it and not before the one above it.
     counts: Vec<u32>,
 }
@@ -33,7 +38,7 @@ pub struct FullPassPart {
 /// What a thread found for a [`FullPassPart`] in some rows that no other thread looked at.
 #[derive(Debug, Clone)]
 pub struct FullPassShare {
-    list: TopK,
+    list: List,
     /// Scores below this are not for the list.
     least_kept: f64,
     /// Scores below this change neither list nor counts: one comparison spares a row all others.
@@ -48,9 +53,17 @@ impl FullPassPart {
         let mut ranked = query.ranked().to_vec();
         ranked.sort_unstable();
         ranked.dedup();
-        let (list, scores) = (TopK::new(query.k()), Vec::with_capacity(ranked.len()));
-        let (ranking, counts) = (Vec::new(), Vec::new());
-        Self { query, list, ranked, scores, is_prepared: false, ranking, counts }
+        let (list, scores) = (List::new(query.k()), Vec::with_capacity(ranked.len()));
+        Self {
+            query,
+            list,
+            ranked,
+            scores,
+            is_prepared: false,
+            ranking: Vec::new(),
+            ranking_scores: Vec::new(),
+            counts: Vec::new(),
+        }
     }
 
     /// The query.
@@ -110,8 +123,16 @@ impl FullPassPart {
         self.ranking =
             hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score)).collect();
         self.ranking.sort_unstable();
+        self.ranking_scores = self.ranking.iter().map(|hit| hit.score).collect();
         self.counts = vec![0; self.ranking.len()];
         self.is_prepared = true;
+    }
+
+    /// What the next row costs beside its products, as [`FullPassQuery::row_work`]. Until the list is full, each row
+    /// goes into it.
+    pub fn row_work(&self) -> usize {
+        let is_filling = self.query.k() > 0 && self.list.worst.is_none();
+        self.query.row_work() + if is_filling { KEPT_WORK } else { 0 }
     }
 
     /// An empty share, for rows that nobody has looked at yet. Cheap: a slice needs one for each of its threads.
@@ -121,13 +142,12 @@ impl FullPassPart {
             _ => self.query.filter().min_score.unwrap_or(f64::NEG_INFINITY),
         };
         let mut share = FullPassShare {
-            list: TopK::new(self.query.k()),
+            list: List { worst: self.list.worst, ..List::new(self.query.k()) },
             least_kept,
             floor: f64::NEG_INFINITY,
             counts: Vec::new(),
         };
-        // No row can be in the answer that is worse than all that are kept already.
-        share.raise_floor(self.list.worst_if_full(), self.least_ranked());
+        share.raise_floor(self.least_ranked());
         share
     }
 
@@ -145,7 +165,7 @@ impl FullPassPart {
         for (row, &score) in (first.0..).map(Row).zip(scores) {
             let hit = Hit { row, score };
             let is_counted = score >= least_ranked;
-            let is_kept = score >= share.least_kept && share.list.admits(hit);
+            let is_kept = score >= share.least_kept;
             if !((is_counted || is_kept) && self.query.filter().admits(row, score)) {
                 continue;
             }
@@ -156,15 +176,15 @@ impl FullPassPart {
                 share.list.push(hit);
             }
         }
-        share.raise_floor(share.list.worst_if_full(), least_ranked);
+        share.raise_floor(least_ranked);
     }
 
     fn count(&self, counts: &mut Vec<u32>, hit: Hit) {
         // Scores are never NaN here and never −0.0, so that plain comparisons give the order of hits.
-        let is_not_behind = |ranked: &Hit| {
-            ranked.score > hit.score || (ranked.score == hit.score && ranked.row <= hit.row)
-        };
-        let place = self.ranking.partition_point(is_not_behind);
+        let mut place = self.ranking_scores.partition_point(|&ranked| ranked > hit.score);
+        if self.ranking_scores.get(place) == Some(&hit.score) {
+            place += self.ranking[place..].partition_point(|ranked| *ranked <= hit);
+        }
         if counts.is_empty() {
             counts.resize(self.counts.len(), 0);
         }
@@ -176,12 +196,12 @@ impl FullPassPart {
 
     /// The least score that ranks are counted for.
     fn least_ranked(&self) -> f64 {
-        self.ranking.last().map_or(f64::INFINITY, |worst| worst.score)
+        self.ranking_scores.last().copied().unwrap_or(f64::INFINITY)
     }
 
     /// Takes what a thread found.
     pub fn merge(&mut self, share: FullPassShare) {
-        self.list.merge(share.list);
+        share.list.hits.into_iter().for_each(|hit| self.list.push(hit));
         for (count, more) in self.counts.iter_mut().zip(share.counts) {
             *count += more;
         }
@@ -213,11 +233,49 @@ impl FullPassPart {
 }
 
 impl FullPassShare {
-    fn raise_floor(&mut self, worst: Option<Hit>, least_ranked: f64) {
-        if let Some(worst) = worst {
+    fn raise_floor(&mut self, least_ranked: f64) {
+        if let Some(worst) = self.list.worst {
             self.least_kept = self.least_kept.max(worst.score);
         }
         self.floor = self.least_kept.min(least_ranked);
+    }
+}
+
+/// The best `k` hits, with room for as many more: sorting them out only when the room is full costs each hit the
+/// same for every `k`, where a heap's cost grows with its size.
+#[derive(Debug, Clone)]
+struct List {
+    k: usize,
+    hits: Vec<Hit>,
+    /// `k` hits are better than this one or it itself, so what is worse is not taken. It rises.
+    worst: Option<Hit>,
+}
+
+/// Room for hits beyond twice `k`.
+const MORE_ROOM: usize = 16;
+
+impl List {
+    fn new(k: usize) -> Self {
+        Self { k, hits: Vec::new(), worst: None }
+    }
+
+    fn push(&mut self, hit: Hit) {
+        if self.k == 0 || self.worst.is_some_and(|worst| worst < hit) {
+            return;
+        }
+        self.hits.push(hit);
+        if self.hits.len() >= self.k.saturating_mul(2).saturating_add(MORE_ROOM) {
+            let (_, worst, _) = self.hits.select_nth_unstable(self.k - 1);
+            self.worst = Some(*worst);
+            self.hits.truncate(self.k);
+        }
+    }
+
+    fn into_sorted(mut self) -> Vec<Hit> {
+        self.hits.sort_unstable();
+        self.hits.truncate(self.k);
+        self.hits.shrink_to_fit();
+        self.hits
     }
 }
 
