@@ -73,7 +73,13 @@ impl Front {
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
-            let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri(), caller = Empty);
+            let span = debug_span!(
+                "request",
+                id = id.as_str(),
+                method = request.method().as_str(),
+                path = &*connection.observed.target(request.uri()),
+                caller = Empty
+            );
             async move { Ok(connection.observed(request, id).await) }.instrument(span)
         })
     }
