@@ -139,9 +139,13 @@ pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
 
 /// Any other body of JSON.
 pub(super) fn json(answer: &impl Serialize) -> Response {
+    response(bytes(answer))
+}
+
+pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::new();
     write(&mut body, answer);
-    response(body)
+    body
 }
 
 #[inline]
@@ -185,7 +189,7 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-fn response(body: Vec<u8>) -> Response {
+pub(super) fn response(body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
