@@ -11,7 +11,6 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use axum::serve::Listener;
@@ -27,6 +26,7 @@ use tracing::{debug, trace};
 
 use super::edge::Edge;
 use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
+use super::edge::drain;
 use super::edge::timeouts::Watch;
 use super::threads::HttpThreads;
 
@@ -123,7 +123,9 @@ async fn serve_requests<I, S>(
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let in_work = activity.begin(request.version());
-        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work }
+        let (head, body) = request.into_parts();
+        let body = drain::drained(head.version, &head.headers, body, &activity);
+        Working { answer: service.clone().oneshot(Request::from_parts(head, body)), in_work }
     });
     let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
     let mut is_closing = false;
@@ -222,6 +224,7 @@ impl Drop for Place {
 mod tests {
     use std::time::Duration;
 
+    use axum::body::Body;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::sync::Notify;

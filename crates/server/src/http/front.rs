@@ -127,8 +127,8 @@ impl Connection {
         let headers = response.headers_mut();
         headers.insert(request_id::NAME, id.into_value());
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
-        if edge.finish(&mut response) {
-            return Box::pin(edge.compress(response, accepted)).await;
+        if edge.finish(&mut response, is_head) {
+            return Box::pin(edge.compress(response, accepted, is_head)).await;
         }
         response
     }

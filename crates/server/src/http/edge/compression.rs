@@ -5,7 +5,7 @@ use std::future::ready;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tower::{Service, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
@@ -24,9 +24,25 @@ impl Compressor {
         headers.get(header::ACCEPT_ENCODING).cloned()
     }
 
-    /// Whether an answer is worth it: an error or an answer of unknown size is not.
-    pub(super) fn is_large(&self, response: &Response) -> bool {
-        self.from_bytes > 0 && response.body().size_hint().lower() >= self.from_bytes
+    /// Whether an answer is worth it: one of unknown size is not. The answer to a HEAD has no body, but the length that
+    /// a GET's would have.
+    pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
+        let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
+        self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes)
+    }
+
+    /// Says of a 304 what the 200 may have said (RFC 9110, section 15.4.5). How large that was is not known here, and it
+    /// does no harm where it was small.
+    pub(super) fn vary(&self, response: &mut Response) {
+        if self.from_bytes == 0 || response.status() != StatusCode::NOT_MODIFIED {
+            return;
+        }
+        let headers = response.headers_mut();
+        let known = |vary: &HeaderValue| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding");
+        if !headers.get_all(header::VARY).iter().any(known) {
+            headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
     }
 
     /// A large answer in the best form that is accepted. tower-http's layer does it, but around this answer
@@ -35,6 +51,7 @@ impl Compressor {
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
+        is_head: bool,
     ) -> Response {
         let status = response.status();
         let mut response = Some(response);
@@ -54,6 +71,10 @@ impl Compressor {
         *response.status_mut() = status;
         if response.headers().contains_key(header::CONTENT_ENCODING) {
             weaken(response.headers_mut());
+        }
+        if is_head {
+            // The layer made something of the body that was not there.
+            *response.body_mut() = Body::empty();
         }
         response
     }
@@ -85,8 +106,10 @@ mod tests {
     #[test]
     fn large_is_what_the_setting_says() {
         let compressor = Compressor { from_bytes: 100 };
-        assert!(compressor.is_large(&answer(100)) && !compressor.is_large(&answer(99)));
-        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20)));
+        assert!(
+            compressor.is_large(&answer(100), false) && !compressor.is_large(&answer(99), false)
+        );
+        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20), false));
     }
 
     #[tokio::test]
@@ -102,7 +125,7 @@ mod tests {
         ] {
             let accepted_value = accepted.map(HeaderValue::from_static);
             let response =
-                Compressor { from_bytes: 1 }.compress(answer(5000), accepted_value).await;
+                Compressor { from_bytes: 1 }.compress(answer(5000), accepted_value, false).await;
             assert_eq!(response.status(), 200, "{accepted:?}");
             let headers = response.headers();
             assert_eq!(headers[header::VARY], "accept-encoding", "{accepted:?}");
