@@ -31,7 +31,7 @@ fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, S
     connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let replies = requests.iter().map(|request| {
         let (line, body) = request.split_once('\n').unwrap_or((request, ""));
-        let kind = "Host: x\r\nUser-Agent: te\"st\r\nContent-Type: application/json";
+        let kind = "Host: x\r\nUser-Agent: te\"st\u{9b}\u{202e}\r\nContent-Type: application/json";
         let length = if body.is_empty() {
             String::new()
         } else {
@@ -69,7 +69,7 @@ fn a_line_says_who_asked_what_and_how_long_it_took_but_not_the_query() {
         ("path", json!("/nearest")),
         ("status", json!(200)),
         ("bytes", json!(replies[0].body.len())),
-        ("user_agent", json!("te\"st")),
+        ("user_agent", json!("te\"st\u{9b}\u{202e}")),
         ("message", json!("answered")),
     ] {
         assert_eq!(line[field], value, "{line}");
@@ -93,7 +93,35 @@ fn a_line_says_who_asked_what_and_how_long_it_took_but_not_the_query() {
     let line =
         log.lines().find(|line| line.contains("/nearest")).unwrap_or_else(|| panic!("{log}"));
     assert!(line.contains(r#"method="GET" path="/nearest" status=200"#), "{line}");
-    assert!(line.contains(r#"user_agent="te\"st""#), "{line}");
+    assert!(line.contains(r#"user_agent="te\"st\u{9b}\u{202e}""#), "{line}");
+}
+
+#[test]
+fn no_log_has_the_query_or_what_would_steer_a_terminal() {
+    let (_place, model) = prepared(TINY);
+    let requests = [
+        "GET /nearest?word=east",
+        "GET /words/nowhere\u{9b}",
+        "GET /elsewhere\u{9b}\u{202e}?secret=west",
+        "POST /nearest\n{\"word\":\"unheard\"}",
+        "POST /nearest?nowhere=1\n{\"word\":\"nowhere\u{9b}\"",
+    ];
+    for form in ["text", "json"] {
+        let all = ["--access-log-one-in", "1", "--log-format", form, "--log-level", "trace"];
+        let (_, log) = logged(&model, &all, &requests);
+        assert!(log.contains("request") && log.contains("/elsewhere"), "{log}");
+        let steers =
+            |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202a}'..='\u{202e}'));
+        assert!(!log.contains(steers), "{log:?}");
+        for word in ["east", "nowhere", "west", "unheard"] {
+            assert!(!log.contains(word), "{word}: {log}");
+        }
+        // As a span, too, it has the query where that is allowed.
+        let (_, log) =
+            logged(&model, &[&all[..], &["--access-log-query", "true"]].concat(), &requests);
+        assert!(log.contains("/nearest?word=east"), "{log}");
+        assert!(!log.contains(steers), "{log:?}");
+    }
 }
 
 #[test]

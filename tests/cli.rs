@@ -163,6 +163,83 @@ fn nobody_needs_to_read_what_the_commands_say() {
     assert!(answer.is_ok(), "{answer:?}");
 }
 
+/// On /dev/full each write fails, as on a disk without room.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_can_not_be_written_is_an_error() {
+    let (place, model) = prepared(TINY);
+    let model = model.to_str().unwrap();
+    let pairs = place.path().join("pairs.tsv");
+    fs::write(&pairs, "east\tnorth\t1\nnorth\twest\t2\n").unwrap();
+    let [text, folder, man] = ["new.txt", "new", "man"].map(|name| place.path().join(name));
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let (pairs, text, folder, man) = (path(&pairs), path(&text), path(&folder), path(&man));
+    let vectors = path(&place.path().join("vectors.txt"));
+    let service = support::Service::start(&["--device", "cpu", "--model", model]);
+    for arguments in [
+        &["api-key", "somebody"][..],
+        &["verify", model],
+        &["export", model, "--format", "glove", "--out", "-"],
+        &["export", model, "--format", "glove", "--out", &text],
+        &["nearest", "east", "--device", "cpu", "--model", model],
+        &["analogy", "east + north", "--device", "cpu", "--model", model],
+        &["eval", model, "--device", "cpu", "--similarities", &pairs],
+        &["prepare", &vectors, "--out", &folder],
+        &["synth", "--rows", "100", "--dim", "5", "--out", &folder, "--replace"],
+        &["health", "--url", &service.url("")],
+        &["completions", "bash"],
+        &["man"],
+        &["man", "--out", &man],
+        &["--help"],
+        &["nearest", "--help"],
+        &["--version"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = kindred(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("can't write") && said.contains("space"), "{arguments:?}: {said}");
+    }
+    let mut console = kindred(&["console", "--device", "cpu", "--model", model]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut console = console.stdin(std::process::Stdio::piped()).stdout(full).spawn().unwrap();
+    console.stdin.take().unwrap().write_all(b"east\n").unwrap();
+    assert_eq!(console.wait().unwrap().code(), Some(1));
+}
+
+#[cfg(unix)]
+#[test]
+fn variables_of_ours_that_can_not_be_read_stop_the_program() {
+    use std::os::unix::ffi::OsStrExt;
+    let not_utf8 = |bytes| std::ffi::OsStr::from_bytes(bytes).to_owned();
+    for (arguments, name, value) in [
+        // Without the file of keys everybody would be answered.
+        (&["serve", "--listen", "127.0.0.1:0"][..], &b"KINDRED_API_KEYS_FILE"[..], &b"/k\xff"[..]),
+        (&["serve", "--listen", "127.0.0.1:0"], b"KINDRED_API_KEYS_FILE\xff", b"/keys"),
+        (&["health"], b"KINDRED_URL", b"http://h\xff"),
+        (&["health", "--url", "http://127.0.0.1:9"], b"KINDRED_API_KEY", b"k\xff"),
+        (&["nearest", "x", "--url", "http://127.0.0.1:9"], b"KINDRED_API_KEY", b"k\xff"),
+    ] {
+        let mut command = kindred(arguments);
+        command.env(not_utf8(name), not_utf8(value));
+        let mut child = command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        let named = String::from_utf8_lossy(name).into_owned();
+        let error = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.contains(&named) && error.contains("UTF-8"), "{arguments:?}: {error}");
+    }
+}
+
 #[test]
 fn the_table_of_a_large_model_is_kept_beside_it() {
     use std::io::{BufRead, BufReader};

@@ -92,7 +92,15 @@ fn who_has_the_answer_of_this_version_is_told_so() {
     let get = |path: &str, tag: &str| {
         service.send("GET", path.as_bytes(), &[("If-None-Match", tag)], b"")
     };
-    for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k", "/model"] {
+    for path in [
+        "/nearest?word=king",
+        "/analogy?expression=king",
+        "/words?prefix=k",
+        "/words/king",
+        "/model",
+        "/models",
+        "/models/demo",
+    ] {
         let first = service.get(path);
         let tag = first.header("etag").expect("an entity tag").to_owned();
         assert_eq!(first.header("cache-control"), Some("no-cache"), "{path}");
@@ -106,9 +114,72 @@ fn who_has_the_answer_of_this_version_is_told_so() {
         }
     }
     // What is wrong stays wrong.
-    let tag = service.get("/model").header("etag").unwrap().to_owned();
+    let tag = service.get("/nearest?word=king").header("etag").unwrap().to_owned();
     assert_eq!(get("/nearest?word=kinx", &tag).status, 404);
     assert_eq!(get("/nearest?word=king&k=0", &tag).status, 422);
+}
+
+#[test]
+fn other_answers_have_other_tags() {
+    let cache = support::cache();
+    let cache = ["--cache-dir", cache.to_str().unwrap(), "--device", "cpu"];
+    let serve = |arguments: &[&str]| Service::start(&[&cache[..], arguments].concat());
+    let one = serve(&["--name", "a", "--threads", "1"]);
+    let same = serve(&["--name", "a", "--threads", "1"]);
+    let renamed = serve(&["--name", "b", "--threads", "1"]);
+    let threads = serve(&["--name", "a", "--threads", "2"]);
+    let tag = |service: &Service, path: &str| service.get(path).header("etag").unwrap().to_owned();
+    for path in ["/model", "/models", "/nearest?word=king", "/words?prefix=k", "/words/king"] {
+        for (other, is_same) in
+            [(&same, true), (&renamed, false), (&threads, !path.contains("mod"))]
+        {
+            assert_eq!(one.get(path).body == other.get(path).body, is_same, "{path}");
+            assert_eq!(tag(&one, path) == tag(other, path), is_same, "{path}");
+        }
+    }
+    assert_eq!(tag(&one, "/model"), tag(&one, "/models/a"), "the same answer");
+    assert_ne!(tag(&one, "/model"), tag(&one, "/models"));
+}
+
+/// What is said of an answer's form.
+fn form(reply: &support::Reply) -> Vec<(String, String)> {
+    let names = ["vary", "etag", "content-type", "content-encoding", "content-length"];
+    let of_form =
+        |name: &&str| reply.header(name).map(|value| ((*name).to_owned(), value.to_owned()));
+    names.iter().filter_map(of_form).collect()
+}
+
+#[test]
+fn head_and_304_say_of_the_form_what_get_says() {
+    let service = Service::start(&["--compress-from-bytes", "1000"]);
+    let paths = ["/openapi.yaml", "/words?prefix=k&limit=1000", "/explorer/main.js", "/model"];
+    for accepted in [&[][..], &[("Accept-Encoding", "gzip")], &[("Accept-Encoding", "br, gzip")]] {
+        for path in paths {
+            let [get, head] =
+                ["GET", "HEAD"].map(|method| service.send(method, path.as_bytes(), accepted, b""));
+            assert_eq!(
+                get.header("content-encoding").is_some(),
+                !accepted.is_empty() && path != "/model"
+            );
+            assert_eq!(form(&get), form(&head), "{path} {accepted:?}");
+            assert!(head.body.is_empty(), "{path}");
+            let Some(tag) = get.header("etag") else { continue };
+            for method in ["GET", "HEAD"] {
+                let known = [accepted, &[("If-None-Match", tag)]].concat();
+                let reply = service.send(method, path.as_bytes(), &known, b"");
+                assert_eq!(
+                    (reply.status, reply.header("vary")),
+                    (304, Some("accept-encoding")),
+                    "{path}"
+                );
+                assert_eq!(reply.header("etag"), Some(tag), "{path}");
+            }
+        }
+    }
+    let never = Service::start(&["--compress-from-bytes", "0"]);
+    let tag = never.get("/model").header("etag").unwrap().to_owned();
+    let reply = never.send("GET", b"/model", &[("If-None-Match", &tag)], b"");
+    assert_eq!((reply.status, reply.header("vary")), (304, None));
 }
 
 /// More of them than a thread of HTTP has threads for work aside.

@@ -72,7 +72,7 @@ impl InProcess {
 /// The status and body of the answer to a request.
 pub fn ask(method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
     SERVICE.with(|service| {
-        let request = Request::builder().method(method).uri(target);
+        let request = Request::builder().method(method).uri(target).header("host", "fuzz");
         let request = request.body(Body::from(body.to_vec())).expect("a request");
         service.runtime.block_on(async {
             let response =

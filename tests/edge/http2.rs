@@ -10,6 +10,10 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GO_AWAY: u8 = 7;
 const HEADERS: u8 = 1;
+const DATA: u8 = 0;
+const END_STREAM: u8 = 1;
+const ACKNOWLEDGED: u8 = 1;
+const END_HEADERS: u8 = 4;
 const RESET: u8 = 3;
 const END_STREAM_AND_HEADERS: u8 = 5;
 
@@ -30,12 +34,18 @@ fn begin(connection: &mut TcpStream) {
 
 /// The next frame's kind, stream and payload; none at the end.
 fn next(connection: &mut TcpStream) -> Option<(u8, u32, Vec<u8>)> {
+    next_with_flags(connection).map(|(kind, stream, payload, _)| (kind, stream, payload))
+}
+
+/// As [`next`], with the frame's flags.
+fn next_with_flags(connection: &mut TcpStream) -> Option<(u8, u32, Vec<u8>, u8)> {
     let mut head = [0; 9];
     connection.read_exact(&mut head).ok()?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
     let mut payload = vec![0; length];
     connection.read_exact(&mut payload).ok()?;
-    Some((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload))
+    let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    Some((head[3], stream, payload, head[4]))
 }
 
 #[test]
@@ -108,4 +118,36 @@ fn a_connection_without_a_request_is_closed() {
     begin(&mut connection);
     while next(&mut connection).is_some() {}
     assert!((ms(300)..ms(5000)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_body_is_not_followed_by_a_reset() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{} a", "0".repeat(64))).unwrap();
+    let service = serve(&["--api-keys-file", file.path().to_str().unwrap()]);
+    let mut connection = service.connect();
+    begin(&mut connection);
+    // POST, http, /nearest and a host.
+    let head = [&[0x83, 0x86, 0x04, 8][..], b"/nearest", &[0x01, 9], b"localhost"].concat();
+    connection.write_all(&frame(HEADERS, END_HEADERS, 1, &head)).unwrap();
+    // The windows that the service tells hold once that is acknowledged.
+    assert_eq!(next(&mut connection).unwrap().0, SETTINGS);
+    connection.write_all(&frame(SETTINGS, ACKNOWLEDGED, 0, &[])).unwrap();
+    let chunk = frame(DATA, 0, 1, &[b' '; 16_000]);
+    connection.write_all(&chunk).unwrap();
+    let mut until = |stream: u32| loop {
+        let (kind, of, payload, flags) = next_with_flags(&mut connection).expect("it stays open");
+        assert!(kind != RESET && kind != GO_AWAY, "{kind} {payload:?}");
+        if of == stream && flags & END_STREAM != 0 {
+            break connection.try_clone().unwrap();
+        }
+    };
+    let mut sending = until(1);
+    // The answer is here; the client has not looked at it, and sends on.
+    for _ in 0..40 {
+        sending.write_all(&chunk).unwrap();
+    }
+    sending.write_all(&frame(DATA, END_STREAM, 1, b" ")).unwrap();
+    sending.write_all(&frame(HEADERS, END_STREAM_AND_HEADERS, 3, &get())).unwrap();
+    until(3);
 }

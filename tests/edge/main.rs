@@ -1,6 +1,8 @@
 //! The edge of the real program: clients that are slow, many, large, strange, or have no key.
 
 mod answers;
+mod early;
+mod framing;
 mod http2;
 mod keys;
 mod limits;

@@ -74,8 +74,8 @@ fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
         .expect("it can be sent");
     drop(impolite);
 
-    // A request without Host is not nice, but clear.
-    assert_eq!(service.raw(b"GET /model HTTP/1.1\r\nConnection: close\r\n\r\n").status, 200);
+    assert_eq!(service.raw(b"GET /model HTTP/1.1\r\nConnection: close\r\n\r\n").status, 400);
+    assert_eq!(service.raw(b"GET /model HTTP/1.0\r\n\r\n").status, 200, "1.0 has no Host");
     let answer = service.post("/nearest", &json!({"word": "east", "k": 2}));
     assert_eq!(answer.status, 200);
     assert_eq!(words(&answer.json()), ["East", "northeast"]);

@@ -12,7 +12,7 @@ use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Proxy};
 
-use crate::config::API_KEY_VARIABLE;
+use crate::config::{self, API_KEY_VARIABLE};
 
 /// How long a service may take to let a client in.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -71,11 +71,14 @@ pub(crate) fn proxy_name(url: &Uri) -> Option<String> {
 }
 
 /// The key to send: this one, or the environment's; none if neither is there.
-pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, &'static str> {
-    let from_environment = || env::var(API_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
-    let key = given.map(str::to_owned).or_else(from_environment);
+pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
+    let key = match given {
+        Some(key) => Some(key.to_owned()),
+        None => config::variable(API_KEY_VARIABLE).map_err(|e| e.to_string())?,
+    };
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err("the API key has characters that no key has; `kindred api-key` makes keys");
+        let reason = "the API key has characters that no key has; `kindred api-key` makes keys";
+        return Err(reason.to_owned());
     }
     Ok(key)
 }

@@ -2,6 +2,7 @@
 //! `config/kindred.toml`, which is compiled in as the defaults.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -132,6 +133,14 @@ pub enum ConfigError {
         /// All keys.
         known: Vec<String>,
     },
+    /// An environment variable of ours that is not UTF-8. Never ignored: it may name the file of keys.
+    #[error("environment variable {variable}: its {part} is not UTF-8; set it again, or unset it")]
+    NotUtf8 {
+        /// Its name, with what can't be read replaced.
+        variable: String,
+        /// `name` or `value`.
+        part: &'static str,
+    },
     /// A value of the wrong kind.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
@@ -182,13 +191,7 @@ impl Config {
     /// # Errors
     /// Names the key and where it stands.
     pub fn load(flags: &ServeFlags) -> Result<Self, ConfigError> {
-        Self::from_layers(
-            flags,
-            std::env::vars_os().filter_map(|(key, value)| {
-                // What is not UTF-8 is none of our variables, or none of our values.
-                Some((key.into_string().ok()?, value.into_string().ok()?))
-            }),
-        )
+        Self::from_layers(flags, std::env::vars_os())
     }
 
     /// What the settings are if nobody says anything.
@@ -198,16 +201,14 @@ impl Config {
 
     fn from_layers(
         flags: &ServeFlags,
-        environment: impl Iterator<Item = (String, String)>,
+        environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
         let known: Vec<String> = toml::from_str::<toml::Table>(DEFAULTS)
             .expect("pinned by a test")
             .keys()
             .cloned()
             .collect();
-        let ours: HashMap<String, String> = environment
-            .filter(|(key, _)| key.starts_with(PREFIX) && !is_service_link(key))
-            .collect();
+        let ours = ours(environment)?;
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
         let ours: HashMap<String, String> =
             ours.into_iter().filter(|(key, _)| !NO_SETTINGS.contains(&key.as_str())).collect();
@@ -318,6 +319,32 @@ fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource
         OneOrMany::Many(texts) => texts,
     };
     texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+/// The variables that begin with our prefix, without service links.
+fn ours(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<HashMap<String, String>, ConfigError> {
+    let mut ours = HashMap::new();
+    for (name, value) in environment {
+        let shown = name.to_string_lossy().into_owned();
+        if !shown.starts_with(PREFIX) || is_service_link(&shown) {
+            continue;
+        }
+        let not_utf8 = |part| ConfigError::NotUtf8 { variable: shown.clone(), part };
+        let name = name.into_string().map_err(|_| not_utf8("name"))?;
+        ours.insert(name, value.into_string().map_err(|_| not_utf8("value"))?);
+    }
+    Ok(ours)
+}
+
+/// The value of one of our variables that is no setting; none if it is empty.
+pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
+    match std::env::var_os(name).map(OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Some(Err(_)) => Err(ConfigError::NotUtf8 { variable: name.to_owned(), part: "value" }),
+    }
 }
 
 /// Kubernetes and Docker links describe a service called `kindred` in variables of this form.
@@ -464,6 +491,30 @@ mod tests {
     fn what_an_orchestrator_sets_for_a_service_of_our_name_is_none_of_our_settings() {
         let links = [("KINDRED_SERVICE_HOST", "10.0.0.1"), ("KINDRED_PORT_8080_TCP", "tcp://x")];
         load(&ServeFlags::default(), &links).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_utf8_is_an_error_if_it_is_ours() {
+        use std::os::unix::ffi::OsStringExt;
+        let load = |name: &[u8], value: &[u8]| {
+            let variable = [name, value].map(|bytes| OsString::from_vec(bytes.to_vec()));
+            let environment = std::iter::once(variable.into());
+            Config::from_layers(&ServeFlags::default(), environment).map_err(|e| e.to_string())
+        };
+        for (name, value, said) in [
+            (&b"KINDRED_API_KEYS_FILE"[..], &b"/k\xff"[..], "KINDRED_API_KEYS_FILE: its value"),
+            (b"KINDRED_CONFIG", b"\xff", "KINDRED_CONFIG: its value"),
+            (b"KINDRED_API_KEYS_FIL\xff", b"/keys", "KINDRED_API_KEYS_FIL\u{fffd}: its name"),
+        ] {
+            let error = load(name, value).unwrap_err();
+            assert!(error.contains(said) && error.contains("UTF-8"), "{error}");
+        }
+        for name in
+            [&b"PATH"[..], b"\xffKINDRED_NAME", b"KINDRED_PORT\xff", b"KINDRED_SERVICE_HOST"]
+        {
+            assert!(load(name, b"\xff").is_ok(), "{}", name.escape_ascii());
+        }
     }
 
     #[test]

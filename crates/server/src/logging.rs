@@ -1,5 +1,9 @@
 //! The log: to standard error, for people or for machines.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io;
+
 use serde_json::Value;
 use tracing::{Subscriber, info};
 use tracing_subscriber::EnvFilter;
@@ -7,6 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Config, ConfigError, LogFormat};
+use crate::shown::is_shown;
 
 /// Starts logging as the settings say. Once a process.
 ///
@@ -28,11 +33,70 @@ fn subscriber(
         key: "log_level",
         reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
     })?;
+    let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     Ok(match config.log_format {
         LogFormat::Text => Box::new(log.with_ansi(colours).with_target(false).finish()),
         LogFormat::Json => Box::new(log.json().flatten_event(true).finish()),
     })
+}
+
+/// Writes lines with all that would steer a terminal escaped: much of what is logged comes from clients. The
+/// formatters escape only some of it, and the JSON one nothing beyond what JSON demands.
+struct Escaping<W> {
+    writer: W,
+    format: LogFormat,
+    /// Then escape characters are the formatter's own; it escapes those of others itself.
+    colours: bool,
+}
+
+impl<W> Escaping<W> {
+    fn keeps(&self, c: char) -> bool {
+        is_shown(c) || c == '\n' || (self.colours && c == '\x1b')
+    }
+
+    fn escaped<'a>(&self, line: &'a [u8]) -> Cow<'a, str> {
+        let line = String::from_utf8_lossy(line);
+        if line.chars().all(|c| self.keeps(c)) {
+            return line;
+        }
+        let mut escaped = String::with_capacity(line.len() + 16);
+        for c in line.chars() {
+            match self.format {
+                _ if self.keeps(c) => escaped.push(c),
+                LogFormat::Text => escaped.extend(c.escape_unicode()),
+                // As JSON escapes: what reads the line gets the character back.
+                LogFormat::Json => {
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        let _ = write!(escaped, "\\u{unit:04x}");
+                    }
+                }
+            }
+        }
+        escaped.into()
+    }
+}
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Escaping<W> {
+    type Writer = Escaping<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        let Self { writer, format, colours } = self;
+        Escaping { writer: writer.make_writer(), format: *format, colours: *colours }
+    }
+}
+
+impl<W: io::Write> io::Write for Escaping<W> {
+    /// Of a whole line, as the formatters write it.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let escaped = self.escaped(line);
+        self.writer.write_all(escaped.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
 
 /// What was compiled in beyond the ordinary.
@@ -96,6 +160,19 @@ mod tests {
             let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
             assert!(lines.contains(shown) && lines.contains("something"), "{lines}");
         }
+    }
+
+    #[test]
+    fn what_would_steer_a_terminal_is_escaped() {
+        let escaped = |format, colours, line: &str| {
+            Escaping { writer: (), format, colours }.escaped(line.as_bytes()).into_owned()
+        };
+        let line = "fr\u{f6}g \u{7f}\u{9b}\u{202e}\n";
+        let text = "fr\u{f6}g \\u{7f}\\u{9b}\\u{202e}\n";
+        assert_eq!(escaped(LogFormat::Text, false, line), text);
+        assert_eq!(escaped(LogFormat::Text, true, "\x1b[2m\u{9b}"), "\x1b[2m\\u{9b}");
+        let json = "fr\u{f6}g \\u007f\\u009b\\u202e\n";
+        assert_eq!(escaped(LogFormat::Json, false, line), json);
     }
 
     struct Lines(Arc<Mutex<Vec<u8>>>);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -25,7 +26,17 @@ fn main() -> ExitCode {
                 eprint!("{}", shown_lines(&error.render().to_string()));
                 return ExitCode::from(2);
             }
-            error.exit()
+            if error.use_stderr() {
+                error.exit()
+            }
+            // Help and version are results: that they can't be written is an error, but for a closed pipe.
+            return match error.print().and_then(|()| std::io::stdout().flush()) {
+                Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                    eprintln!("kindred: can't write to standard output: {e}");
+                    ExitCode::FAILURE
+                }
+                _ => ExitCode::SUCCESS,
+            };
         }
     };
     let result = match cli.command {

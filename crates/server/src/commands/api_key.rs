@@ -5,13 +5,10 @@ use crate::http::edge::keys;
 /// Makes an API key and prints it, once, with the line for the file of keys.
 ///
 /// # Errors
-/// If the name is none, or the system has no randomness.
+/// If the name is none, the system has no randomness, or the key can't be printed: then nobody has it.
 pub fn api_key(arguments: &ApiKeyArguments) -> Result<(), CommandError> {
     let (key, line) = keys::make(&arguments.name, arguments.admin).map_err(CommandError::Usage)?;
-    say!("The key, for the client; it is not shown again:");
-    say!("{key}");
-    say!();
-    say!("The line for the file that api_keys_file names:");
-    say!("{line}");
-    Ok(())
+    say!(
+        "The key, for the client; it is not shown again:\n{key}\n\nThe line for the file that api_keys_file names:\n{line}"
+    )
 }

@@ -1,12 +1,11 @@
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::HumanCount;
 use model_store::{Engine, EngineError, FullPassQuery, ModelStore, Query, Row};
 
-use super::CommandError;
 use super::progress::bar;
+use super::{CommandError, print};
 use crate::cli::EvalArguments;
 use crate::engines;
 use crate::evaluation::results::{
@@ -67,19 +66,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         tables(&report, &methods)
     };
     text.push('\n');
-    write_all(&text)
-}
-
-/// The results are what the command is for: that they can't be written is a fault, unless nobody wants to read
-/// on, as in `kindred eval … | head -1`.
-fn write_all(text: &str) -> Result<(), CommandError> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CommandError::System { doing: "can't write the results", source: e })
-        }
-        _ => Ok(()),
-    }
+    print(text.as_bytes())
 }
 
 /// An engine of the command's own.

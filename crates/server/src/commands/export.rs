@@ -46,7 +46,7 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
             HumanCount(store.rows() as u64),
             store.dim(),
             started.elapsed().as_secs_f64()
-        );
+        )?;
     }
     Ok(())
 }

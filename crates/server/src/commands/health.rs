@@ -1,4 +1,3 @@
-use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use ureq::tls::TlsConfig;
 use super::CommandError;
 use crate::cli::HealthArguments;
 use crate::client::{self, is_loopback};
-use crate::config::URL_VARIABLE;
+use crate::config::{self, URL_VARIABLE};
 
 /// Where a service is if nobody says.
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
@@ -20,15 +19,16 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// # Errors
 /// If it is not, if nothing answers, or if the address can't be one.
 pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
-    let from_environment = || env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty());
-    let url = arguments.url.clone().or_else(from_environment);
+    let url = match &arguments.url {
+        Some(url) => Some(url.clone()),
+        None => config::variable(URL_VARIABLE)?,
+    };
     let url = url.as_deref().unwrap_or(DEFAULT_URL).trim_end_matches('/');
     check_address(url).map_err(CommandError::Usage)?;
-    let key = client::api_key(None).map_err(|reason| CommandError::Usage(reason.to_owned()))?;
+    let key = client::api_key(None).map_err(CommandError::Usage)?;
     let not_ready = |reason| CommandError::NotReady { url: url.to_owned(), reason };
     ask(url, key, Duration::from_millis(arguments.timeout_ms)).map_err(not_ready)?;
-    say!("ready");
-    Ok(())
+    say!("ready")
 }
 
 /// HTTPS is for this very machine: who asks there knows whom, and the certificate is for another name.

@@ -1,10 +1,10 @@
-use std::io::{self, Write};
-use std::{fs, path::Path};
+use std::path::Path;
+use std::{fs, io};
 
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use super::CommandError;
+use super::{CommandError, print};
 use crate::cli::{Cli, CompletionsArguments, ManArguments};
 
 /// Prints what a shell needs to complete this command line.
@@ -35,8 +35,7 @@ pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
                 doing: "can't write the pages",
                 source,
             })?;
-            say!("{}: kindred.1 and a page for each command", folder.display());
-            Ok(())
+            say!("{}: kindred.1 and a page for each command", folder.display())
         }
     }
 }
@@ -44,15 +43,4 @@ pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
 fn write_pages(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(Cli::command(), folder)
-}
-
-/// That nobody reads on is no fault.
-fn print(text: &[u8]) -> Result<(), CommandError> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CommandError::System { doing: "can't write to standard output", source: e })
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,12 +1,11 @@
 //! What each command does.
 
-/// `println!`, but that nobody reads it is no fault: the work is done all the same, as in
-/// `kindred synth … | head -1`.
+/// `println!` that returns an error if standard output can't be written. A closed pipe is no error: the work is done
+/// all the same, as in `kindred synth … | head -1`.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        super::print((format!($($text)*) + "\n").as_bytes())
+    };
 }
 
 mod api_key;
@@ -21,7 +20,7 @@ mod serve;
 mod synth;
 mod verify;
 
-use std::io;
+use std::io::{self, Write};
 
 pub use api_key::api_key;
 pub use console::{analogy, console, nearest};
@@ -118,5 +117,16 @@ impl CommandError {
             Self::EngineLost(_) => 70,
             _ => 1,
         }
+    }
+}
+
+/// Writes to standard output. That nobody reads on is no error, as in `kindred eval … | head -1`.
+fn print(text: &[u8]) -> Result<(), CommandError> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CommandError::System { doing: "can't write to standard output", source: e })
+        }
+        _ => Ok(()),
     }
 }

@@ -39,8 +39,7 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     });
     display.finish();
     let summary = result?;
-    print_summary(arguments, &summary, started.elapsed());
-    Ok(())
+    print_summary(arguments, &summary, started.elapsed())
 }
 
 /// How long work may take to end by itself, once it was told to.
@@ -71,7 +70,11 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     Ok(interrupted)
 }
 
-fn print_summary(arguments: &PrepareArguments, summary: &Summary, took: Duration) {
+fn print_summary(
+    arguments: &PrepareArguments,
+    summary: &Summary,
+    took: Duration,
+) -> Result<(), CommandError> {
     let seconds = took.as_secs_f64();
     say!(
         "{}: {} rows × {} dimensions from {} of {} in {seconds:.1} s",
@@ -80,16 +83,16 @@ fn print_summary(arguments: &PrepareArguments, summary: &Summary, took: Duration
         summary.dim,
         HumanBytes(summary.source_bytes),
         summary.format,
-    );
+    )?;
     say!(
         "skipped: {} bad rows, {} repeated words",
         summary.bad_rows_skipped,
         summary.duplicate_words_dropped
-    );
+    )?;
     if let Some(first) = &summary.first_bad_row {
-        say!("the first bad row is {first}");
+        say!("the first bad row is {first}")?;
     }
-    say!("serve it with: kindred serve --model {}", arguments.out.display());
+    say!("serve it with: kindred serve --model {}", arguments.out.display())
 }
 
 /// A bar on a terminal, a line now and then elsewhere. Both on standard error.

@@ -118,7 +118,8 @@ async fn listen_and_drain(
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
-    print_welcome(&reloader.models().current(), edge.scheme(), address);
+    // The service goes on even if its welcome can't be written; the log has the address, too.
+    let _ = print_welcome(&reloader.models().current(), edge.scheme(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
@@ -217,8 +218,8 @@ pub(super) async fn told_to_stop() {
 }
 
 /// What is served, where, and what to type next.
-fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) {
-    let [served, others @ ..] = models.models() else { return };
+fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result<(), CommandError> {
+    let [served, others @ ..] = models.models() else { return Ok(()) };
     let (model, engine) = (served.model(), served.engine());
     let word = |preferred: &'static str, row: u32| {
         if model.words().row(preferred).is_some() {
@@ -235,23 +236,21 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) {
         model.dim(),
         engine.name,
         engine.detail,
-    );
+    )?;
     for other in others {
         let model = other.model();
-        say!("Also {} ({} rows × {} dimensions).", model.name(), model.rows(), model.dim());
+        say!("Also {} ({} rows × {} dimensions).", model.name(), model.rows(), model.dim())?;
     }
-    say!("Listening on {scheme}://{address}");
-    say!();
-    say!("Open that in a browser, or try:");
-    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100));
+    say!("Listening on {scheme}://{address}\n\nOpen that in a browser, or try:")?;
+    say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
     say!(
         "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
         word("king", 100),
         word("man", 101),
         word("woman", 102)
-    );
-    say!("  curl {scheme}://{address}/openapi.yaml");
-    say!("Ctrl-C stops it.");
+    )?;
+    say!("  curl {scheme}://{address}/openapi.yaml")?;
+    say!("Ctrl-C stops it.")
 }
 
 fn encoded(word: &str) -> String {

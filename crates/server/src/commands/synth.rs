@@ -29,18 +29,19 @@ pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
             path.display(),
             HumanCount(u64::from(*rows)),
             started.elapsed().as_secs_f64()
-        );
+        )?;
         started = Instant::now();
+        Ok::<(), CommandError>(())
     };
     if let Some(out) = out {
         synth_folder(options, out, *replace, on_progress)?;
-        made(out);
-        say!("serve it with: kindred serve --model {}", out.display());
+        made(out)?;
+        say!("serve it with: kindred serve --model {}", out.display())?;
     }
     if let Some(text) = text {
         synth_text(options, text, *replace, on_progress)?;
-        made(text);
-        say!("make a model of it with: kindred prepare {} --out DIR", text.display());
+        made(text)?;
+        say!("make a model of it with: kindred prepare {} --out DIR", text.display())?;
     }
     Ok(())
 }

@@ -120,6 +120,7 @@ impl Service for InProcess {
         let request = Request::builder()
             .method(method)
             .uri(path)
+            .header(header::HOST, "localhost")
             .header(header::CONTENT_TYPE, "application/json")
             .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
             .expect("paths of ours are escaped");

@@ -61,7 +61,7 @@ impl Remote {
             |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
         let api_key = client::api_key(place.api_key.as_deref());
-        let api_key = api_key.map_err(|reason| ConsoleError::BadLine(reason.to_owned()))?;
+        let api_key = api_key.map_err(ConsoleError::BadLine)?;
         let agent = client::agent(&parsed).map_err(ConsoleError::Certificates)?;
         let proxy = client::proxy_name(&parsed);
         Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), api_key, proxy })

@@ -144,9 +144,14 @@ pub(super) fn json(answer: &impl Serialize) -> Response {
 
 /// Any other body of JSON, in memory that was counted for it.
 pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
+    response(bytes(answer), room)
+}
+
+/// As JSON.
+pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::new();
     write(&mut body, answer);
-    response(body, room)
+    body
 }
 
 /// An answer that says how much memory it takes, until the last of it is sent.
@@ -208,7 +213,7 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-fn response(body: Vec<u8>, room: Option<Held>) -> Response {
+pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
     let body = match room {
         None => Body::from(body),
         Some(room) => counted(body, room).into(),

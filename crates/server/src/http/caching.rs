@@ -1,11 +1,12 @@
-//! What lets callers keep answers: the same question to the same version of a model has the same answer, so
-//! the version is the entity tag, and who has an answer of this version need not be sent it again.
+//! What lets callers keep answers. The same question to the same version of a model has the same answer, so answers of
+//! searches and words are tagged with the model's name and version, and no search is needed to know the tag. All
+//! others are tagged with a hash of their content.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::ApiError;
-use crate::models::ServedModel;
+use super::{ApiError, answer};
+use crate::models::{ServedModel, weak_tag};
 
 /// Answers may be kept but are to be asked for again, for the model may have been replaced.
 pub(super) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
@@ -25,6 +26,11 @@ fn tag(served: &ServedModel) -> HeaderValue {
 /// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
 pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
+}
+
+/// An answer to a GET that is tagged with its content, or that its caller has it already.
+pub(super) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
+    file(headers, &weak_tag(&body), || Ok(answer::response(body, None)))
 }
 
 /// A file of a page, with its entity tag, or that the client has it already.
@@ -47,11 +53,6 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
         let tag = tag.trim();
         tag.strip_prefix("W/").unwrap_or(tag) == version
     })
-}
-
-/// The answer to a GET, or that its caller has it already.
-pub(super) fn answer(headers: &HeaderMap, served: &ServedModel, response: Response) -> Response {
-    if is_known(headers, served) { not_modified(served) } else { tagged(response, served) }
 }
 
 /// The answer to who has it already.

@@ -11,7 +11,6 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Version;
 use axum::response::Response;
@@ -28,6 +27,7 @@ use tracing::{debug, trace};
 
 use super::edge::Edge;
 use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
+use super::edge::drain;
 use super::edge::sending::watched;
 use super::edge::timeouts::Watch;
 use super::threads::HttpThreads;
@@ -127,7 +127,10 @@ async fn serve_requests<I, S>(
         let version = request.version();
         let in_work = activity.begin(version);
         let watched_by = (version == Version::HTTP_2).then(|| activity.clone());
-        Working { answer: service.clone().oneshot(request.map(Body::new)), in_work, watched_by }
+        let (head, body) = request.into_parts();
+        let body = drain::drained(head.version, &head.headers, body, &activity);
+        let answer = service.clone().oneshot(Request::from_parts(head, body));
+        Working { answer, in_work, watched_by }
     });
     let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
     let mut is_closing = false;
@@ -233,6 +236,7 @@ impl Drop for Place {
 mod tests {
     use std::time::Duration;
 
+    use axum::body::Body;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::sync::Notify;

@@ -53,6 +53,13 @@ pub enum ApiError {
         /// What it takes.
         reason: &'static str,
     },
+    /// HTTP/1.1 without exactly one host.
+    BadHost {
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A body in a transfer coding other than chunked.
+    UnknownTransferCoding,
     /// Path and query string are too long.
     UriTooLong {
         /// In bytes.
@@ -227,6 +234,19 @@ impl ApiError {
             Self::Forbidden { reason } => {
                 (S::FORBIDDEN, "forbidden", "Forbidden", (*reason).into())
             }
+            Self::BadHost { reason } => (
+                S::BAD_REQUEST,
+                "bad_host",
+                "Bad host",
+                format!("{reason}; HTTP/1.1 takes exactly one"),
+            ),
+            Self::UnknownTransferCoding => (
+                S::NOT_IMPLEMENTED,
+                "unknown_transfer_coding",
+                "Unknown transfer coding",
+                "the only Transfer-Encoding that is understood is chunked; send the body as it is"
+                    .into(),
+            ),
             Self::UriTooLong { limit } => (
                 S::URI_TOO_LONG,
                 "uri_too_long",

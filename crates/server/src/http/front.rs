@@ -77,7 +77,13 @@ impl Front {
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
-            let span = debug_span!("request", id = id.as_str(), method = %request.method(), uri = %request.uri(), caller = Empty);
+            let span = debug_span!(
+                "request",
+                id = id.as_str(),
+                method = request.method().as_str(),
+                path = &*connection.observed.target(request.uri()),
+                caller = Empty
+            );
             async move { Ok(connection.observed(request, id).await) }.instrument(span)
         })
     }
@@ -115,15 +121,15 @@ impl Connection {
             }
         };
         self.complete(&mut response, &id, is_head);
-        if edge.finish(&mut response) {
+        if edge.finish(&mut response, is_head) {
             let (service, account) = (self.front.reloader.models().service(), &self.account);
-            let compress = Box::pin(edge.compress(response, accepted, service, account));
+            let compress = Box::pin(edge.compress(response, accepted, service, account, is_head));
             response = match compress.await {
                 Ok(compressed) => compressed,
                 Err(error) => {
                     let mut response = error.into_response();
                     self.complete(&mut response, &id, is_head);
-                    edge.finish(&mut response);
+                    edge.finish(&mut response, is_head);
                     response
                 }
             };

@@ -40,17 +40,18 @@ pub(super) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, Ap
 /// `GET /model`: name, version, shape, engine and provenance of the model.
 pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    Ok(caching::answer(&headers, &call, answer::json(&Description::of(&call))))
+    caching::content(&headers, answer::bytes(&Description::of(&call)))
 }
 
 /// `GET /models`: all models that are served.
 pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let models = call.all_models();
-    Ok(answer::json(&json!({
+    let answer = json!({
         "default": models[0].name(),
         "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
-    })))
+    });
+    caching::content(&headers, answer::bytes(&answer))
 }
 
 /// A model, for who wants to know what answers.

@@ -18,6 +18,7 @@ mod source;
 pub use load::{LoadError, Loader, MakeEngine, Warm};
 pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
 pub use served::ServedModel;
+pub(crate) use served::weak_tag;
 pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;

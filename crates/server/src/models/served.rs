@@ -24,11 +24,16 @@ pub struct ServedModel {
     pub(crate) words: WordsAsJson,
     /// What answers begin with: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
-    /// The version as an entity tag. Weak, for an answer may be compressed.
+    /// A hash of name and version, as an entity tag: answers have both. Weak, for an answer may be compressed.
     pub(crate) etag: String,
     /// The largest body that there can be any use for, in bytes.
     pub(crate) body_limit: usize,
     pub(crate) readiness: Readiness,
+}
+
+/// A weak entity tag for this content.
+pub(crate) fn weak_tag(content: &[u8]) -> String {
+    format!("W/\"{}\"", &blake3::hash(content).to_hex()[..16])
 }
 
 /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
@@ -52,12 +57,13 @@ impl ServedModel {
     ) -> Self {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
+        let beginning = beginning.into_bytes();
         Self {
             words: WordsAsJson::new(model.words()),
-            beginning: beginning.into_bytes(),
-            etag: format!("W/\"{}\"", model.version()),
+            etag: weak_tag(&beginning),
             body_limit: BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT,
             readiness: Readiness::new(&model, readiness_timeout),
+            beginning,
             engine: engine.description.clone(),
             model,
             queue,

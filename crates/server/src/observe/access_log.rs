@@ -27,6 +27,16 @@ pub struct AccessLog {
     pub query: bool,
 }
 
+impl AccessLog {
+    /// What logs say of a request's target.
+    pub(super) fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
+        match uri.path_and_query() {
+            Some(whole) if self.query => whole.as_str().into(),
+            _ => without_word(uri.path()),
+        }
+    }
+}
+
 /// What a request said, kept until it is answered.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -71,11 +81,7 @@ impl Asked {
         if !is_next && !status.is_server_error() {
             return;
         }
-        let path = match self.uri.path_and_query() {
-            Some(whole) if self.settings.query => Cow::Borrowed(whole.as_str()),
-            _ => without_word(self.uri.path()),
-        };
-        let path = &*path;
+        let path = &*self.settings.target(&self.uri);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
         info!(

@@ -1,5 +1,6 @@
 //! A connection and its requests, as they are counted.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
+use axum::http::Uri;
 use axum::response::Response;
 
 use super::Observer;
@@ -28,6 +30,11 @@ impl Connection {
     pub(crate) fn new(observer: Arc<Observer>, client: SocketAddr) -> Self {
         observer.connections_opened.fetch_add(1, Ordering::Release);
         Self { observer, client, figures: OnceLock::new() }
+    }
+
+    /// What logs may say of a request's target: no query string and no word, unless the settings allow it.
+    pub(crate) fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
+        self.observer.access_log.target(uri)
     }
 
     /// A request came. To be called on the thread that answers it.

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
 use super::{ApiError, caching, negotiation, query_string};
+use crate::models::weak_tag;
 
 /// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.
 const SECURITY: HeaderValue = HeaderValue::from_static(
@@ -81,7 +82,7 @@ static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
             Content::Packed(bytes) => bytes,
         };
         // Weak: the same for the packed form and the plain one.
-        format!("W/\"{}\"", &blake3::hash(bytes).to_hex()[..16])
+        weak_tag(bytes)
     })
 });
 

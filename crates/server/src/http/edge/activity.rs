@@ -71,6 +71,12 @@ impl Activity {
         InWork(self.clone())
     }
 
+    /// Holds the connection as if a request were in work.
+    pub(super) fn hold(self: &Arc<Self>) -> InWork {
+        self.in_work.fetch_add(1, Relaxed);
+        InWork(self.clone())
+    }
+
     /// What the connection waits for, and a mark that changes whenever it gets on with it.
     pub(super) fn look(&self) -> (Waiting, (u32, u64)) {
         let turns = self.turns.load(Relaxed);

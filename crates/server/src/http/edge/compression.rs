@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tower::{Service, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
@@ -35,9 +35,25 @@ impl Compressor {
         headers.get(header::ACCEPT_ENCODING).cloned()
     }
 
-    /// Whether an answer is worth it: an error or an answer of unknown size is not.
-    pub(super) fn is_large(&self, response: &Response) -> bool {
-        self.from_bytes > 0 && response.body().size_hint().lower() >= self.from_bytes
+    /// Whether an answer is worth it: one of unknown size is not. The answer to a HEAD has no body, but the length that
+    /// a GET's would have.
+    pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
+        let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
+        self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes)
+    }
+
+    /// Says of a 304 what the 200 may have said (RFC 9110, section 15.4.5). How large that was is not known here, and it
+    /// does no harm where it was small.
+    pub(super) fn vary(&self, response: &mut Response) {
+        if self.from_bytes == 0 || response.status() != StatusCode::NOT_MODIFIED {
+            return;
+        }
+        let headers = response.headers_mut();
+        let known = |vary: &HeaderValue| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding");
+        if !headers.get_all(header::VARY).iter().any(known) {
+            headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
     }
 
     /// A large answer in the best form that is accepted. tower-http's layer does it, but around this answer
@@ -48,11 +64,17 @@ impl Compressor {
         accepted: Option<HeaderValue>,
         service: &models::Service,
         account: &Arc<Account>,
+        is_head: bool,
     ) -> Result<Response, ApiError> {
         let bytes = response.body().size_hint().lower();
-        let response = compressing(response, accepted).await;
+        let mut response = compressing(response, accepted).await;
+        if is_head {
+            // The layer made something of the body that was not there.
+            *response.body_mut() = Body::empty();
+        }
         let work = Work::of_compressing(bytes);
-        if !work.is_long() || !response.headers().contains_key(header::CONTENT_ENCODING) {
+        if is_head || !work.is_long() || !response.headers().contains_key(header::CONTENT_ENCODING)
+        {
             return Ok(response);
         }
         // The layer compresses as it is read, which would be on this thread.
@@ -136,8 +158,10 @@ mod tests {
     #[test]
     fn large_is_what_the_setting_says() {
         let compressor = Compressor { from_bytes: 100 };
-        assert!(compressor.is_large(&answer(100)) && !compressor.is_large(&answer(99)));
-        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20)));
+        assert!(
+            compressor.is_large(&answer(100), false) && !compressor.is_large(&answer(99), false)
+        );
+        assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20), false));
     }
 
     #[tokio::test]

@@ -2,12 +2,15 @@
 //!
 //! A connection is counted ([`connections`](super::connections)), has a bounded time for everything (`timeouts`,
 //! from what `activity` notes), maybe TLS (`tls`), and a version of HTTP with bounds (`protocols`). A request
-//! meets CORS (`cors`), API keys ([`keys`]) and limits (`limits`); its answer, compression and headers.
+//! meets CORS (`cors`), limits (`limits`), what HTTP demands of a head (`framing`) and API keys ([`keys`]); its
+//! answer, compression and headers; and what is left of its body is read (`drain`).
 //! Settings name it all; keys and certificates can be read again while the service goes on.
 
 pub(super) mod activity;
 mod compression;
 mod cors;
+pub(super) mod drain;
+mod framing;
 mod headers;
 pub mod keys;
 mod limits;
@@ -176,6 +179,7 @@ impl Edge {
     /// Lets a request in, or says why not. The account of its API key, if it came with one.
     pub(super) fn admit(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         self.limits.check(request.uri(), request.headers())?;
+        framing::check(request)?;
         self.keys.check(request)
     }
 
@@ -185,9 +189,10 @@ impl Edge {
     }
 
     /// What all answers have in common. Returns whether this one is to be compressed.
-    pub(super) fn finish(&self, response: &mut Response) -> bool {
+    pub(super) fn finish(&self, response: &mut Response, is_head: bool) -> bool {
         headers::secure(response.headers_mut());
-        self.compressor.is_large(response)
+        self.compressor.vary(response);
+        self.compressor.is_large(response, is_head)
     }
 
     /// A large answer in the best form that its request accepted.
@@ -197,7 +202,8 @@ impl Edge {
         accepted: Option<HeaderValue>,
         service: &Service,
         account: &Arc<Account>,
+        is_head: bool,
     ) -> Result<Response, ApiError> {
-        self.compressor.compress(response, accepted, service, account).await
+        self.compressor.compress(response, accepted, service, account, is_head).await
     }
 }

@@ -132,8 +132,9 @@ fn a_reload_changes_everything_or_nothing() {
     let files = Files::new();
     let edge = files.edge();
     let opens = |key: &str| {
-        let request =
-            axum::http::Request::get("/nearest").header("authorization", format!("Bearer {key}"));
+        let request = axum::http::Request::get("/nearest")
+            .header("host", "a")
+            .header("authorization", format!("Bearer {key}"));
         edge.admit(&mut request.body(Body::empty()).unwrap()).is_ok()
     };
     let key = files.write_key("b");
