@@ -21,7 +21,7 @@ pub trait Engine {
     /// For each query of the batch, in order, its best `k` rows, best first.
     ///
     /// # Errors
-    /// Only for faults of the engine or its caller; every [`Query`](super::Query) made for this
+    /// Only for faults of the engine or its caller; every [`Query`] made for this
     /// engine's table has an answer.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
 

@@ -1,7 +1,7 @@
 //! Full passes: queries whose ranking is not that of one cosine similarity, so that every row has to be
 //! scored, and queries for the ranks of some rows.
 //!
-//! [`Scoring`] says how a row's score is made. The rest is as for a [`Query`](super::Query): the higher
+//! [`Scoring`] says how a row's score is made. The rest is as for a [`Query`]: the higher
 //! score first, between equal scores the lower row, and a [`Filter`] that applies before `k`, with its
 //! minimum score held against the score that is ranked.
 
