@@ -17,7 +17,7 @@ use tracing::Span;
 use crate::account::{Account, ByCaller, Turns};
 
 /// Tasks of one caller that may wait.
-const MOST_OF_A_CALLER: usize = 64;
+const MOST_OF_A_CALLER: usize = 256;
 /// Tasks that may wait in all.
 const MOST: usize = 4096;
 
@@ -284,7 +284,9 @@ mod tests {
         let mut refused = 0;
         for one in many {
             match one.await.unwrap() {
-                Err(NotDone::Full { waiting: 64, most: 64 }) => refused += 1,
+                Err(NotDone::Full { waiting: MOST_OF_A_CALLER, most: MOST_OF_A_CALLER }) => {
+                    refused += 1
+                }
                 done => done.unwrap(),
             }
         }

@@ -24,7 +24,7 @@ pub(super) const UNCOUNTED_BODY: usize = 4 << 10;
 /// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
 /// besides. Lists are bounded ([`AtMost`](super::fields::AtMost)), so most of it are copies of the body's texts and
 /// numbers that take eight bytes where they were written in two.
-const BYTES_PER_BYTE: u64 = 6;
+pub(super) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
 
 /// A POST request that has arrived whole, with a query string that can be decoded.

@@ -23,12 +23,13 @@ use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
 use super::answer::counted;
+use super::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::request_id::{self, RequestId};
 use super::routes::Routes;
 use super::server_timing::{self, Timing};
 use super::size::UNCOUNTED_ANSWER;
 use super::{ApiError, ask, caching};
-use crate::account::{Account, Pool};
+use crate::account::{Account, Full, Held, Pool};
 use crate::models::{Call, Reloader, View, split_named_path};
 use crate::observe;
 
@@ -178,6 +179,16 @@ impl Connection {
         }
     }
 
+    /// Memory for what a long path and query string are taken apart into.
+    fn room_for_head(&self, uri: &Uri, account: &Arc<Account>) -> Result<Option<Held>, Full> {
+        let bytes = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        if bytes <= UNCOUNTED_BODY {
+            return Ok(None);
+        }
+        let memory = &self.front.reloader.models().service().memory;
+        memory.take(account, Pool::Requests, bytes as u64 * BYTES_PER_BYTE).map(Some)
+    }
+
     async fn respond_across_origins(
         &self,
         cors: &CorsLayer,
@@ -208,6 +219,10 @@ impl Connection {
         let account = match self.front.reloader.edge().admit(&mut request) {
             Ok(of_key) => of_key.unwrap_or_else(|| self.account.clone()),
             Err(refused) => return refused.into_response(),
+        };
+        let _room = match self.room_for_head(request.uri(), &account) {
+            Ok(room) => room,
+            Err(full) => return ApiError::from(full).into_response(),
         };
         let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
         let (headers, uri) = (request.headers(), request.uri());
