@@ -4,16 +4,17 @@
 //! There is no artificial delay: while one batch runs, the next one gathers and the last one is handed
 //! out.
 //!
-//! **Lanes.** Searches and full passes wait in a lane each and take turns, a pass of the one and a pass of the
-//! other, so that neither keeps the other from the engine: a full pass takes as long as many searches, so it is
-//! bounded, and searches never stop coming where a service is busy. Within a lane the jobs share each pass fairly
-//! (`share.rs`).
+//! **Turns.** Searches and full passes wait in a lane each. A search pass answers its queries; a full pass is made in
+//! slices, for it can take as long as thousands of searches. Before each of them the caller on which the engine has
+//! spent less time decides which it is ([`Turns`](crate::account::Turns)), so what one caller asks for never keeps
+//! the others waiting for longer than one slice or one search pass. Within a lane callers, and the jobs of each, share
+//! each pass fairly (`share.rs`).
 //!
-//! **Admission** has one rule, whether a request asks one query or a thousand: a job takes as many places as its
-//! work, one for a search and one for each vector of a full-pass query, and has them from when it comes in until
-//! it is answered, fails or is dropped. It is let in if so many of the queue's places are free. One that asks for
-//! more than all of them counts as all of them: it is let in when the queue is empty. Who is refused hears how
-//! long the places taken will take the engine, at its present rate.
+//! **Admission** has one rule, whether a request asks one query or a thousand: a job takes slots, one for a search and
+//! one for each vector of a full-pass query, and has them from when it comes in until it is answered, fails or is
+//! dropped. It is let in if so many slots are free and its caller then holds no more than it leaves free
+//! ([`account`](crate::account)). More than half of the slots count as half. Who is refused hears how long the slots
+//! taken will take the engine, at its present rate.
 //!
 //! **Deadlines** are looked at on entry, before each pass, while a pass runs, and when the answer is there. Who
 //! hung up is dropped before the next pass.
