@@ -109,7 +109,7 @@ async fn post(
     received: Received,
     parse: impl FnOnce(&Call, &Received, &Patience) -> Result<Plan, ApiError> + Send + 'static,
 ) -> Asked {
-    let (work, latest, same) = (received.work(), call.latest(), call.clone());
+    let (work, latest, same) = (received.work(), received.latest(call), call.clone());
     let planned = stage(call, work, latest, move |patience| {
         let received = received.whole()?;
         let plan = parse(&same, &received, patience);

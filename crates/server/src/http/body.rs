@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, names};
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -103,6 +105,14 @@ impl Received {
         Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
+    /// Until when an answer may be of use, as far as can be told before the body is parsed: parsing waits for a thread,
+    /// and `timeout_ms` holds meanwhile.
+    pub(super) fn latest(&self, call: &Call) -> Instant {
+        let named = self.pieces.iter().find_map(|piece| named_timeout(piece));
+        let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
+        named.map_or(call.latest(), |named| named.min(call.latest()))
+    }
+
     /// In one piece, with memory counted for all that is made of it.
     pub(super) fn whole(mut self) -> Result<Self, ApiError> {
         let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
@@ -127,6 +137,16 @@ impl Received {
     pub(super) fn into_room(self) -> Option<Held> {
         self.room
     }
+}
+
+/// The number of milliseconds behind `"timeout_ms":`, if these bytes have that. It can be nothing else than the field:
+/// inside a string its quotes are escaped, and no object but the outermost has such a field.
+fn named_timeout(json: &[u8]) -> Option<u64> {
+    let name = b"\"timeout_ms\"";
+    let rest = &json[memmem::find(json, name)? + name.len()..];
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
 /// Refuses a body that says itself that it is too large, before any of it is read.
@@ -271,4 +291,26 @@ fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
     let (field, rest) = rest.rsplit_once("`, expected ")?;
     let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     Some((field.to_owned(), known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_is_seen_before_the_body_is_parsed_and_nothing_is_taken_for_one() {
+        for (body, found) in [
+            ("{\"queries\":[],\"timeout_ms\":20}", Some(20)),
+            ("{\"timeout_ms\" :\n 7 , \"k\": 1}", Some(7)),
+            ("{\"word\":\"timeout_ms\"}", None),
+            ("{\"words\":[\"timeout_ms\", 5]}", None),
+            ("{\"text\":\"\\\"timeout_ms\\\": 5\"}", None),
+            ("{\"timeout_ms\":\"5\"}", None),
+            ("{\"timeout_ms\":99999999999999999999}", None),
+            ("{\"timeout_ms\":", None),
+            ("", None),
+        ] {
+            assert_eq!(named_timeout(body.as_bytes()), found, "{body}");
+        }
+    }
 }

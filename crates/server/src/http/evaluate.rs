@@ -107,7 +107,7 @@ struct Asked {
 
 /// `POST /evaluate`
 pub(super) async fn post_evaluate(call: Call, received: Received) -> Answered {
-    let (work, same) = (received.work(), call.clone());
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
     let plan = move |_: &Patience| {
         let received = received.whole()?;
         let asked = received.parse::<EvaluateBody>()?;
@@ -116,7 +116,7 @@ pub(super) async fn post_evaluate(call: Call, received: Received) -> Answered {
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((asked, deadline, received.into_room()))
     };
-    let (asked, deadline, _room) = stage(&call, work, call.latest(), plan).await?;
+    let (asked, deadline, _room) = stage(&call, work, latest, plan).await?;
     evaluate(&call, asked, deadline).await
 }
 

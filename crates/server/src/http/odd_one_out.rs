@@ -36,7 +36,7 @@ impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 /// `POST /odd-one-out`
 pub(super) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
-    let (work, same) = (received.work(), call.clone());
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
     let compare = move |_: &Patience| {
         let received = received.whole()?;
         let asked = received.parse::<OddOneOutBody>()?;
@@ -47,7 +47,7 @@ pub(super) async fn post_odd_one_out(call: Call, received: Received) -> Answered
         // So few words are no more than the body that they came in.
         Ok(answer::odd_one_out(&OddOneOut { served: &same, ranked: &ranked, notes: &notes }))
     };
-    let compared = stage(&call, work, call.latest(), compare).await;
+    let compared = stage(&call, work, latest, compare).await;
     suggestions::with(&call, compared).await
 }
 

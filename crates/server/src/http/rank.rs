@@ -85,7 +85,7 @@ struct RankAnswer<'a> {
 
 /// `POST /rank`
 pub(super) async fn post_rank(call: Call, received: Received) -> Answered {
-    let (work, same) = (received.work(), call.clone());
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
     let plan = move |patience: &Patience| {
         let received = received.whole()?;
         let asked = received.parse::<RankBody>()?;
@@ -96,7 +96,7 @@ pub(super) async fn post_rank(call: Call, received: Received) -> Answered {
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((query, notes, deadline, received.into_room()))
     };
-    let planned = stage(&call, work, call.latest(), plan).await;
+    let planned = stage(&call, work, latest, plan).await;
     let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
     let answered = call.queue.full_pass(call.account(), vec![query], deadline).await;

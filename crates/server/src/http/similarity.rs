@@ -99,7 +99,7 @@ enum PairAnswer {
 
 /// `POST /similarity`
 pub(super) async fn post_similarity(call: Call, received: Received) -> Answered {
-    let (work, same) = (received.work(), call.clone());
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
     let compare_all = move |patience: &Patience| {
         let received = received.whole()?;
         let asked = received.parse::<SimilarityBody<'_>>()?;
@@ -116,7 +116,7 @@ pub(super) async fn post_similarity(call: Call, received: Received) -> Answered 
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((results, received.into_room()))
     };
-    let (mut results, _room) = stage(&call, work, call.latest(), compare_all).await?;
+    let (mut results, _room) = stage(&call, work, latest, compare_all).await?;
     let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
     suggestions::fill_in(&call, faults).await;
     let errors = results.iter().filter_map(|result| result.as_ref().err());

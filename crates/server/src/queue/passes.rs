@@ -22,7 +22,7 @@ use super::state::Arrived;
 use crate::account::Turns;
 
 /// A slice of a full pass takes at least so long, for it takes a while to begin one.
-const SHORTEST_SLICE: Duration = Duration::from_micros(200);
+const SHORTEST_SLICE: Duration = Duration::from_micros(100);
 /// And no longer than this, also if nobody else waits: then callers who hung up or whose time is over are dropped.
 const LONGEST_SLICE: Duration = Duration::from_millis(10);
 /// Vectors of one caller in a full pass while there are others.
