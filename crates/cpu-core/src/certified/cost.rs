@@ -26,6 +26,10 @@ pub(super) struct Cost {
 impl Cost {
     /// Of a query for `k` hits among the first `limit` rows without so many of them: in plain queries, at least 1.
     pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
+        // As most are.
+        if k <= 10 && excluded <= 10 {
+            return 1;
+        }
         let plain = self.products(10, self.rows, 0);
         let cost = self.products(k, limit.min(self.rows), excluded) / plain;
         // What is not a number is a table without rows.
