@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub use memory::{Full, Held, Memory, Pool};
-pub(crate) use turns::{ByCaller, Turns};
+pub(crate) use turns::{ByCaller, Contention, Turns};
 
 /// What one caller holds at the moment.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Start-time fair queueing (Goyal, Vin and Cheng 1996): each caller has a clock of its own, which goes on by the
 /// time that was spent on it, and whose clock is furthest behind comes first. Who comes new, or again, begins where
@@ -35,6 +35,35 @@ impl Turns {
             let now = self.now;
             self.clocks.retain(|_, &mut clock| clock > now);
         }
+    }
+}
+
+/// Whether there is more than one caller.
+#[derive(Debug, Default)]
+pub(crate) struct Contention {
+    last: Option<u64>,
+    /// When somebody else asked than the one before.
+    changed: Option<Instant>,
+}
+
+impl Contention {
+    /// A caller that waits for its answer before it asks again is not gone.
+    const REMEMBERED: Duration = Duration::from_millis(100);
+
+    /// A caller asks; `None` is nobody in particular.
+    pub(crate) fn note(&mut self, caller: Option<u64>, now: Instant) {
+        if caller.is_some() && caller != self.last {
+            // The first that ever asks is alone.
+            if self.last.is_some() {
+                self.changed = Some(now);
+            }
+            self.last = caller;
+        }
+    }
+
+    /// Whether there were two of them lately.
+    pub(crate) fn is_there(&self, now: Instant) -> bool {
+        self.changed.is_some_and(|changed| now.duration_since(changed) < Self::REMEMBERED)
     }
 }
 
@@ -92,6 +121,19 @@ mod tests {
         served(&mut turns, &[(2, 10)], 100);
         let found = served(&mut turns, &[(1, 10), (2, 10)], 10);
         assert!(found[0] <= 6, "1 was away: {found:?}");
+    }
+
+    #[test]
+    fn one_caller_is_no_contention_and_two_are_for_a_while() {
+        let (mut contention, now) = (Contention::default(), Instant::now());
+        for _ in 0..3 {
+            contention.note(Some(1), now);
+            contention.note(None, now);
+            assert!(!contention.is_there(now));
+        }
+        contention.note(Some(2), now);
+        assert!(contention.is_there(now + Duration::from_millis(99)));
+        assert!(!contention.is_there(now + Duration::from_millis(100)));
     }
 
     #[test]

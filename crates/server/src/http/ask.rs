@@ -117,16 +117,8 @@ async fn post(
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
-        Ok((Plan::Many(batch), room)) => {
-            let asked = answer_many(call, batch).await;
-            drop(room);
-            asked
-        }
-        Ok((Plan::One(ready), room)) => {
-            let asked = answer_one(call, Ok(ready), None).await;
-            drop(room);
-            asked
-        }
+        Ok((Plan::Many(batch), _room)) => answer_many(call, batch).await,
+        Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
         Err(error) => answer_one(call, Err(error), None).await,
     }
 }

@@ -32,6 +32,7 @@ mod lane;
 mod passes;
 mod share;
 mod shared;
+mod slices;
 mod state;
 mod statistics;
 mod supervisor;

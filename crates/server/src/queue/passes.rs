@@ -5,7 +5,6 @@
 //! ([`Turns`]), whatever they ask for.
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,17 +15,11 @@ use tracing::{debug, error};
 use super::SubmitError;
 use super::job::{Ask, Job};
 use super::lane::Lane;
-use super::share::{COMPONENTS_OF_A_VECTOR, part_of_one};
+use super::share::part_of_one;
 use super::shared::Shared;
+use super::slices::{Slices, VECTORS_BESIDE_OTHERS, work};
 use super::state::Arrived;
-use crate::account::Turns;
-
-/// A slice of a full pass takes at least so long, for it takes a while to begin one.
-const SHORTEST_SLICE: Duration = Duration::from_micros(100);
-/// And no longer than this, also if nobody else waits: then callers who hung up or whose time is over are dropped.
-const LONGEST_SLICE: Duration = Duration::from_millis(10);
-/// Vectors of one caller in a full pass while there are others.
-const VECTORS_BESIDE_OTHERS: usize = 16;
+use crate::account::{Contention, Turns};
 
 /// The jobs in the engine thread's hands. They outlive an engine that fails.
 pub(super) struct Passes {
@@ -47,45 +40,6 @@ pub(super) struct Passes {
     search_took: Duration,
     /// How many callers had hung up when their jobs were last looked for.
     hung_up: u64,
-}
-
-/// A full pass under way.
-struct Slices {
-    parts: Vec<FullPassPart>,
-    /// Which job each of them is for, by [`Running::number`](super::hand_out::Running).
-    jobs: Vec<u64>,
-    /// The row where the next slice begins.
-    from: usize,
-    started: Instant,
-    /// All slices so far.
-    took: Duration,
-}
-
-/// Whether there is more than one caller.
-#[derive(Default)]
-struct Contention {
-    last: Option<u64>,
-    /// When somebody else asked than the one before.
-    changed: Option<Instant>,
-}
-
-impl Contention {
-    /// A caller that waits for its answer before it asks again is not gone.
-    const REMEMBERED: Duration = Duration::from_millis(100);
-
-    fn note(&mut self, caller: Option<u64>, now: Instant) {
-        if caller.is_some() && caller != self.last {
-            // The first that ever asks is alone.
-            if self.last.is_some() {
-                self.changed = Some(now);
-            }
-            self.last = caller;
-        }
-    }
-
-    fn is_there(&self, now: Instant) -> bool {
-        self.changed.is_some_and(|changed| now.duration_since(changed) < Self::REMEMBERED)
-    }
 }
 
 /// Why there are no more passes with this engine.
@@ -114,11 +68,6 @@ impl Fault {
             _ => Self::Engine(error.to_string()),
         }
     }
-}
-
-/// What a query of a full pass costs beside others: its part of the arithmetic.
-fn work(query: &FullPassQuery) -> usize {
-    query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
 }
 
 impl Passes {
@@ -194,20 +143,7 @@ impl Passes {
         let somebody_hung_up = std::mem::replace(&mut self.hung_up, hung_up) != hung_up;
         self.searches.drop_expired(&self.shared, somebody_hung_up);
         if self.full_passes.drop_expired(&self.shared, somebody_hung_up) {
-            self.drop_parts();
-        }
-    }
-
-    /// Of the full pass under way, drops what is for jobs that are no more.
-    fn drop_parts(&mut self) {
-        let Some(slices) = &mut self.slices else { return };
-        let jobs: HashSet<u64> = self.full_passes.waiting.iter().map(|job| job.number).collect();
-        let kept = slices.jobs.iter().map(|job| jobs.contains(job)).collect::<Vec<_>>();
-        let mut is_kept = kept.iter();
-        slices.parts.retain(|_| *is_kept.next().expect("one for each part"));
-        slices.jobs.retain(|job| jobs.contains(job));
-        if slices.parts.is_empty() {
-            self.slices = None;
+            self.slices = self.slices.take().and_then(|slices| slices.of(&self.full_passes));
         }
     }
 
@@ -285,16 +221,14 @@ impl Passes {
     fn slice(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
         self.hand_out();
         let started = Instant::now();
-        let mut slices = match self.slices.take() {
-            Some(slices) => slices,
-            None => self.first_slice(started),
-        };
+        let mut slices = self.slices.take().unwrap_or_else(|| {
+            let others = self.contention.is_there(started);
+            self.full_passes.choose(if others { VECTORS_BESIDE_OTHERS } else { usize::MAX >> 8 });
+            Slices::new(&self.full_passes, started)
+        });
         self.begin("a full pass", started);
-        let shortest = self.search_took.clamp(SHORTEST_SLICE, LONGEST_SLICE);
-        let go_on = || {
-            let took = started.elapsed();
-            took < shortest || (took < LONGEST_SLICE && !self.shared.has_arrived())
-        };
+        let shared = self.shared.clone();
+        let go_on = Slices::go_on(started, self.search_took, move || shared.has_arrived());
         let parts = &mut slices.parts[..];
         let result = caught(|| engine.full_pass_part(parts, slices.from, &go_on));
         let took = started.elapsed();
@@ -326,17 +260,6 @@ impl Passes {
                 result
             }
         }
-    }
-
-    fn first_slice(&mut self, now: Instant) -> Slices {
-        let others = self.contention.is_there(now);
-        self.full_passes.choose(if others { VECTORS_BESIDE_OTHERS } else { usize::MAX >> 8 });
-        let (mut parts, mut jobs) = (Vec::new(), Vec::new());
-        for running in &self.full_passes.waiting {
-            parts.extend(running.chosen().cloned().map(FullPassPart::new));
-            jobs.resize(parts.len(), running.number);
-        }
-        Slices { parts, jobs, from: 0, started: now, took: Duration::ZERO }
     }
 
     /// What a fault means for the engine. Who hears that its pass failed must not be told a moment later that

@@ -26,6 +26,8 @@ mod passes;
 mod share;
 #[path = "shared.rs"]
 mod shared;
+#[path = "slices.rs"]
+mod slices;
 #[path = "state.rs"]
 mod state;
 #[path = "supervisor.rs"]
