@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::ApiError;
-use crate::models::Call;
+use crate::models::{Call, Service};
 use crate::workers::Patience;
 
 /// About how long a stage takes, in nanoseconds of one core. An estimate from its form, before it begins.
@@ -47,6 +47,25 @@ impl Work {
         Self(bytes * BYTE)
     }
 
+    /// Of looking for words of the model that resemble each of so many words.
+    pub(super) fn of_suggesting(words: usize) -> Self {
+        const WORD: u64 = 1_000_000;
+        Self(words as u64 * WORD)
+    }
+
+    /// Of looking for words that begin alike among so many.
+    pub(super) fn of_listing(rows: usize) -> Self {
+        const FROM_MAP: u64 = 1_000_000;
+        const ROW: u64 = 5;
+        Self(FROM_MAP + rows as u64 * ROW)
+    }
+
+    /// Counts it as done, for whoever watches the service. Of every stage but the short ones of a GET, which come by
+    /// the hundred thousand.
+    pub(super) fn count(self, service: &Service) {
+        service.observer.count_stage(self.0);
+    }
+
     /// Whether it keeps others waiting.
     pub(super) fn is_long(self) -> bool {
         self > Self::LONGEST_HERE
@@ -61,8 +80,20 @@ pub(super) async fn stage<T: Send + 'static>(
     stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     if !work.is_long() {
+        work.count(call.service());
         return stage(&Patience::until(deadline));
     }
+    elsewhere(call, work, deadline, stage).await
+}
+
+/// As [`stage`], but on another thread whatever it is estimated to take.
+pub(super) async fn elsewhere<T: Send + 'static>(
+    call: &Call,
+    work: Work,
+    deadline: Instant,
+    stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    work.count(call.service());
     call.service().workers.run(call.account(), deadline, stage).await?
 }
 

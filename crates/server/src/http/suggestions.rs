@@ -1,7 +1,7 @@
 //! Spelling suggestions for the words of a request.
 
 use super::ApiError;
-use super::aside::goes_on;
+use super::aside::{Work, elsewhere, goes_on};
 use crate::models::Call;
 use crate::workers::Patience;
 
@@ -44,6 +44,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+    let work = Work::of_suggesting(words.len());
     let search = move |patience: &Patience| {
         let suggest = |word: &String| {
             goes_on(patience)?;
@@ -51,5 +52,5 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
         };
         words.iter().map(suggest).collect()
     };
-    call.service().workers.run(call.account(), deadline, search).await?
+    elsewhere(call, work, deadline, search).await
 }

@@ -73,8 +73,11 @@ impl Compressor {
             *response.body_mut() = Body::empty();
         }
         let work = Work::of_compressing(bytes);
-        if is_head || !work.is_long() || !response.headers().contains_key(header::CONTENT_ENCODING)
-        {
+        if is_head || !response.headers().contains_key(header::CONTENT_ENCODING) {
+            return Ok(response);
+        }
+        work.count(service);
+        if !work.is_long() {
             return Ok(response);
         }
         // The layer compresses as it is read, which would be on this thread.
