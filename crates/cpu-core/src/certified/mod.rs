@@ -49,6 +49,11 @@ const WORTH_WAKING: usize = 256;
 /// A query for more than this part of the rows it looks at is answered by the full scan.
 const LARGEST_PART: usize = 16;
 
+/// A full scan of no more multiply-adds than this is part of a search pass: it takes less than half a millisecond.
+const SHORT_FULL_SCAN: usize = 2 << 20;
+/// Multiply-adds of a full scan that take as long as a plain query.
+const PRODUCTS_PER_QUERY: usize = 1 << 16;
+
 /// Passes of so few queries, for so few hits in all, wait for memory and look at high halves first.
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 128;
@@ -174,6 +179,11 @@ impl CpuEngine {
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
         query.k() > 0 && (part || self.paths.always_certify)
+    }
+
+    /// Multiply-adds of float64 that a full scan takes for a query.
+    fn products(&self, query: &Query) -> usize {
+        query.filter().row_limit(self.model.rows()).saturating_mul(self.model.dim())
     }
 
     /// How many threads are worth waking for a pass.
@@ -310,13 +320,22 @@ impl Engine for CpuEngine {
                 self.certified(tables, queries, places, &mut answers);
             }
         }
+        let products: usize = full.iter().map(|&place| self.products(queries[place])).sum();
+        if !full.is_empty() && products <= SHORT_FULL_SCAN {
+            let few = full.iter().map(|&place| queries[place]).collect();
+            for (place, hits) in full.into_iter().zip(self.full.search(&few)?) {
+                answers[place] = Some(hits);
+            }
+        }
         Ok(answers)
     }
 
     fn search_cost(&self, query: &Query) -> usize {
         if !self.suits(query) {
-            // It is only found out that a full pass has to answer it.
-            return 1;
+            // Else it is only found out that a full pass has to answer it.
+            let products = self.products(query);
+            let is_short = products <= SHORT_FULL_SCAN;
+            return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
         }
         let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
         let cost = Cost { rows, dim, instructions: self.instructions };

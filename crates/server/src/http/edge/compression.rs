@@ -67,21 +67,16 @@ impl Compressor {
         is_head: bool,
     ) -> Result<Response, ApiError> {
         let bytes = response.body().size_hint().lower();
-        let mut response = compressing(response, accepted).await;
-        if is_head {
-            // The layer made something of the body that was not there.
-            *response.body_mut() = Body::empty();
-        }
+        let (mut head, body) = compressing(response, accepted).await.into_parts();
         let work = Work::of_compressing(bytes);
-        if is_head || !response.headers().contains_key(header::CONTENT_ENCODING) {
-            return Ok(response);
+        if is_head {
+            // What was made of the body that is not there says nothing of its length.
+            return Ok(Response::from_parts(head, Body::empty()));
+        }
+        if !head.headers.contains_key(header::CONTENT_ENCODING) {
+            return Ok(Response::from_parts(head, body));
         }
         work.count(service);
-        if !work.is_long() {
-            return Ok(response);
-        }
-        // The layer compresses as it is read, which would be on this thread.
-        let (head, body) = response.into_parts();
         let (memory, of_caller) = (service.memory.clone(), account.clone());
         let read = move |patience: &Patience| {
             let compressed = in_memory(body, patience)?;
@@ -90,7 +85,13 @@ impl Compressor {
             Ok::<_, ApiError>(counted(compressed, room))
         };
         let deadline = Instant::now() + service.timeouts.request;
-        let body = service.workers.run(account, deadline, read).await??;
+        // The layer compresses as it is read, which would be on this thread.
+        let body = if work.is_long() {
+            service.workers.run(account, deadline, read).await??
+        } else {
+            read(&Patience::until(deadline))?
+        };
+        head.headers.insert(header::CONTENT_LENGTH, body.len().into());
         Ok(Response::from_parts(head, body.into()))
     }
 }

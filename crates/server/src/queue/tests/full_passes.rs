@@ -54,8 +54,11 @@ async fn full_passes_take_as_many_queries_as_share_64_vectors() {
     assert_eq!(answers[2], (20..40).collect::<Vec<u32>>());
     assert_eq!(answers[3], [15]);
     let sizes: Vec<_> = setup.passes.lock().unwrap().iter().map(Vec::len).collect();
-    // 3 + 10 · 6 = 63 vectors; one with more than 64, whose turn it then is; 10 · 6.
-    assert_eq!(sizes, [1, 110, 1, 10]);
+    assert_eq!((sizes.iter().sum::<usize>(), sizes[0]), (122, 1));
+    // 3 vectors are shared, and 6 are each query's own; formulas take as much again.
+    assert!(sizes[1] > 2 && sizes.iter().all(|&size| size <= 64 * 128 / 22), "{sizes:?}");
+    let alone = setup.passes.lock().unwrap().iter().position(|pass| pass.contains(&1015));
+    assert_eq!(sizes[alone.unwrap()], 1, "more vectors than fit have a pass of their own");
 }
 
 #[tokio::test]
@@ -147,4 +150,76 @@ async fn when_all_handles_are_gone_waiting_full_passes_are_answered() {
     drop(setup.go);
     assert_eq!(answered(jobs).await, [[1], [2]]);
     ended(setup.thread).await;
+}
+
+#[tokio::test]
+async fn between_the_slices_of_a_full_pass_others_have_their_turn() {
+    let setup = setup(1000);
+    setup.slices.store(5, Ordering::Relaxed);
+    let long = setup.full_pass(full([10], 3), later());
+    for slice in 1..=5 {
+        // It waits to be let go.
+        setup.until_passes(2 * slice - 1).await;
+        let search = setup.submit([slice], later());
+        settle().await;
+        (0..2).for_each(|_| setup.order(Order::Answer));
+        assert_eq!(search.await.unwrap(), Ok(vec![slice as u32]));
+    }
+    setup.order(Order::Answer);
+    assert_eq!(long.await.unwrap(), Ok(vec![10]));
+    let passes = setup.passes.lock().unwrap();
+    let expected = (1..=5).flat_map(|slice| [vec![1010], vec![slice]]).chain([vec![1010]]);
+    assert_eq!(*passes, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_between_slices_gets_no_more_and_the_others_of_the_pass_go_on() {
+    let (setup, account) = (setup(1000), Account::new());
+    setup.slices.store(3, Ordering::Relaxed);
+    let held = setup.submit_for(&account, [1], later());
+    setup.until_passes(1).await;
+    let ask = |k, deadline| setup.full_pass_for(&account, full([k], 3), deadline);
+    let soon = Instant::now() + Duration::from_millis(150);
+    let (hangs_up, stays, is_late) = (ask(2, later()), ask(3, later()), ask(4, soon));
+    settle().await;
+    setup.order(Order::Answer);
+    setup.until_passes(2).await;
+    hangs_up.abort();
+    assert_eq!(is_late.await.unwrap(), Err(SubmitError::DeadlinePassed));
+    drop(setup.go);
+    assert_eq!(answered(vec![held, stays]).await, [[1], [3]]);
+    let passes = setup.passes.lock().unwrap();
+    assert_eq!(passes[1..], [vec![1002, 1003, 1004], vec![1003], vec![1003], vec![1003]]);
+}
+
+#[tokio::test]
+async fn a_full_pass_that_nobody_waits_for_any_more_ends_at_its_next_slice() {
+    let setup = setup(1000);
+    setup.slices.store(1000, Ordering::Relaxed);
+    let alone = setup.full_pass(full([2], 3), later());
+    setup.until_passes(1).await;
+    alone.abort();
+    settle().await;
+    let next = setup.submit([7], later());
+    drop(setup.go);
+    assert_eq!(next.await.unwrap(), Ok(vec![7]));
+    assert_eq!(*setup.passes.lock().unwrap(), [vec![1002], vec![7]]);
+}
+
+#[tokio::test]
+async fn callers_share_the_time_of_the_engine_whatever_they_ask_for() {
+    let setup = setup(10_000);
+    setup.slices.store(200, Ordering::Relaxed);
+    (0..1000).for_each(|_| setup.order(Order::Answer));
+    // One asks for a long full pass, another for searches that take no time.
+    let long = setup.full_pass(full([10], 3), later());
+    setup.until_passes(2).await;
+    for k in 1..=50 {
+        assert_eq!(setup.submit([k], later()).await.unwrap(), Ok(vec![k as u32]));
+    }
+    let passes = setup.passes.lock().unwrap().clone();
+    let slices = passes.iter().filter(|pass| pass[0] == 1010).count();
+    assert!(slices < 130, "{slices} slices beside 50 searches");
+    assert!(!long.is_finished());
+    assert_eq!(long.await.unwrap(), Ok(vec![10]));
 }
