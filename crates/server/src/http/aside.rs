@@ -22,7 +22,10 @@ impl Work {
         /// A word is allocated and looked up, in a text in several forms. In JSON two of these bytes are around it,
         /// in a text or query string one is beside it.
         const HALF_A_WORD: u64 = 400;
-        let (mut bytes, mut halves) = (0, 0);
+        /// A byte of a character beyond ASCII besides: where words of a text begin and end, and what they are in lower
+        /// case, is looked up for each.
+        const BEYOND_ASCII: u64 = 12;
+        let (mut bytes, mut halves, mut beyond) = (0, 0, 0);
         for piece in pieces {
             let of_byte = |&byte: &u8| match byte {
                 b'"' => 1,
@@ -30,15 +33,23 @@ impl Work {
                 _ => 0,
             };
             bytes += piece.len() as u64;
+            beyond += piece.iter().filter(|byte| !byte.is_ascii()).count() as u64;
             halves += piece.iter().map(of_byte).sum::<u64>();
         }
-        Self(bytes * BYTE + halves * HALF_A_WORD)
+        Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
     /// Of writing so many numbers or words of an answer.
     pub(super) fn of_writing(numbers: usize) -> Self {
         const NUMBER: u64 = 40;
         Self(numbers as u64 * NUMBER)
+    }
+
+    /// Of making so many queries of words that are looked up already, and of taking their answers.
+    pub(super) fn of_asking(queries: usize, dim: usize) -> Self {
+        const QUERY: usize = 4000;
+        const COMPONENT: usize = 10;
+        Self((queries * (QUERY + dim * COMPONENT)) as u64)
     }
 
     /// Of compressing so many bytes.

@@ -2,11 +2,15 @@
 
 use super::ApiError;
 use super::aside::{Work, elsewhere, goes_on};
+use crate::account::Pool;
 use crate::models::Call;
 use crate::workers::Patience;
 
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;
+
+/// What finds the words that resemble one, as long as it does: it grows with the word, and this is for the longest.
+const BYTES_OF_AUTOMATON: u64 = 3 << 20;
 
 /// What a stage came to; its error with suggestions for unknown words.
 pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T, ApiError> {
@@ -45,7 +49,10 @@ pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
     let work = Work::of_suggesting(words.len());
+    let (memory, account) = (call.service().memory.clone(), call.account().clone());
     let search = move |patience: &Patience| {
+        // As many threads as work may have one at a time, so it is not refused.
+        let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
         let suggest = |word: &String| {
             goes_on(patience)?;
             Ok(to_owned(served.model.words().suggestions(word)))
