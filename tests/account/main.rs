@@ -9,14 +9,17 @@ mod support;
 
 mod asked;
 mod measure;
+mod others;
+mod searches;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use asked::{Asked, Maker, PLAIN, Random};
+use asked::{Asked, PLAIN, Random};
 use measure::{Accounted, Cost, Measured};
+use searches::Maker;
 use support::{Service, cache, kindred};
 
 /// Of the random requests; TEST_SEED is another.
