@@ -134,6 +134,35 @@ fn each_request_is_counted_once_under_its_route_method_and_status() {
 }
 
 #[test]
+fn what_requests_are_estimated_to_take_is_counted() {
+    let (_place, service) = tiny(&[]);
+    let search = "kindred_search_work_queries_total{model=\"tiny\"}";
+    let full_pass = "kindred_full_pass_work_components_total{model=\"tiny\"}";
+    let stages = "kindred_stage_work_seconds_total";
+    let counted = |pool: &str| format!("kindred_memory_counted_bytes_total{{pool=\"{pool}\"}}");
+    let before = Metrics::of(&service);
+    // A body that is counted, and an answer that is not.
+    let long = "x".repeat(10_000);
+    let queries = json!({"queries": [{"word": "east"}, {"word": "north"}, {"word": long}]});
+    service.post("/nearest", &queries);
+    service.post("/rank", &json!({"words": ["east"], "word": "north"}));
+    let after = Metrics::of(&service);
+    let more = |name: &str| after.get(name) - before.get(name);
+    assert!((2.0..=4.0).contains(&more(search)), "{}", more(search));
+    assert_eq!(more(full_pass), 128.0 + 10.0 + 4.0 + 30.0);
+    // 4 ns a byte of the body, as the first part of it.
+    assert!((0.000_04..0.1).contains(&more(stages)), "{}", more(stages));
+    // The body, and the search for words that resemble the unknown one.
+    let requests = more(&counted("requests"));
+    assert!((60e3..4e6).contains(&requests), "{requests}");
+    for pool in ["requests", "answers"] {
+        let of = |name: &str| after.get(&format!("kindred_memory_{name}bytes{{pool=\"{pool}\"}}"));
+        assert_eq!(of("capacity_"), 1024e6);
+        assert_eq!(of(""), 0.0, "{pool}");
+    }
+}
+
+#[test]
 fn clients_can_not_make_up_series() {
     let (_place, service) = tiny(&[]);
     let series = || Metrics::of(&service).0.len();

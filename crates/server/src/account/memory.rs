@@ -19,6 +19,14 @@ impl Pool {
     /// Both, in the order of their places.
     pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Answers];
 
+    /// What metrics call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Answers => "answers",
+        }
+    }
+
     /// The setting that bounds it.
     fn setting(self) -> &'static str {
         match self {
@@ -34,6 +42,8 @@ pub struct Memory {
     /// Bytes, by [`Pool`].
     capacity: [u64; Pool::ALL.len()],
     taken: [AtomicU64; Pool::ALL.len()],
+    /// All that was ever taken.
+    counted: [AtomicU64; Pool::ALL.len()],
 }
 
 /// A caller may not take so much memory now.
@@ -68,7 +78,7 @@ impl Memory {
     /// So many megabytes for requests and for answers.
     pub fn new(requests_mb: u32, answers_mb: u32) -> Arc<Self> {
         let capacity = [requests_mb, answers_mb].map(|mb| u64::from(mb) * 1_000_000);
-        Arc::new(Self { capacity, taken: Default::default() })
+        Arc::new(Self { capacity, taken: Default::default(), counted: Default::default() })
     }
 
     /// Takes memory for a caller, until what is returned is dropped. More than half of the pool counts as half.
@@ -96,6 +106,16 @@ impl Memory {
     /// Bytes that are taken of a pool.
     pub(crate) fn taken(&self, pool: Pool) -> u64 {
         self.taken[pool as usize].load(Relaxed)
+    }
+
+    /// Bytes of a pool.
+    pub(crate) fn capacity(&self, pool: Pool) -> u64 {
+        self.capacity[pool as usize]
+    }
+
+    /// All bytes that were ever taken of a pool, each time they were.
+    pub(crate) fn counted(&self, pool: Pool) -> u64 {
+        self.counted[pool as usize].load(Relaxed)
     }
 }
 
@@ -126,6 +146,7 @@ impl Held {
         match taken.fetch_update(Relaxed, Relaxed, may) {
             Ok(_) => {
                 own.fetch_add(more, Relaxed);
+                self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
                 self.bytes += more;
                 Ok(())
             }
@@ -143,6 +164,10 @@ impl Held {
 
     /// What it turned out to be, more or less than was counted: it is there by now, so it is not refused but charged.
     pub(crate) fn set(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 {
+            self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
+        }
         let (taken, own) = self.counters();
         for counter in [taken, own] {
             if bytes > self.bytes {
@@ -208,6 +233,7 @@ mod tests {
         held.set(0);
         drop(other);
         assert_eq!(memory.taken(Pool::Requests), 0);
+        assert_eq!(memory.counted(Pool::Requests), (150 + 45) * MB, "growth is counted once");
         drop(held);
         assert_eq!(account.bytes[0].load(Relaxed), 0);
     }

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::ApiError;
-use crate::models::Call;
+use crate::models::{Call, Service};
 use crate::workers::Patience;
 
 /// About how long a stage takes, in nanoseconds of one core. An estimate from its form, before it begins.
@@ -22,7 +22,10 @@ impl Work {
         /// A word is allocated and looked up, in a text in several forms. In JSON two of these bytes are around it,
         /// in a text or query string one is beside it.
         const HALF_A_WORD: u64 = 400;
-        let (mut bytes, mut halves) = (0, 0);
+        /// A byte of a character beyond ASCII besides: where words of a text begin and end, and what they are in lower
+        /// case, is looked up for each.
+        const BEYOND_ASCII: u64 = 12;
+        let (mut bytes, mut halves, mut beyond) = (0, 0, 0);
         for piece in pieces {
             let of_byte = |&byte: &u8| match byte {
                 b'"' => 1,
@@ -30,9 +33,10 @@ impl Work {
                 _ => 0,
             };
             bytes += piece.len() as u64;
+            beyond += piece.iter().filter(|byte| !byte.is_ascii()).count() as u64;
             halves += piece.iter().map(of_byte).sum::<u64>();
         }
-        Self(bytes * BYTE + halves * HALF_A_WORD)
+        Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
     /// Of writing so many numbers or words of an answer.
@@ -41,10 +45,36 @@ impl Work {
         Self(numbers as u64 * NUMBER)
     }
 
+    /// Of making so many queries of words that are looked up already, and of taking their answers.
+    pub(super) fn of_asking(queries: usize, dim: usize) -> Self {
+        const QUERY: usize = 4000;
+        const COMPONENT: usize = 10;
+        Self((queries * (QUERY + dim * COMPONENT)) as u64)
+    }
+
     /// Of compressing so many bytes.
     pub(super) fn of_compressing(bytes: u64) -> Self {
         const BYTE: u64 = 12;
         Self(bytes * BYTE)
+    }
+
+    /// Of looking for words of the model that resemble each of so many words.
+    pub(super) fn of_suggesting(words: usize) -> Self {
+        const WORD: u64 = 1_000_000;
+        Self(words as u64 * WORD)
+    }
+
+    /// Of looking for words that begin alike among so many.
+    pub(super) fn of_listing(rows: usize) -> Self {
+        const FROM_MAP: u64 = 1_000_000;
+        const ROW: u64 = 5;
+        Self(FROM_MAP + rows as u64 * ROW)
+    }
+
+    /// Counts it as done, for whoever watches the service. Of every stage but the short ones of a GET, which come by
+    /// the hundred thousand.
+    pub(super) fn count(self, service: &Service) {
+        service.observer.count_stage(self.0);
     }
 
     /// Whether it keeps others waiting.
@@ -61,8 +91,20 @@ pub(super) async fn stage<T: Send + 'static>(
     stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     if !work.is_long() {
+        work.count(call.service());
         return stage(&Patience::until(deadline));
     }
+    elsewhere(call, work, deadline, stage).await
+}
+
+/// As [`stage`], but on another thread whatever it is estimated to take.
+pub(super) async fn elsewhere<T: Send + 'static>(
+    call: &Call,
+    work: Work,
+    deadline: Instant,
+    stage: impl FnOnce(&Patience) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    work.count(call.service());
     call.service().workers.run(call.account(), deadline, stage).await?
 }
 

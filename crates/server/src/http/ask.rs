@@ -236,6 +236,9 @@ async fn answer_one(
         let write = move |_: &Patience| Ok(answer::single(&found.neighbors(&served), room));
         Box::pin(stage(call, size.work(), deadline, write)).await?
     } else {
+        if get.is_none() {
+            size.work().count(call.service());
+        }
         answer::single(&found.neighbors(call), room)
     };
     Ok((response, timing))

@@ -252,6 +252,13 @@ struct QueueAnswers<'a> {
     timing: Timing,
 }
 
+impl QueueAnswers<'_> {
+    /// So few together are made here: it takes less than the longest stage that may.
+    fn count(&self, queries: usize) {
+        Work::of_asking(queries, self.call.model.dim()).count(self.call.service());
+    }
+}
+
 impl Answers for QueueAnswers<'_> {
     type Error = ApiError;
 
@@ -259,6 +266,7 @@ impl Answers for QueueAnswers<'_> {
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, ApiError> {
+        self.count(queries.len());
         let (queue, account) = (&self.call.queue, self.call.account());
         let answer = queue.submit(account, queries, self.deadline).await;
         let answer = submitted(self.call, answer)?;
@@ -271,6 +279,7 @@ impl Answers for QueueAnswers<'_> {
         &mut self,
         queries: Vec<FullPassQuery>,
     ) -> Result<Vec<Option<Row>>, ApiError> {
+        self.count(queries.len());
         let (queue, account) = (&self.call.queue, self.call.account());
         let answer = queue.full_pass(account, queries, self.deadline).await;
         let answer = submitted(self.call, answer)?;

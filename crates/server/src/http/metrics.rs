@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::answer::counted;
+use super::aside::{Work, elsewhere};
 use super::size::room_for;
 use super::{ApiError, health, negotiation, query_string};
 use crate::models::{Call, Reloader};
@@ -35,13 +36,14 @@ pub(super) async fn get_metrics(
     let ready = tokio::time::timeout(READY_WITHIN, ready).await;
     let is_ready = matches!(ready, Ok(Ok(())));
     // Sums over all threads, and files of the system: not between two requests of a connection.
-    let (deadline, workers) = (call.latest(), &call.service().workers);
+    const NUMBERS: usize = 5000;
     let write = move |_: &Patience| {
-        let known = Known { engine: models.models()[0].engine.name, is_ready };
+        let memory = &reloader.models().service().memory;
+        let known = Known { engine: models.models()[0].engine.name, is_ready, memory };
         let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
-        reloader.models().service().observer.write(known, &figures, format)
+        Ok(reloader.models().service().observer.write(known, &figures, format))
     };
-    let text = workers.run(call.account(), deadline, write).await?;
+    let text = elsewhere(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
     let body = match room_for(&call, text.len() as u64)? {
         Some(room) => counted(text.into(), room).into(),
         None => Body::from(text),

@@ -1,12 +1,16 @@
 //! Spelling suggestions for the words of a request.
 
 use super::ApiError;
-use super::aside::goes_on;
+use super::aside::{Work, elsewhere, goes_on};
+use crate::account::Pool;
 use crate::models::Call;
 use crate::workers::Patience;
 
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;
+
+/// What finds the words that resemble one, as long as it does: it grows with the word, and this is for the longest.
+const BYTES_OF_AUTOMATON: u64 = 3 << 20;
 
 /// What a stage came to; its error with suggestions for unknown words.
 pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T, ApiError> {
@@ -44,12 +48,16 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+    let work = Work::of_suggesting(words.len());
+    let (memory, account) = (call.service().memory.clone(), call.account().clone());
     let search = move |patience: &Patience| {
+        // As many threads as work may have one at a time, so it is not refused.
+        let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
         let suggest = |word: &String| {
             goes_on(patience)?;
             Ok(to_owned(served.model.words().suggestions(word)))
         };
         words.iter().map(suggest).collect()
     };
-    call.service().workers.run(call.account(), deadline, search).await?
+    elsewhere(call, work, deadline, search).await
 }

@@ -6,6 +6,7 @@ use model_store::{ModelStore, Row};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
+use super::aside::{Work, elsewhere};
 use super::fields::invalid;
 use super::look_up::unknown_words;
 use super::query_string::WordsAsked;
@@ -65,8 +66,9 @@ pub(super) async fn get_words(
             }
             let (served, deadline) = (call.served().clone(), call.deadline(None)?);
             let room = Size::of_rows(limit).room(&call)?;
-            let search = move |_: &Patience| served.model.words().with_prefix(&prefix, limit);
-            let found = call.service().workers.run(call.account(), deadline, search).await?;
+            let work = Work::of_listing(call.model.rows());
+            let search = move |_: &Patience| Ok(served.model.words().with_prefix(&prefix, limit));
+            let found = elsewhere(&call, work, deadline, search).await?;
             Ok(caching::tagged(list(&call.model, &found, room), &call))
         }
         WordsAsked::Word { word, with_vector } => {

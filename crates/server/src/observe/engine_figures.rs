@@ -43,6 +43,8 @@ pub struct LaneFigures {
     pub batch: Histogram,
     /// Seconds of a pass.
     pub pass_seconds: Histogram,
+    /// What the queries were estimated to cost, as [`LaneStatistics::work`].
+    pub work: u64,
     /// Places of the queue that are taken: by queries that wait or are in work.
     pub places_taken: u64,
 }
@@ -67,6 +69,7 @@ impl LaneFigures {
                 buckets: buckets(seconds, &counted.pass_seconds),
                 sum: counted.pass_seconds_sum,
             },
+            work: counted.work,
             places_taken: u64::from(counted.places_taken),
         }
     }

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use super::families;
 use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
+use crate::account::Memory;
 
 /// What is not counted but known.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,8 @@ pub struct Known<'a> {
     pub engine: &'a str,
     /// Whether `/health/ready` would say so.
     pub is_ready: bool,
+    /// What requests and answers take.
+    pub memory: &'a Memory,
 }
 
 impl Observer {
@@ -124,7 +127,8 @@ mod tests {
             ..EngineFigures::default()
         };
         let observer = Observer::new(AccessLog::default());
-        let known = Known { engine: "cpu", is_ready: true };
+        let memory = Memory::new(1, 2);
+        let known = Known { engine: "cpu", is_ready: true, memory: &memory };
         let text = observer.write(known, std::slice::from_ref(&model), Format::Text);
         let label = r#"model="quo\"te\\new\nline""#;
         for line in [
@@ -134,6 +138,7 @@ mod tests {
             &format!("kindred_batch_queries_sum{{{label},lane=\"search\"}} 9.0"),
             &format!("kindred_scan_fallbacks_total{{{label}}} 7"),
             "# TYPE kindred_scan_fallbacks_total counter",
+            "kindred_memory_capacity_bytes{pool=\"answers\"} 2000000.0",
             "kindred_ready 1.0",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

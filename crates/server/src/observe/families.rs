@@ -10,12 +10,14 @@ use super::exposition::{Family, Known, Labels, Samples};
 use super::route::{METHOD_COUNT, ROUTE_COUNT, STATUS_COUNT, method_name, route_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+use crate::account::{Memory, Pool};
 
 /// All of them, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {
     let mut families = of_build(known);
     families.extend(of_requests(&observer.all()));
     families.extend(of_connections(observer));
+    families.extend(of_memory(known.memory));
     families.extend(of_models(models));
     families.extend(of_engines(models));
     families.extend(of_process());
@@ -24,6 +26,10 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
 
 fn count(name: &'static str, help: &'static str, count: u64) -> Family {
     Family { name, help, samples: Samples::Counts(vec![(Labels::new(), count)]) }
+}
+
+fn seconds(name: &'static str, help: &'static str, nanoseconds: u64) -> Family {
+    Family { name, help, samples: Samples::Sum(nanoseconds as f64 / 1e9) }
 }
 
 fn gauge(name: &'static str, help: &'static str, value: f64) -> Family {
@@ -113,6 +119,11 @@ fn of_requests(threads: &[Arc<ThreadFigures>]) -> Vec<Family> {
             "Requests whose callers went before there was an answer",
             abandoned,
         ),
+        seconds(
+            "kindred_stage_work_seconds",
+            "Estimated CPU time of what requests need outside the engine; short GETs are not counted",
+            sum(|one| &one.stage_nanoseconds),
+        ),
         count(
             "kindred_response_bytes",
             "Bytes of the bodies of answers",
@@ -127,6 +138,30 @@ fn of_connections(observer: &Observer) -> Vec<Family> {
     vec![
         gauge("kindred_connections", "Connections that are open", open),
         count("kindred_connections_opened", "Connections that were let in", opened),
+    ]
+}
+
+fn of_memory(memory: &Memory) -> Vec<Family> {
+    let by_pool = |of: fn(&Memory, Pool) -> u64| {
+        Pool::ALL.map(|pool| (vec![("pool", pool.name().to_owned())], of(memory, pool)))
+    };
+    let gauges = |of| by_pool(of).map(|(labels, bytes)| (labels, bytes as f64)).to_vec();
+    vec![
+        Family {
+            name: "kindred_memory_bytes",
+            help: "Memory that is counted for requests and answers now",
+            samples: Samples::Gauges(gauges(Memory::taken)),
+        },
+        Family {
+            name: "kindred_memory_capacity_bytes",
+            help: "Memory that may be",
+            samples: Samples::Gauges(gauges(Memory::capacity)),
+        },
+        Family {
+            name: "kindred_memory_counted_bytes",
+            help: "All memory that was ever counted, each time it was",
+            samples: Samples::Counts(by_pool(Memory::counted).to_vec()),
+        },
     ]
 }
 
@@ -218,6 +253,18 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             help: "Seconds of a pass",
             samples: Samples::Histograms(by_lane(models, |lane| lane.pass_seconds.clone())),
         },
+        counts(
+            "kindred_search_work_queries",
+            "Estimated work of searches, in plain queries: k = 10, all rows",
+            models,
+            |one| one.lanes[0].work,
+        ),
+        counts(
+            "kindred_full_pass_work_components",
+            "Estimated work of full passes, in components of each row",
+            models,
+            |one| one.lanes[1].work,
+        ),
         counts("kindred_engine_restarts", "How often the engine was made anew", models, |one| {
             one.restarts
         }),

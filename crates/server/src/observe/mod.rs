@@ -15,8 +15,9 @@ mod request;
 mod route;
 mod thread_figures;
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
 pub use access_log::AccessLog;
@@ -58,6 +59,23 @@ impl Observer {
             threads.push((this, figures.clone()));
             figures
         })
+    }
+
+    /// A stage of a request outside the engine begins, which is estimated to take so many nanoseconds of one core. For
+    /// the calling thread, whichever does the work.
+    pub(crate) fn count_stage(self: &Arc<Self>, nanoseconds: u64) {
+        type OfThread = (Weak<Observer>, Arc<ThreadFigures>);
+        thread_local! {
+            /// So that a stage takes no lock: this thread's figures, and whose they are.
+            static LAST: RefCell<Option<OfThread>> = const { RefCell::new(None) };
+        }
+        LAST.with_borrow_mut(|last| {
+            let (_, figures) = match last {
+                Some(known) if std::ptr::eq(known.0.as_ptr(), Arc::as_ptr(self)) => known,
+                _ => last.insert((Arc::downgrade(self), self.of_this_thread())),
+            };
+            figures.stage_nanoseconds.add(nanoseconds);
+        });
     }
 
     /// All threads' figures, as they are now.

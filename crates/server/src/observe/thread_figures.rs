@@ -25,6 +25,8 @@ pub(crate) struct ThreadFigures {
     pub(crate) abandoned: Counter,
     /// Bytes of bodies that were answered.
     pub(crate) response_bytes: Counter,
+    /// What stages outside the engine were estimated to take, in nanoseconds.
+    pub(crate) stage_nanoseconds: Counter,
     /// Requests that the access log had a choice about.
     pub(crate) sampled: Counter,
     /// In the queue, before the first pass.
@@ -44,6 +46,7 @@ impl Default for ThreadFigures {
             begun: Counter::default(),
             abandoned: Counter::default(),
             response_bytes: Counter::default(),
+            stage_nanoseconds: Counter::default(),
             sampled: Counter::default(),
             queue: Durations::default(),
             engine: Durations::default(),

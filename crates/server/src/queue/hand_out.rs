@@ -79,6 +79,8 @@ pub(super) struct Finished<Q: Ask> {
     pub(super) answers: Vec<Q::Found>,
     pub(super) started: Instant,
     pub(super) took: Duration,
+    /// What all queries of the pass were estimated to cost, those of unfinished jobs too.
+    pub(super) work: usize,
 }
 
 impl<Q: Ask> Finished<Q> {
@@ -91,7 +93,7 @@ impl<Q: Ask> Finished<Q> {
     /// it happens on the runtimes on which they wait; and wakes each thread of theirs once, not once for
     /// each of them.
     pub(super) fn hand_out(self, statistics: &Arc<Statistics>) {
-        let Self { jobs, answers, started, took } = self;
+        let Self { jobs, answers, started, took, .. } = self;
         let mut shares: Vec<Share<Q>> = Vec::new();
         let mut answers = answers.into_iter();
         for running in jobs {

@@ -118,16 +118,20 @@ impl<Q: HasLane> Lane<Q> {
     ) -> Finished<Q> {
         let in_pass = self.take_chosen();
         if in_pass.iter().all(|running| running.in_pass == running.left()) {
-            return Finished { jobs: in_pass, answers, started, took };
+            let work = in_pass.iter().map(|running| running.cost_left).sum();
+            return Finished { jobs: in_pass, answers, started, took, work };
         }
         let mut answers = answers.into_iter();
-        let mut finished = Finished { jobs: VecDeque::new(), answers: Vec::new(), started, took };
+        let (jobs, of_jobs) = (VecDeque::new(), Vec::new());
+        let mut finished = Finished { jobs, answers: of_jobs, started, took, work: 0 };
         for mut running in in_pass {
             if running.in_pass == running.left() {
+                finished.work += running.cost_left;
                 finished.answers.extend(answers.by_ref().take(running.in_pass));
                 finished.jobs.push_back(running);
             } else {
                 let spent = running.chosen().map(&cost).sum::<usize>();
+                finished.work += spent;
                 running.cost_left = running.cost_left.saturating_sub(spent);
                 running.take(&mut answers, started, took);
                 running.in_pass = 0;

@@ -204,6 +204,7 @@ impl Passes {
                     self.searches.charge(&mut self.turns, took, cost);
                 }
                 let finished = self.searches.finish(answers, started, took, cost);
+                self.shared.statistics.searches.count_work(finished.work);
                 self.shared.pass_is_done::<Query>(finished.places(), size, took);
                 self.shared.keep_finished(finished);
                 Ok(())
@@ -250,6 +251,7 @@ impl Passes {
                 let places = self.full_passes.chosen().map(Ask::places).sum();
                 let answers = parts.into_iter().map(FullPassPart::into_answer).collect();
                 let finished = self.full_passes.finish(answers, started, took, work);
+                self.shared.statistics.full_passes.count_work(finished.work);
                 self.shared.pass_is_done::<FullPassQuery>(finished.places(), places, took);
                 finished.hand_out(&self.shared.statistics);
                 Ok(())

@@ -57,6 +57,9 @@ pub struct LaneStatistics {
     pub pass_seconds: [u64; PASS_SECONDS_BOUNDS.len() + 1],
     /// The sum of their times, in seconds.
     pub pass_seconds_sum: f64,
+    /// What their queries were estimated to cost: of searches in plain queries
+    /// ([`Engine::search_cost`](model_store::Engine::search_cost)), of full passes in components of each row.
+    pub work: u64,
     /// Places taken now, by jobs that wait or are in work.
     pub places_taken: u32,
 }
@@ -81,6 +84,7 @@ pub(super) struct Statistics {
 pub(super) struct LaneCounters {
     queries: AtomicU64,
     nanoseconds: AtomicU64,
+    work: AtomicU64,
     batch_sizes: [AtomicU64; BATCH_SIZE_BOUNDS.len() + 1],
     pass_seconds: [AtomicU64; PASS_SECONDS_BOUNDS.len() + 1],
 }
@@ -114,6 +118,11 @@ impl LaneCounters {
         add(&self.pass_seconds[time], 1);
     }
 
+    /// For the engine thread: what the queries of a pass were estimated to cost.
+    pub(super) fn count_work(&self, work: usize) {
+        add(&self.work, work as u64);
+    }
+
     pub(super) fn snapshot(&self, places_taken: u32) -> LaneStatistics {
         let batch_sizes = all(&self.batch_sizes);
         LaneStatistics {
@@ -122,6 +131,7 @@ impl LaneCounters {
             batch_sizes,
             pass_seconds: all(&self.pass_seconds),
             pass_seconds_sum: self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
+            work: self.work.load(Ordering::Relaxed),
             places_taken,
         }
     }
@@ -188,9 +198,11 @@ mod tests {
             [(1, ms(1)), (2, ms(2)), (3, ms(0)), (1024, ms(10_000)), (1025, ms(10_001))]
         {
             counters.count(queries, took);
+            counters.count_work(10 * queries);
         }
         let found = counters.snapshot(7);
         assert_eq!((found.passes, found.queries, found.places_taken), (5, 2055, 7));
+        assert_eq!(found.work, 20_550);
         assert_eq!(found.batch_sizes, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         let times = [1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
         assert_eq!(found.pass_seconds, times);

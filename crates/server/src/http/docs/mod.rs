@@ -4,7 +4,7 @@
 //! a proxy. It holds no data: by default it needs no API key, and its button "Authorize" takes one.
 
 use std::io::Read;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -122,17 +122,23 @@ fn send(place: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
             Content::Packed(bytes) if takes_gzip(headers) => {
                 (kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
             }
-            Content::Packed(bytes) => {
-                let mut plain = Vec::new();
-                // What build.rs has packed.
-                GzDecoder::new(bytes).read_to_end(&mut plain).map_err(|_| ApiError::Internal)?;
-                (kind, plain).into_response()
-            }
+            Content::Packed(bytes) => (kind, unpacked(place, bytes)).into_response(),
         })
     })?;
     let varies = HeaderValue::from_static("accept-encoding");
     response.headers_mut().insert(header::VARY, varies);
     Ok(response)
+}
+
+/// The content of the packed file in this place. Unpacked once, for all who ask: it is large, and takes longer than other
+/// requests should wait.
+fn unpacked(place: usize, packed: &[u8]) -> &'static [u8] {
+    static ALL: [OnceLock<Vec<u8>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+    ALL[place].get_or_init(|| {
+        let mut plain = Vec::new();
+        GzDecoder::new(packed).read_to_end(&mut plain).expect("build.rs has packed it");
+        plain
+    })
 }
 
 /// Whether `Accept-Encoding` names gzip, and not to refuse it (RFC 9110, section 12.5.3).

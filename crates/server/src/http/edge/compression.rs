@@ -22,6 +22,9 @@ use crate::http::aside::{Work, goes_on};
 use crate::models;
 use crate::workers::Patience;
 
+/// What an encoder of brotli takes, as long as it works; that of gzip takes less.
+const BYTES_OF_ENCODER: u64 = 3 << 20;
+
 /// Compresses from so many bytes on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compressor {
@@ -76,8 +79,10 @@ impl Compressor {
         if !head.headers.contains_key(header::CONTENT_ENCODING) {
             return Ok(Response::from_parts(head, body));
         }
+        work.count(service);
         let (memory, of_caller) = (service.memory.clone(), account.clone());
         let read = move |patience: &Patience| {
+            let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
             let compressed = in_memory(body, patience)?;
             // The plain answer, which was counted, is gone by now.
             let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);

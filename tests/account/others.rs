@@ -1,0 +1,150 @@
+//! Requests at random that are no searches, and those with parameters.
+
+use serde_json::{Value, json};
+
+use crate::asked::Asked;
+use crate::searches::Maker;
+
+impl Maker {
+    pub(crate) fn rank(&mut self) -> Asked {
+        let left = self.left(1);
+        let route = if self.random.one_in(2) { "/nearest" } else { "/analogy" };
+        let mut body = self.query(route, &left);
+        body.retain(|name, _| {
+            !matches!(name.as_str(), "k" | "with_vectors" | "explain" | "fold_case")
+        });
+        let number = self.random.size(1000);
+        let words = self.known(number);
+        body.insert("words".to_owned(), json!(words));
+        Asked::post("/rank", &Value::Object(body))
+    }
+
+    pub(crate) fn similarity(&mut self) -> Asked {
+        let (pairs, most) = (self.random.size(1024), self.random.size(256));
+        let most = most.min(60_000 / pairs).max(1);
+        let mut side = || match self.random.below(3) {
+            0 => {
+                let number = self.random.size(most);
+                json!(self.any(number))
+            }
+            1 => json!(self.known(most)),
+            _ => json!(self.any_word()),
+        };
+        let pairs: Vec<Value> = (0..pairs).map(|_| json!([side(), side()])).collect();
+        Asked::post("/similarity", &json!({"pairs": pairs}))
+    }
+
+    pub(crate) fn odd_one_out(&mut self) -> Asked {
+        let number = self.random.size(256).max(3);
+        let words = self.any(number);
+        Asked::post("/odd-one-out", &json!({"words": words, "unknown": "skip"}))
+    }
+
+    pub(crate) fn evaluate(&mut self) -> Asked {
+        let form = self.random.below(3);
+        // Full passes take most of the time.
+        let questions = self.random.size(if form == 0 { 500 } else { 64 });
+        let pairs = self.random.size(10_000);
+        let questions: Vec<Value> = (0..questions).map(|_| json!(self.any(4))).collect();
+        let pairs: Vec<Value> = (0..pairs)
+            .map(|_| json!([self.any_word(), self.any_word(), self.random.number()]))
+            .collect();
+        let analogies = json!([{"name": "analogies", "questions": questions}]);
+        let similarities = json!([{"name": "similarities", "pairs": pairs}]);
+        Asked::post(
+            "/evaluate",
+            &match form {
+                0 => json!({"analogies": analogies, "methods": ["3cosadd"]}),
+                1 => json!({"similarities": similarities, "case": "exact"}),
+                _ => json!({"analogies": analogies, "similarities": similarities}),
+            },
+        )
+    }
+
+    pub(crate) fn get_nearest(&mut self) -> Asked {
+        let target = if self.random.one_in(2) {
+            format!("text={}", self.text().replace(' ', "+"))
+        } else {
+            format!("word={}", self.any_word())
+        };
+        Asked::get("/nearest", format!("/nearest?{target}{}", self.parameters()))
+    }
+
+    pub(crate) fn get_analogy(&mut self) -> Asked {
+        let number = self.random.size(200);
+        let words = self.known(number);
+        let target = if self.random.one_in(2) {
+            format!("expression={}", words.join("+%2B+"))
+        } else {
+            let methods: &[&str] = if number <= 32 { &["", "&method=3cosmul"] } else { &[""] };
+            format!("positive={}{}", words.join("&positive="), self.random.of(methods))
+        };
+        Asked::get("/analogy", format!("/analogy?{target}{}", self.parameters()))
+    }
+
+    fn parameters(&mut self) -> String {
+        let k = self.random.size(1000);
+        let excluded = self.random.size(1000);
+        let mut parameters = format!("&k={k}");
+        if self.random.one_in(3) {
+            for word in self.known(excluded) {
+                parameters += &format!("&exclude={word}");
+            }
+        }
+        let flags =
+            ["", "&with_vectors=true", "&fold_case=true", "&vocab_limit=5000", "&min_score=0.2"];
+        parameters + self.random.of(&flags) + self.random.of(&["", "&include_query=true"])
+    }
+
+    pub(crate) fn list_words(&mut self) -> Asked {
+        let word = self.word();
+        let prefix = &word[..self.random.below(3).min(word.len())];
+        let limit = self.random.size(1000);
+        Asked::get("/words", format!("/words?prefix={prefix}&limit={limit}"))
+    }
+
+    /// Known, misspelled, or long.
+    pub(crate) fn one_word(&mut self) -> Asked {
+        let mut word = self.word();
+        match self.random.below(4) {
+            0 => {}
+            1 => word = self.known(4).concat().chars().take(32).collect(),
+            _ => {
+                let place = self.random.below(word.len());
+                word.replace_range(place..=place, "q");
+            }
+        }
+        if self.random.one_in(2) {
+            return Asked::get("/words", format!("/words?word={word}&with_vector=true"));
+        }
+        Asked::get("/words/{word}", format!("/words/{word}"))
+    }
+
+    /// Up to a few megabytes of what the other requests have little of.
+    pub(crate) fn large(&mut self) -> Asked {
+        let long = |bytes: usize| "x".repeat(bytes);
+        let bytes = self.random.size(3 << 20);
+        match self.random.below(6) {
+            0 => Asked::post("/nearest", &json!({"word": long(bytes)})),
+            1 => Asked::post("/nearest", &json!({"word": self.word(), "exclude": [long(bytes)]})),
+            2 => Asked::post(
+                "/nearest",
+                &json!({"text": format!("{} {}", self.word(), self.random.of(&["é", "x", "X", "語", "-", "x-"]).repeat(bytes / 3))}),
+            ),
+            3 => {
+                let queries: Vec<Value> =
+                    (0..1024).map(|_| json!({"vector": self.vector()})).collect();
+                Asked::post("/nearest", &json!({"queries": queries}))
+            }
+            4 => {
+                let mut asked = Asked::post("/nearest", &json!({"word": self.word()}));
+                asked.body += &" ".repeat(bytes);
+                asked
+            }
+            _ => Asked::post(
+                "/odd-one-out",
+                &json!({"words": [self.word(), self.word(), self.word(), long(bytes)]}),
+            ),
+        }
+    }
+}
