@@ -12,6 +12,7 @@ pub(crate) struct Maker {
 }
 
 /// What one request may ask for at most, over all its queries.
+#[derive(Clone, Copy)]
 pub(crate) struct Left {
     results: usize,
     components: usize,
@@ -184,9 +185,19 @@ impl Maker {
 
     fn batch(&mut self, route: &'static str) -> Asked {
         let queries = self.random.size(1024);
-        let left = self.left(2 * queries);
-        let all_alike = self.random.one_in(3);
-        let mut common = if all_alike { self.options(&left, 64) } else { Map::new() };
+        let left = self.left(queries);
+        let all_alike = self.random.one_in(2);
+        let mut common = Map::new();
+        if all_alike {
+            // What all leave out is written once, however many they are.
+            common = self.options(&Left { excluded: 1000, ..left }, 256);
+            if self.random.one_in(2)
+                && !common.contains_key("with_vectors")
+                && !common.contains_key("explain")
+            {
+                common.insert("k".to_owned(), json!(left.results.min(1000)));
+            }
+        }
         let mut items = Vec::with_capacity(queries);
         for _ in 0..queries {
             let mut item = self.query(route, &left);
