@@ -2,6 +2,8 @@
 
 mod answers;
 mod early;
+#[path = "../support/http2.rs"]
+mod frames;
 mod framing;
 mod http2;
 mod keys;

@@ -331,10 +331,10 @@ class Model:
         usable = [word for word in some if plain.fullmatch(word)]
         self.short = sorted(usable, key=len)
         self.word = "frog" if "frog" in usable else self.short[0]
-        self.misspelt = self.misspellings(words, [word for word in usable if len(word) >= 8])
+        self.misspelt = self.misspellings(words, [word for word in usable if len(word) >= 8] or self.short[-1000:])
 
     def misspellings(self, words, long):
-        """Words of 8 letters and more that the model does not have, though it has similar ones."""
+        """Words that the model does not have, though it has similar ones; of 8 letters and more if it has any."""
         known, found = set(words), []
         while len(found) < 400:
             word = list(self.random.choice(long))

@@ -4,6 +4,7 @@ import argparse
 import collections
 import http.client
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -17,7 +18,15 @@ import time
 
 import numpy as np
 
+sys.dont_write_bytecode = True
+
+import attackers
+
 MODEL = "soaked"
+# Of requests and of answers: little, so that memory that is taken without being counted shows.
+POOL_MB = 128
+# What the models that are swapped, the callers' connections and what the allocator keeps may take beside that.
+BESIDES_MB = 150
 HEADERS = {"Content-Type": "application/json"}
 
 
@@ -67,6 +76,7 @@ class Service:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
         command = [program, "serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]
         command += ["--model", f"{MODEL}={folder}", "--api-keys-file", str(key.file)]
+        command += ["--body-memory-mb", str(POOL_MB), "--answer-memory-mb", str(POOL_MB), "--write-timeout-ms", "3000"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         for line in self.process.stdout:
             if "http://" in line:
@@ -87,11 +97,13 @@ class Service:
 
 
 class Key:
-    """One ordinary key and one for the operator."""
+    """A key for each caller, for all connections of one key count as one, and one for the operator."""
+
+    CALLERS = ("saturate", "sample1", "sample2", "invalid", "hang_up", "slow", "hostile")
 
     def __init__(self, program, folder):
         self.file = folder / "keys"
-        self.caller = self.made(program, "soak")
+        self.of = {name: self.made(program, name) for name in self.CALLERS}
         self.operator = self.made(program, "operator", "--admin")
 
     def made(self, program, *arguments):
@@ -103,6 +115,58 @@ class Key:
         return next(word for line in lines if line != entry for word in line.split() if len(word) >= 40)
 
 
+def mixture(model):
+    """Long, large and many, side by side."""
+    requests = [attackers.rank(model), attackers.exclude_long(1_000_000)(model), attackers.large_answer(model)]
+    return [*requests, attackers.cosmul(1, explain=True)(model), *attackers.lookups(model)[:16]]
+
+
+class Hostile:
+    """An attacker on one connection: attacks in turns, and a pause after each. In a process of its own, which is made
+    before any thread is."""
+
+    PAUSE = 3
+
+    def __init__(self, port, key, model):
+        names = ("rank75", "exclude1mb", "noread")
+        self.attacks = [attackers.ATTACKS[name] for name in names]
+        self.attacks.append(attackers.Streams("a mixture of these, 40 at once", 40, mixture))
+        for attack in self.attacks:
+            attack.prepare(model)
+            attack.requests = [one.with_header("authorization", f"Bearer {key}") for one in attack.requests]
+        fork = multiprocessing.get_context("fork")
+        self.stop, self.pauses, self.port = fork.Event(), fork.Event(), port
+        self.pipe, theirs = fork.Pipe(duplex=False)
+        self.process = fork.Process(target=self.run, args=(theirs,), daemon=True)
+        self.process.start()
+
+    def run(self, pipe):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        counts, turn = collections.Counter(), 0
+        while not self.stop.is_set():
+            attack, over = self.attacks[turn % len(self.attacks)], threading.Event()
+            turn += 1
+            timer = threading.Timer(random.uniform(4, 8), over.set)
+            timer.start()
+            for status, number in attack.run(self.port, over, 0.5)["by_status"].items():
+                counts[f"{attack.text}: {status}"] += number
+            timer.join()
+            # Once what it took is given back, memory is as it was.
+            self.stop.wait(1)
+            self.pauses.set()
+            self.stop.wait(self.PAUSE - 1)
+            self.pauses.clear()
+        pipe.send(counts)
+
+    def result(self):
+        self.stop.set()
+        counts = self.pipe.recv() if self.pipe.poll(30) else None
+        self.process.join(1)
+        if self.process.is_alive():
+            self.process.kill()
+        return counts
+
+
 class Soak:
     def __init__(self, arguments):
         self.arguments = arguments
@@ -111,7 +175,8 @@ class Soak:
         self.counts = collections.Counter()
         self.failures = []
         self.latencies = []
-        self.memory = []
+        # While the attacker pauses, and always.
+        self.memory, self.all_memory = [], []
 
     def count(self, what):
         with self.lock:
@@ -122,8 +187,8 @@ class Soak:
             self.failures.append(what)
         print(f"failed: {what}"[:500], file=sys.stderr, flush=True)
 
-    def headers(self, **more):
-        return {**HEADERS, "Authorization": f"Bearer {self.key.caller}", **more}
+    def headers(self, caller):
+        return {**HEADERS, "Authorization": f"Bearer {self.key.of[caller]}"}
 
     def run(self):
         with tempfile.TemporaryDirectory() as place:
@@ -149,8 +214,13 @@ class Soak:
             self.reload()
             self.versions[self.version()] = seed
         assert len(self.versions) == 2
-        work = [self.sample, self.sample, self.invalid, self.hang_up, self.read_slowly, self.send_slowly, self.swap]
-        threads = [threading.Thread(target=self.repeat, args=(one,)) for one in work]
+        limit = (1 << 20) + 60 * 1024 * dim
+        model = attackers.Model(place / "seed1" / "words.txt", dim, limit)
+        self.idle = self.service.anonymous_memory()
+        self.hostile = Hostile(self.service.port, self.key.of["hostile"], model)
+        work = [(self.sample, "sample1"), (self.sample, "sample2"), (self.invalid, "invalid"), (self.hang_up, "hang_up")]
+        work += [(self.read_slowly, "slow"), (self.send_slowly, "slow"), (self.swap,)]
+        threads = [threading.Thread(target=self.repeat, args=one) for one in work]
         threads.append(threading.Thread(target=self.saturate, args=(place,)))
         threads.append(threading.Thread(target=self.watch_memory))
         for thread in threads:
@@ -158,14 +228,25 @@ class Soak:
         ends = time.monotonic() + self.arguments.minutes * 60
         while time.monotonic() < ends and self.service.process.poll() is None:
             time.sleep(1)
+        attacked = self.hostile.result()
         self.stop.set()
         for thread in threads:
             thread.join()
+        self.count_attacks(attacked)
         if self.service.process.poll() is not None:
             self.fail(f"the service ended with {self.service.process.returncode}")
         self.service.process.send_signal(signal.SIGTERM)
         if self.service.process.wait(60) != 0:
             self.fail("the service did not stop in order")
+
+    def count_attacks(self, counts):
+        if not counts:
+            self.fail("the attacker did not attack")
+            return
+        for what, number in counts.items():
+            self.counts[f"hostile: {what}"] += number
+            if what.rsplit(" ", 1)[1].startswith("5"):
+                self.fail(f"the attacker met a fault: {what}")
 
     def point_to(self, seed):
         new = self.place / "next"
@@ -174,7 +255,7 @@ class Soak:
 
     def version(self):
         connection = self.service.connection()
-        connection.request("GET", "/model", headers=self.headers())
+        connection.request("GET", "/model", headers=self.headers("sample1"))
         return json.loads(connection.getresponse().read())["version"]
 
     def reload(self):
@@ -186,10 +267,10 @@ class Soak:
         if response.status != 200:
             self.fail(f"reload: {response.status} {body}")
 
-    def repeat(self, work):
+    def repeat(self, work, *caller):
         while not self.stop.is_set():
             try:
-                work()
+                work(*caller)
             except Exception as error:  # noqa: BLE001: whatever it is, it is a failure
                 self.fail(f"{work.__name__}: {error!r}")
                 time.sleep(0.1)
@@ -199,7 +280,7 @@ class Soak:
         words = place / "seed1" / "words.txt"
         while not self.stop.is_set():
             command = ["wrk", "-t1", "-c64", "-d20s", "--timeout", "20s", "-s", "tests/load/requests.lua"]
-            command += ["-H", f"Authorization: Bearer {self.key.caller}", f"http://{self.service.address}"]
+            command += ["-H", f"Authorization: Bearer {self.key.of['saturate']}", f"http://{self.service.address}"]
             said = subprocess.run([*command, "--", str(words), "mixed"], capture_output=True, text=True).stdout
             _, rate, _, p99, errors = said.strip().splitlines()[-1].split()
             with self.lock:
@@ -208,7 +289,7 @@ class Soak:
             if int(errors):
                 self.fail(f"wrk saw {errors} errors: {said}")
 
-    def sample(self):
+    def sample(self, caller):
         """A connection of valid requests, each answer held against the reference of its version."""
         connection = self.service.connection()
         for _ in range(random.randint(1, 40)):
@@ -218,7 +299,7 @@ class Soak:
             limit = random.choice([None, None, len(self.words) // 2])
             fields = {"k": k} if limit is None else {"k": k, "vocab_limit": limit}
             fields |= {"word": words[0]} if len(words) == 1 else {"queries": [{"word": w} for w in words]}
-            connection.request("POST", "/nearest", json.dumps(fields), self.headers())
+            connection.request("POST", "/nearest", json.dumps(fields), self.headers(caller))
             response = connection.getresponse()
             answer = json.loads(response.read())
             if response.status != 200:
@@ -248,10 +329,10 @@ class Soak:
         ("POST", "/evaluate", "[" * 200_000, 400),
     ]
 
-    def invalid(self):
+    def invalid(self, caller):
         connection = self.service.connection()
         for method, path, body, status in random.sample(self.INVALID, len(self.INVALID)):
-            connection.request(method, path, body, self.headers())
+            connection.request(method, path, body, self.headers(caller))
             response = connection.getresponse()
             answer = response.read()
             if response.status != status:
@@ -263,28 +344,28 @@ class Soak:
         queries = [{"word": word} for word in random.choices(self.words, k=1024)]
         return json.dumps({"queries": queries, "k": 60}).encode()
 
-    def raw(self, body):
-        head = f"POST /nearest HTTP/1.1\r\nHost: soak\r\nAuthorization: Bearer {self.key.caller}\r\n"
+    def raw(self, caller, body):
+        head = f"POST /nearest HTTP/1.1\r\nHost: soak\r\nAuthorization: Bearer {self.key.of[caller]}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
 
     def connect(self):
         return socket.create_connection((self.service.host, self.service.port), timeout=60)
 
-    def hang_up(self):
+    def hang_up(self, caller):
         """Asks for much, and goes: at once, in the middle of the request, or while it is answered."""
-        request = self.raw(self.large())
+        request = self.raw(caller, self.large())
         with self.connect() as connection:
             connection.sendall(request[: random.choice([10, len(request) // 2, len(request)])])
             time.sleep(random.choice([0, 0.001, 0.02]))
         self.count("hung up")
         time.sleep(0.3)
 
-    def read_slowly(self):
+    def read_slowly(self, caller):
         """Asks for much and takes its time to read it; sometimes it never does."""
         with self.connect() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.sendall(self.raw(self.large()))
+            connection.sendall(self.raw(caller, self.large()))
             for _ in range(random.choice([0, 20, 60])):
                 if not connection.recv(4096):
                     break
@@ -292,9 +373,10 @@ class Soak:
         self.count("read slowly")
         time.sleep(0.1)
 
-    def send_slowly(self):
+    def send_slowly(self, caller):
         with self.connect() as connection:
-            for byte in b"GET /nearest?word=x HTTP/1.1\r\nHost: soak\r\nX-Slow: ":
+            head = f"GET /nearest?word=x HTTP/1.1\r\nHost: soak\r\nAuthorization: Bearer {self.key.of[caller]}\r\nX-Slow: "
+            for byte in head.encode():
                 connection.send(bytes([byte]))
                 time.sleep(0.02)
         self.count("sent slowly")
@@ -307,11 +389,17 @@ class Soak:
 
     def watch_memory(self):
         while not self.stop.is_set():
-            self.memory.append(self.service.anonymous_memory())
-            time.sleep(1)
+            memory = self.service.anonymous_memory()
+            self.all_memory.append(memory)
+            if self.hostile.pauses.is_set():
+                self.memory.append(memory)
+            time.sleep(0.1)
 
     def report(self):
         megabytes = np.array([m for m in self.memory if m]) / 1e6
+        most, bound = max(m for m in self.all_memory if m) / 1e6, self.idle / 1e6 + 2 * POOL_MB * 1.5 + BESIDES_MB
+        if most > bound:
+            self.fail(f"memory reached {most:.1f} MB, over the bound of {bound:.1f} MB")
         warm = megabytes[len(megabytes) // 5 :]
         # What is swapped makes peaks: the memory in between is what may not grow.
         first, last = np.median(warm[: len(warm) // 3]), np.median(warm[-len(warm) // 3 :])
@@ -324,8 +412,8 @@ class Soak:
         for what, number in sorted(self.counts.items()):
             print(f"| {what} | {number} |")
         print(f"| p99 of wrk's rounds, median and most | {np.median(self.latencies):.1f}, {max(self.latencies):.1f} ms |")
-        print(f"| RssAnon, first and last third after warm-up | {first:.1f}, {last:.1f} MB ({growth:+.1%}) |")
-        print(f"| RssAnon, most | {megabytes.max():.1f} MB |")
+        print(f"| RssAnon in the attacker's pauses, first and last third after warm-up | {first:.1f}, {last:.1f} MB ({growth:+.1%}) |")
+        print(f"| RssAnon, most, of at most {bound:.0f} MB | {most:.1f} MB |")
         print(f"| failures | {len(self.failures)} |")
         return 1 if self.failures else 0
 

@@ -285,7 +285,7 @@ mod tests {
         for one in many {
             match one.await.unwrap() {
                 Err(NotDone::Full { waiting: MOST_OF_A_CALLER, most: MOST_OF_A_CALLER }) => {
-                    refused += 1
+                    refused += 1;
                 }
                 done => done.unwrap(),
             }

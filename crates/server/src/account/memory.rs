@@ -137,20 +137,21 @@ impl Held {
         let capacity = self.memory.capacity[self.pool as usize];
         let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
         let (taken, own) = self.counters();
-        // What this request holds itself does not stand in its way.
-        let held = own.load(Relaxed).saturating_sub(self.bytes);
+        // Counted first, so that two requests of one caller can't both be its first. What this request holds itself
+        // does not stand in its way.
+        let held = own.fetch_add(more, Relaxed).saturating_sub(self.bytes);
         let may = |taken: u64| {
             let free = (capacity + self.bytes).saturating_sub(taken);
             may_take(more + self.bytes, held, free).then_some(taken + more)
         };
         match taken.fetch_update(Relaxed, Relaxed, may) {
             Ok(_) => {
-                own.fetch_add(more, Relaxed);
                 self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
                 self.bytes += more;
                 Ok(())
             }
             Err(taken) => {
+                own.fetch_sub(more, Relaxed);
                 let free = capacity.saturating_sub(taken);
                 Err(Full { pool: self.pool, asked: to, held: held + self.bytes, free, capacity })
             }

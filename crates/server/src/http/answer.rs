@@ -95,23 +95,22 @@ pub(super) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response 
     caching::tagged(response(body, room), neighbors.served)
 }
 
-/// The answers to `queries`, in their order.
+/// The answers to `queries`, in their order; about so many bytes. A body that grew on its way would take twice what it
+/// needs.
 pub(super) fn many<'a>(
     served: &ServedModel,
     items: impl Iterator<Item = ItemAnswer<'a>>,
+    bytes: usize,
     room: Option<Held>,
     patience: &Patience,
 ) -> Result<Response, ApiError> {
-    let mut body = begin(served, 0);
+    let mut body = begin(served, bytes);
     body.extend_from_slice(b"\"results\":[");
     for (place, item) in items.enumerate() {
         goes_on(patience)?;
         body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
         match item {
-            ItemAnswer::Found(neighbors) => {
-                body.reserve(neighbors.bytes());
-                neighbors.write(&mut body);
-            }
+            ItemAnswer::Found(neighbors) => neighbors.write(&mut body),
             ItemAnswer::Failed(error) => {
                 body.extend_from_slice(b"\"error\":");
                 write(&mut body, error);
@@ -167,7 +166,10 @@ impl AsRef<[u8]> for Counted {
 }
 
 /// Bytes whose memory is counted by this, as long as there are any of them.
-pub(super) fn counted(body: Vec<u8>, mut room: Held) -> Bytes {
+pub(super) fn counted(mut body: Vec<u8>, mut room: Held) -> Bytes {
+    if body.capacity() - body.len() > body.len() / 4 {
+        body.shrink_to_fit();
+    }
     room.set(body.capacity() as u64);
     Bytes::from_owner(Counted { body, _room: room })
 }
@@ -276,7 +278,7 @@ mod tests {
                 _ => ItemAnswer::Found(neighbors(&[])),
             });
             let patience = Patience::until(Instant::now() + Duration::from_secs(60));
-            let many = read(many(&served, items, None, &patience).unwrap()).await;
+            let many = read(many(&served, items, 0, None, &patience).unwrap()).await;
             let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
             assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
         }

@@ -272,7 +272,7 @@ async fn answer_many(call: &Call, batch: Batch) -> Asked {
             }
             Some(error) => ItemAnswer::Failed(error),
         });
-        answer::many(&served, results, room, patience)
+        answer::many(&served, results, size.bytes(), room, patience)
     });
     Ok((response.await?, timing))
 }

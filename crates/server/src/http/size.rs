@@ -55,6 +55,11 @@ impl Size {
         Self { numbers: 4 * rows, bytes: BYTES_PER_NEIGHBOR * rows + BYTES_PER_QUERY }
     }
 
+    /// About how many bytes are written.
+    pub(super) fn bytes(self) -> usize {
+        self.bytes
+    }
+
     /// About how long writing takes.
     pub(super) fn work(self) -> Work {
         Work::of_writing(self.numbers)
