@@ -29,7 +29,9 @@ fn subscriber(
     colours: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
-    let filter = EnvFilter::try_new(&config.log_level).map_err(|_| ConfigError::OutOfRange {
+    // h2 warns of each client that it closes for a flood: that is for who asks for it ("info,h2=warn").
+    let levels = format!("h2=error,{}", config.log_level);
+    let filter = EnvFilter::try_new(levels).map_err(|_| ConfigError::OutOfRange {
         key: "log_level",
         reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
     })?;

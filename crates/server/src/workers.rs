@@ -163,7 +163,9 @@ impl Shared {
     fn put(&self, caller: u64, task: impl FnOnce() + Send + 'static) -> Result<(), NotDone> {
         let mut lines = self.lock();
         let of_caller = lines.by_caller.get(&caller).map_or(0, VecDeque::len);
-        for (waiting, most) in [(of_caller, MOST_OF_A_CALLER), (lines.waiting, MOST)] {
+        // Who has nothing waiting is let in where others are not.
+        let most_of_all = if of_caller == 0 { 2 * MOST } else { MOST };
+        for (waiting, most) in [(of_caller, MOST_OF_A_CALLER), (lines.waiting, most_of_all)] {
             if waiting >= most {
                 return Err(NotDone::Full { waiting, most });
             }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Account, at_most_half, may_take};
 
+/// So few bytes may come out of the eighth of a pool that is kept for them.
+const SMALL: u64 = 256 << 10;
+
 /// What memory is for. Requests and answers have a pool each, so that neither waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
@@ -142,7 +145,11 @@ impl Held {
         let held = own.fetch_add(more, Relaxed).saturating_sub(self.bytes);
         let may = |taken: u64| {
             let free = (capacity + self.bytes).saturating_sub(taken);
-            may_take(more + self.bytes, held, free).then_some(taken + more)
+            // However many callers take large pieces, some is left for small ones.
+            let asked = more + self.bytes;
+            let kept = if asked <= SMALL { 0 } else { capacity / 8 };
+            let may = may_take(asked, held, free) && asked <= free.saturating_sub(kept);
+            may.then_some(taken + more)
         };
         match taken.fetch_update(Relaxed, Relaxed, may) {
             Ok(_) => {
@@ -212,6 +219,9 @@ mod tests {
         );
         let others = (take(&other, 20).unwrap(), take(&other, 5).unwrap());
         assert!(take(&other, 1).is_err(), "25 held and 25 free");
+        let third = Account::new();
+        assert!(take(&third, 13).is_err(), "an eighth is for small requests");
+        assert!(memory.take(&third, Pool::Requests, SMALL).is_ok());
         assert!(memory.take(&hog, Pool::Answers, MB).is_ok(), "the other pool is apart");
         drop((first, others));
         assert_eq!(memory.taken(Pool::Requests), 0);
@@ -225,11 +235,11 @@ mod tests {
         held.grow(5 * MB).unwrap();
         assert_eq!(memory.taken(Pool::Requests), 10 * MB, "it does not shrink");
         held.grow(40 * MB).unwrap();
-        let other = memory.take(&Account::new(), Pool::Requests, 45 * MB).unwrap();
+        let other = memory.take(&Account::new(), Pool::Requests, 35 * MB).unwrap();
         assert!(held.grow(50 * MB).is_ok(), "its own memory does not stand in its way");
         assert!(memory.take(&account, Pool::Requests, 6 * MB).is_err());
         held.set(150 * MB);
-        assert_eq!(memory.taken(Pool::Requests), 195 * MB, "it is there, so it is charged");
+        assert_eq!(memory.taken(Pool::Requests), 185 * MB, "it is there, so it is charged");
         assert!(memory.take(&Account::new(), Pool::Requests, 1).is_err());
         held.set(0);
         drop(other);

@@ -48,7 +48,7 @@ pub(crate) struct Contention {
 
 impl Contention {
     /// A caller that waits for its answer before it asks again is not gone.
-    const REMEMBERED: Duration = Duration::from_millis(100);
+    const REMEMBERED: Duration = Duration::from_secs(1);
 
     /// A caller asks; `None` is nobody in particular.
     pub(crate) fn note(&mut self, caller: Option<u64>, now: Instant) {
@@ -132,8 +132,8 @@ mod tests {
             assert!(!contention.is_there(now));
         }
         contention.note(Some(2), now);
-        assert!(contention.is_there(now + Duration::from_millis(99)));
-        assert!(!contention.is_there(now + Duration::from_millis(100)));
+        assert!(contention.is_there(now + Duration::from_millis(999)));
+        assert!(!contention.is_there(now + Duration::from_millis(1000)));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::similarities::Pair;
 use super::spearman::spearman;
 use crate::method::Method;
 
+/// Longer words, in bytes, are looked up as they are written only: no model has them in another case either.
+const LONGEST_FOLDED: usize = 4096;
+
 /// Who answers queries: an engine, or the queue in front of one.
 pub trait Answers {
     /// Why there are no answers.
@@ -169,8 +172,8 @@ impl Evaluation<'_> {
 
     fn row(&self, word: &str) -> Option<Row> {
         let words = self.model.words();
-        let lower = || words.row(&word.to_lowercase());
-        words.row(word).or_else(|| if self.case == Case::Lower { lower() } else { None })
+        let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
+        words.row(word).or_else(|| if self.case == Case::Lower { lower()? } else { None })
     }
 }
 

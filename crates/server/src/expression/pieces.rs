@@ -20,11 +20,17 @@ pub(super) enum PieceKind {
     Word(String),
 }
 
+/// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of parentheses. What comes
+/// behind so many can't be right any more, and is not kept.
+const MAX_PIECES: usize = 1 << 16;
+
 /// Splits at white space and at unquoted parentheses, then takes signs and weights off the pieces.
 pub(super) fn split(text: &str) -> Result<Vec<Piece>, ExpressionError> {
     let mut cursor = Cursor { rest: text, column: 1 };
     let mut pieces = Vec::new();
-    while let Some(c) = cursor.peek() {
+    while let Some(c) = cursor.peek()
+        && pieces.len() < MAX_PIECES
+    {
         let column = cursor.column;
         let single = match c {
             '(' => PieceKind::Open,

@@ -1,5 +1,7 @@
 //! From hits to JSON, written straight into the body. By hand where answers come by the hundred thousand.
 
+use std::time::Instant;
+
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -153,6 +155,14 @@ pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     body
 }
 
+/// Until when an answer is of use: what its body said, for whoever goes on working on it.
+#[derive(Clone)]
+pub(super) struct Until(pub(super) Instant);
+
+/// Marks answers whose memory is counted. All others of any size are counted by `front`.
+#[derive(Clone)]
+pub(super) struct IsCounted;
+
 /// An answer that says how much memory it takes, until the last of it is sent.
 struct Counted {
     body: Vec<u8>,
@@ -216,11 +226,15 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 }
 
 pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
+    let is_counted = room.is_some();
     let body = match room {
         None => Body::from(body),
         Some(room) => counted(body, room).into(),
     };
     let mut response = Response::new(body);
+    if is_counted {
+        response.extensions_mut().insert(IsCounted);
+    }
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -228,7 +242,7 @@ pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use model_store::ModelStore;
     use serde_json::{Value, json};

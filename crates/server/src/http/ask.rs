@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use serde_json::value::RawValue;
 
-use super::answer::ItemAnswer;
+use super::answer::{ItemAnswer, Until};
 use super::aside::{Work, goes_on, stage};
 use super::body::{JsonBody, Received};
 use super::fields::{AnalogyBody, AtMost, MAX_QUERIES, NearestBody, Parts, invalid};
@@ -234,7 +234,9 @@ async fn answer_one(
     let response = if size.work().is_long() {
         let served = call.served().clone();
         let write = move |_: &Patience| Ok(answer::single(&found.neighbors(&served), room));
-        Box::pin(stage(call, size.work(), deadline, write)).await?
+        let mut response = Box::pin(stage(call, size.work(), deadline, write)).await?;
+        response.extensions_mut().insert(Until(deadline));
+        response
     } else {
         if get.is_none() {
             size.work().count(call.service());
@@ -274,5 +276,7 @@ async fn answer_many(call: &Call, batch: Batch) -> Asked {
         });
         answer::many(&served, results, size.bytes(), room, patience)
     });
-    Ok((response.await?, timing))
+    let mut response = response.await?;
+    response.extensions_mut().insert(Until(deadline));
+    Ok((response, timing))
 }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::aside::Work;
 use super::fields::invalid;
+use super::look_up::cut;
 use super::{ApiError, query_string};
 use crate::account::{Held, Pool};
 use crate::expression;
@@ -46,9 +47,14 @@ impl<S: Send + Sync> FromRequest<S> for Received {
         let (limit, body_read_timeout) = (call.body_limit, call.service().timeouts.body_read);
         refuse_large(request.headers(), limit)?;
         let (head, body) = request.into_parts();
-        let arrives = tokio::time::timeout(body_read_timeout, arrive(&call, body, limit)).await;
+        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
+        let until = within.min(latest).into();
+        let arrives = tokio::time::timeout_at(until, arrive(&call, body, limit)).await;
         query_string::check_encoding(head.uri.query().unwrap_or_default())?;
-        let late = |_| ApiError::BodyTimeout { limit: body_read_timeout };
+        let late = |_| match latest < within {
+            true => ApiError::DeadlinePassed,
+            false => ApiError::BodyTimeout { limit: body_read_timeout },
+        };
         let (pieces, room) = arrives.map_err(late)??;
         Ok(Self { headers: head.headers, uri: head.uri, pieces, room })
     }
@@ -274,7 +280,7 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     if let Some((field, known)) = unknown_field(&reason) {
         // The path ends in the field, which may itself have points in it.
         let parent = path.strip_suffix(&field).unwrap_or_default();
-        return ApiError::UnknownField { field: format!("{parent}{field}"), known };
+        return ApiError::UnknownField { field: format!("{parent}{}", cut(field)), known };
     }
     if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
     {

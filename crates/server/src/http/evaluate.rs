@@ -14,6 +14,7 @@ use super::aside::{Work, goes_on, stage};
 use super::ask::{Answered, with_timing};
 use super::body::{JsonBody, Received};
 use super::fields::{AtMost, invalid, present};
+use super::look_up::cut;
 use super::search::submitted;
 use super::server_timing::Timing;
 use super::{ApiError, answer, negotiation};
@@ -68,11 +69,40 @@ struct SimilaritySet {
     pairs: AtMost<AtMost<WordOrScore, 3>, MAX_SCORED_PAIRS>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum WordOrScore {
     Word(String),
     Score(f64),
+}
+
+impl<'de> Deserialize<'de> for WordOrScore {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = WordOrScore;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word or a number")
+            }
+
+            fn visit_str<E>(self, word: &str) -> Result<WordOrScore, E> {
+                Ok(WordOrScore::Word(word.to_owned()))
+            }
+
+            fn visit_f64<E>(self, score: f64) -> Result<WordOrScore, E> {
+                Ok(WordOrScore::Score(score))
+            }
+
+            fn visit_u64<E>(self, score: u64) -> Result<WordOrScore, E> {
+                Ok(WordOrScore::Score(score as f64))
+            }
+
+            fn visit_i64<E>(self, score: i64) -> Result<WordOrScore, E> {
+                Ok(WordOrScore::Score(score as f64))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// A JSON object. Nothing else: serde would take a list as well, field by field.
@@ -184,7 +214,7 @@ fn section(set: usize, AnalogySet { name, questions }: AnalogySet) -> Result<Sec
         words.ok_or_else(|| invalid(&format!("{field}[{place}]")))
     };
     let questions = questions.into_iter().enumerate().map(four).collect::<Result<_, _>>()?;
-    Ok(Section::listed(name, questions))
+    Ok(Section::listed(cut(name), questions))
 }
 
 fn scored(
@@ -204,7 +234,7 @@ fn scored(
         _ => Err(invalid(&format!("{field}[{place}]"))),
     };
     let pairs = pairs.into_iter().enumerate().map(pair).collect::<Result<_, _>>()?;
-    Ok((name, pairs))
+    Ok((cut(name), pairs))
 }
 
 async fn evaluate(call: &Call, asked: Asked, deadline: Instant) -> Answered {
@@ -257,6 +287,11 @@ impl QueueAnswers<'_> {
     fn count(&self, queries: usize) {
         Work::of_asking(queries, self.call.model.dim()).count(self.call.service());
     }
+
+    /// Questions without a query never come to the queue, which would look at the clock.
+    fn in_time(&self) -> Result<(), ApiError> {
+        goes_on(&Patience::until(self.deadline))
+    }
 }
 
 impl Answers for QueueAnswers<'_> {
@@ -266,6 +301,7 @@ impl Answers for QueueAnswers<'_> {
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, ApiError> {
+        self.in_time()?;
         self.count(queries.len());
         let (queue, account) = (&self.call.queue, self.call.account());
         let answer = queue.submit(account, queries, self.deadline).await;
@@ -279,6 +315,7 @@ impl Answers for QueueAnswers<'_> {
         &mut self,
         queries: Vec<FullPassQuery>,
     ) -> Result<Vec<Option<Row>>, ApiError> {
+        self.in_time()?;
         self.count(queries.len());
         let (queue, account) = (&self.call.queue, self.call.account());
         let answer = queue.full_pass(account, queries, self.deadline).await;

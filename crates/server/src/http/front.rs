@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -22,8 +23,10 @@ use tower_http::cors::CorsLayer;
 use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
-use super::answer::counted;
+use super::answer::{IsCounted, Until, counted};
 use super::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
+use super::edge::OnBehalf;
+use super::edge::sending::kept_with;
 use super::request_id::{self, RequestId};
 use super::routes::Routes;
 use super::server_timing::{self, Timing};
@@ -45,6 +48,16 @@ pub struct Front {
 
 /// What is known of a request's time, and how long it took in all.
 type Noted = (Timing, Duration);
+
+/// What became known of a request on its way.
+#[derive(Default)]
+struct Seen {
+    noted: Option<Noted>,
+    /// Of its API key, if it came with one.
+    account: Option<Arc<Account>>,
+    /// Until when its answer is of use, as far as its head says.
+    latest: Option<Instant>,
+}
 
 /// A connection's share of it.
 struct Connection {
@@ -94,10 +107,10 @@ impl Connection {
     /// The answer, counted.
     async fn observed(&self, request: Request, id: RequestId) -> Response {
         let (observed, arrived) = (self.observed.begin(&request), Instant::now());
-        let mut noted = None;
-        let response = self.answer(request, id, arrived, &mut noted).await;
+        let mut seen = Seen::default();
+        let response = self.answer(request, id, arrived, &mut seen).await;
         // Nothing was noted by a handler that panicked, nor where no handler was asked.
-        let (timing, took) = noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
+        let (timing, took) = seen.noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         observed.answered(&response, took, timing.stages(arrived + took));
         response
     }
@@ -109,27 +122,31 @@ impl Connection {
         request: Request,
         id: RequestId,
         arrived: Instant,
-        noted: &mut Option<Noted>,
+        seen: &mut Seen,
     ) -> Response {
         let edge = self.front.reloader.edge();
         let is_head = request.method() == Method::HEAD;
         let accepted = edge.accepted(request.headers());
         let mut response = match edge.cors(&request) {
-            None => guarded(pin!(self.respond(request, arrived, noted)), &id).await,
+            None => guarded(pin!(self.respond(request, arrived, seen)), &id).await,
             Some(cors) => {
-                let respond = self.respond_across_origins(cors, request, arrived, noted);
+                let respond = self.respond_across_origins(cors, request, arrived, seen);
                 guarded(Box::pin(respond).as_mut(), &id).await
             }
         };
-        self.complete(&mut response, &id, is_head);
+        let account = seen.account.as_ref().unwrap_or(&self.account);
+        self.complete(&mut response, account, &id, is_head);
         if edge.finish(&mut response, is_head) {
-            let (service, account) = (self.front.reloader.models().service(), &self.account);
-            let compress = Box::pin(edge.compress(response, accepted, service, account, is_head));
+            let service = self.front.reloader.models().service();
+            let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
+            let deadline = known.or(seen.latest).unwrap_or(arrived + service.timeouts.request);
+            let on_behalf = OnBehalf { service, account, deadline };
+            let compress = Box::pin(edge.compress(response, accepted, on_behalf, is_head));
             response = match compress.await {
                 Ok(compressed) => compressed,
                 Err(error) => {
                     let mut response = error.into_response();
-                    self.complete(&mut response, &id, is_head);
+                    self.complete(&mut response, account, &id, is_head);
                     edge.finish(&mut response, is_head);
                     response
                 }
@@ -140,12 +157,48 @@ impl Connection {
     }
 
     /// What all answers have: their problem document, if they are one, and headers.
-    fn complete(&self, response: &mut Response, id: &RequestId, is_head: bool) {
+    fn complete(
+        &self,
+        response: &mut Response,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            self.write_problem(response, error, id, is_head);
+            self.write_problem(response, error, account, id, is_head);
+        } else {
+            self.count(response, account, id, is_head);
         }
         let headers = response.headers_mut();
         headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
+    }
+
+    /// Counts the memory of a large answer that its handler did not count. It is there, but goes at once if it may not
+    /// be kept until its client takes it.
+    fn count(
+        &self,
+        response: &mut Response,
+        account: &Arc<Account>,
+        id: &RequestId,
+        is_head: bool,
+    ) {
+        let bytes = response.body().size_hint().lower();
+        if bytes <= UNCOUNTED_ANSWER || response.extensions_mut().remove::<IsCounted>().is_some() {
+            return;
+        }
+        let memory = &self.front.reloader.models().service().memory;
+        match memory.take(account, Pool::Answers, bytes) {
+            Ok(room) => {
+                let body = std::mem::take(response.body_mut());
+                *response.body_mut() = kept_with(body, Arc::new(room));
+            }
+            Err(full) => {
+                let full = ApiError::from(full);
+                *response = full.clone().into_response();
+                response.extensions_mut().remove::<ApiError>();
+                self.write_problem(response, full, account, id, is_head);
+            }
+        }
     }
 
     /// Puts the problem document into its answer, in place of the router's, which saw an empty one.
@@ -153,6 +206,7 @@ impl Connection {
         &self,
         response: &mut Response,
         error: ApiError,
+        account: &Arc<Account>,
         id: &RequestId,
         is_head: bool,
     ) {
@@ -161,7 +215,7 @@ impl Connection {
         // It may repeat words as long as the request's body.
         if document.len() as u64 > UNCOUNTED_ANSWER {
             let memory = &self.front.reloader.models().service().memory;
-            match memory.take(&self.account, Pool::Answers, document.len() as u64) {
+            match memory.take(account, Pool::Answers, document.len() as u64) {
                 Ok(held) => room = Some(held),
                 Err(full) => {
                     let full = ApiError::from(full);
@@ -194,30 +248,28 @@ impl Connection {
         cors: &CorsLayer,
         request: Request,
         arrived: Instant,
-        noted: &mut Option<Noted>,
+        seen: &mut Seen,
     ) -> Response {
         // Its one request gets here once, but the layer's type does not say so.
-        let seen = Mutex::new(None);
+        let inner = Mutex::new(Seen::default());
         let respond = async |request| {
-            let mut noted = None;
-            let response = self.respond(request, arrived, &mut noted).await;
-            *seen.lock().expect("nothing panics while it holds this lock") = noted;
+            let mut seen = Seen::default();
+            let response = self.respond(request, arrived, &mut seen).await;
+            *inner.lock().expect("nothing panics while it holds this lock") = seen;
             Ok::<_, Infallible>(response)
         };
         let response = cors.layer(service_fn(respond)).call(request).await;
-        *noted = seen.into_inner().expect("nothing panics while it holds this lock");
+        *seen = inner.into_inner().expect("nothing panics while it holds this lock");
         response.unwrap_or_else(|never| match never {})
     }
 
     /// Notes what is known of the request's time, and how long it took in all.
-    async fn respond(
-        &self,
-        mut request: Request,
-        arrived: Instant,
-        noted: &mut Option<Noted>,
-    ) -> Response {
+    async fn respond(&self, mut request: Request, arrived: Instant, seen: &mut Seen) -> Response {
         let account = match self.front.reloader.edge().admit(&mut request) {
-            Ok(of_key) => of_key.unwrap_or_else(|| self.account.clone()),
+            Ok(of_key) => {
+                seen.account = of_key;
+                seen.account.as_ref().unwrap_or(&self.account).clone()
+            }
             Err(refused) => return refused.into_response(),
         };
         let _room = match self.room_for_head(request.uri(), &account) {
@@ -242,6 +294,7 @@ impl Connection {
         };
         let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
         let call = Call::new(held, place, account, arrived, allowed);
+        seen.latest = Some(call.latest());
         // The router knows these two as well, and the answers are the same. It and its layers box
         // and copy about as much as all the rest of a request's way.
         let plain_get =
@@ -262,14 +315,14 @@ impl Connection {
                     Some(deadline) => in_time(answered, &call, deadline).await,
                 };
                 let timing = response.extensions().get::<Timing>().copied();
-                *noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
+                seen.noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
                 return response;
             }
         };
         let (mut response, timing) =
             asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
         let took = arrived.elapsed();
-        *noted = Some((timing, took));
+        seen.noted = Some((timing, took));
         server_timing::write(&mut response, call.engine(), timing, took);
         response
     }

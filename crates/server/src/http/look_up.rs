@@ -53,10 +53,20 @@ pub(super) fn unknown_words(words: impl IntoIterator<Item = String>) -> ApiError
     ApiError::UnknownWord { unknown }
 }
 
-/// Words without repetitions, by their first appearance.
+/// Words without repetitions, by their first appearance, as they are repeated to whoever asked for them.
 pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
-    words.into_iter().filter(|word| seen.insert(word.clone())).collect()
+    words.into_iter().filter(|word| seen.insert(word.clone())).map(cut).collect()
+}
+
+/// The beginning of a text that is longer than anybody would read.
+pub(super) fn cut(mut text: String) -> String {
+    const LONGEST: usize = 32 << 10;
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use percent_encoding::percent_decode;
 
 use super::ApiError;
 use super::fields::{OPTIONS, Parts, RawOptions, RawTarget, WordWithWeight, invalid};
+use super::look_up::cut;
 use crate::expression;
 
 /// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
@@ -99,7 +100,7 @@ pub(super) fn nothing(query: &str) -> Result<(), ApiError> {
     match parameters.0.into_iter().next() {
         None => Ok(()),
         Some((field, _)) => Err(ApiError::InvalidRequest {
-            reason: format!("this route takes no parameters; it got `{field}`"),
+            reason: format!("this route takes no parameters; it got `{}`", cut(field.into_owned())),
         }),
     }
 }
@@ -178,7 +179,7 @@ impl<'a> Parameters<'a> {
         match self.0.into_iter().next() {
             None => Ok(()),
             Some((field, _)) => Err(ApiError::UnknownField {
-                field: field.into_owned(),
+                field: cut(field.into_owned()),
                 known: known.iter().map(|&name| name.to_owned()).collect(),
             }),
         }

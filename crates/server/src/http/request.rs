@@ -107,8 +107,16 @@ impl Options {
         if !(1..=MAX_K).contains(&k) {
             return Err(invalid("k"));
         }
+        let own_folds = own.fold_case.or(common.fold_case).unwrap_or(false);
         let excluded = match own.exclude {
-            Some(words) => Excluded::new(model, Some(words))?,
+            Some(words) => {
+                let mut own = Excluded::new(model, Some(words))?;
+                if !own_folds && let Some(own) = Arc::get_mut(&mut own) {
+                    // Nobody needs them any more, and thousands of words take a while to be dropped.
+                    own.words = Vec::new();
+                }
+                own
+            }
             None => excluded.clone(),
         };
         let vocab_limit = own.vocab_limit.or(common.vocab_limit);

@@ -116,13 +116,14 @@ pub(super) async fn search(
         let folded = stage(call, Work::of_writing(4 * hits), deadline, fold).await?;
         let mut round = Round::default();
         folding = Vec::new();
-        for (one, kept, is_done) in folded {
-            if is_done {
-                found[one.place].hits = kept;
-            } else {
-                let ask = one.ask.clone().with_k(one.ask.k().saturating_mul(GROWTH));
-                round.ask_for_hits(one.place, ask.clone());
-                folding.push(Folding { ask, ..one });
+        for folded in folded {
+            match folded {
+                Folded::Done(place, kept) => found[place].hits = kept,
+                Folded::TooFew(one) => {
+                    let ask = one.ask.clone().with_k(one.ask.k().saturating_mul(GROWTH));
+                    round.ask_for_hits(one.place, ask.clone());
+                    folding.push(Folding { ask, ..one });
+                }
             }
         }
         let more = round.answer(call, deadline, &mut found).await?;
@@ -138,17 +139,25 @@ struct Folding {
     fold: Fold,
 }
 
-/// What is left of each query's hits, and whether that is its answer: enough, or all that there is.
+/// What became of a query's hits.
+enum Folded {
+    /// Its answer: enough, or all that there is.
+    Done(usize, Vec<Hit>),
+    /// It has to be asked for more of them.
+    TooFew(Folding),
+}
+
+/// What is left of each query's hits. What is done is dropped here: it may have a thousand words to leave out.
 fn fold_all(
     served: &ServedModel,
     asked: Vec<(Folding, Vec<Hit>)>,
     patience: &Patience,
-) -> Result<Vec<(Folding, Vec<Hit>, bool)>, ApiError> {
+) -> Result<Vec<Folded>, ApiError> {
     let folded = asked.into_iter().map(|(one, hits)| {
         goes_on(patience)?;
         let kept = one.fold.keep(served.model.words(), &hits);
         let is_done = kept.len() == one.fold.k || hits.len() < one.ask.k();
-        Ok((one, kept, is_done))
+        Ok(if is_done { Folded::Done(one.place, kept) } else { Folded::TooFew(one) })
     });
     folded.collect()
 }

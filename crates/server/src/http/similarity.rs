@@ -121,12 +121,27 @@ pub(super) async fn post_similarity(call: Call, received: Received) -> Answered 
     suggestions::fill_in(&call, faults).await;
     let errors = results.iter().filter_map(|result| result.as_ref().err());
     let size: Size = errors.map(Size::of_error).sum();
-    let room = (size + Size::of_rows(results.len())).room(&call)?;
-    let results = results
-        .into_iter()
-        .map(|result| result.unwrap_or_else(|e| PairAnswer::Failed { error: Box::new(e) }));
-    let (model, version) = (call.model.name(), call.model.version());
-    Ok(answer::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
+    let skipped = results.iter().flatten().map(PairAnswer::skipped).map(Size::of_text).sum();
+    let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
+    let (room, served) = (size.room(&call)?, call.served().clone());
+    let write = move |_: &Patience| {
+        let results = results
+            .into_iter()
+            .map(|result| result.unwrap_or_else(|e| PairAnswer::Failed { error: Box::new(e) }));
+        let (model, version) = (served.model.name(), served.model.version());
+        Ok(answer::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
+    };
+    stage(&call, size.work(), call.latest(), write).await
+}
+
+impl PairAnswer {
+    /// Bytes of the words that were left out.
+    fn skipped(&self) -> usize {
+        match self {
+            Self::Score { skipped: Some(skipped), .. } => skipped.iter().map(String::len).sum(),
+            _ => 0,
+        }
+    }
 }
 
 fn read_pair(place: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {

@@ -15,6 +15,8 @@ pub(super) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 pub(super) const BYTES_PER_COMPONENT: usize = 12;
 /// A word's part in a score.
 pub(super) const BYTES_PER_TERM: usize = 104;
+/// So many bytes of a text are written in the time of a number.
+const BYTES_PER_NUMBER: usize = 16;
 /// Anything else that stands in an answer for a query, or a problem.
 const BYTES_PER_QUERY: usize = 256;
 /// Smaller answers are not counted: they are no more than a connection's own buffers.
@@ -47,7 +49,15 @@ impl Size {
 
     /// Of a problem that stands in the place of an answer.
     pub(super) fn of_error(error: &ApiError) -> Self {
-        Self { numbers: 8, bytes: BYTES_PER_QUERY + error.bytes() }
+        Self {
+            numbers: 8 + error.bytes() / BYTES_PER_NUMBER,
+            bytes: BYTES_PER_QUERY + error.bytes(),
+        }
+    }
+
+    /// Of a text of the request that is repeated, with what is around it.
+    pub(super) fn of_text(bytes: usize) -> Self {
+        Self { numbers: 8 + 2 * bytes / BYTES_PER_NUMBER, bytes: BYTES_PER_QUERY + 2 * bytes }
     }
 
     /// Of so many rows with their words and a few numbers each.

@@ -51,7 +51,10 @@ pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, ApiError> 
 
 /// The row of a word as it is written or, failing that, in lower case.
 fn row(words: &Words, word: &str) -> Option<Row> {
-    words.row(word).or_else(|| words.row(&word.to_lowercase()))
+    /// Longer words, in bytes, are looked up as they are written only.
+    const LONGEST_FOLDED: usize = 4096;
+    let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
+    words.row(word).or_else(|| lower()?)
 }
 
 #[cfg(test)]

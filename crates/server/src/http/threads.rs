@@ -44,7 +44,9 @@ impl HttpThreads {
 
 impl HttpThread {
     fn start() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // Between so many tasks it looks at the sockets: one connection's pipelined requests, of which hyper answers 16
+        // at a time, must not keep the others waiting for longer.
+        let runtime = Builder::new_current_thread().enable_all().event_interval(4).build()?;
         let handle = runtime.handle().clone();
         let (until_dropped, dropped) = oneshot::channel();
         std::thread::Builder::new().name("kindred-http".into()).spawn(move || {

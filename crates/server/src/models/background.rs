@@ -11,6 +11,12 @@ pub(crate) fn give_way() {
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
+/// The same for threads whose work somebody waits for, if not as urgently: they get a third of what others get.
+pub(crate) fn give_way_a_little() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 5);
+}
+
 /// Does work that would like all cores, giving way to others.
 ///
 /// # Errors

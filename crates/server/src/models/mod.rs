@@ -23,7 +23,7 @@ pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
 
-pub(crate) use background::give_way;
+pub(crate) use background::{give_way, give_way_a_little};
 pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use path::split_named_path;
 pub(crate) use readiness::NotReady;

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
-use super::give_way;
+use super::give_way_a_little;
 use crate::account::Memory;
 use crate::observe::Observer;
 use crate::workers::Workers;
@@ -45,7 +45,7 @@ impl Service {
         observer: Arc<Observer>,
         memory: Arc<Memory>,
     ) -> io::Result<Arc<Self>> {
-        let workers = Workers::start(give_way)?;
+        let workers = Workers::start(give_way_a_little)?;
         let draining = AtomicBool::new(false);
         Ok(Arc::new(Self { timeouts, observer, memory, workers, draining }))
     }

@@ -28,9 +28,9 @@ impl<Q: HasLane> Lane<Q> {
         self.waiting.is_empty()
     }
 
-    /// Queries that no pass has answered yet.
-    pub(super) fn len(&self) -> usize {
-        self.waiting.iter().map(Running::left).sum()
+    /// What the queries that no pass has answered yet cost.
+    pub(super) fn cost(&self) -> usize {
+        self.waiting.iter().map(|running| running.cost_left).sum()
     }
 
     /// Takes jobs in, each with what its queries cost.

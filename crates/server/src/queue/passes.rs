@@ -166,7 +166,8 @@ impl Passes {
 
     /// One pass for as many of the waiting searches as it takes.
     fn search(&mut self, engine: &mut dyn Engine) -> Result<(), End> {
-        let room = engine.preferred_batch(self.searches.len()).min(self.max_batch).max(1);
+        // Counted in plain queries, of which one that is dear is worth many.
+        let room = engine.preferred_batch(self.searches.cost()).min(self.max_batch).max(1);
         let started = Instant::now();
         let (room, most_of_one) = if self.contention.is_there(started) {
             let largest = engine.preferred_batch(usize::MAX).min(self.max_batch);

@@ -3,9 +3,7 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
@@ -15,11 +13,11 @@ use tower::{Service, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::compression::{Compression, CompressionLevel};
 
-use crate::account::{Account, Pool};
+use super::OnBehalf;
+use crate::account::Pool;
 use crate::http::ApiError;
 use crate::http::answer::counted;
 use crate::http::aside::{Work, goes_on};
-use crate::models;
 use crate::workers::Patience;
 
 /// What an encoder of brotli takes, as long as it works; that of gzip takes less.
@@ -65,8 +63,7 @@ impl Compressor {
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-        service: &models::Service,
-        account: &Arc<Account>,
+        OnBehalf { service, account, deadline }: OnBehalf<'_>,
         is_head: bool,
     ) -> Result<Response, ApiError> {
         let bytes = response.body().size_hint().lower();
@@ -88,7 +85,6 @@ impl Compressor {
             let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
             Ok::<_, ApiError>(counted(compressed, room))
         };
-        let deadline = Instant::now() + service.timeouts.request;
         // The layer compresses as it is read, which would be on this thread.
         let body = if work.is_long() {
             service.workers.run(account, deadline, read).await??

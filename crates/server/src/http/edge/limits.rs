@@ -4,6 +4,9 @@ use axum::http::{HeaderMap, Uri};
 
 use crate::http::ApiError;
 
+/// Header fields of a request.
+const MAX_FIELDS: usize = 100;
+
 /// Bounds of a request's head, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -18,6 +21,10 @@ impl Limits {
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > self.max_uri_bytes) {
             return Err(ApiError::UriTooLong { limit: self.max_uri_bytes });
+        }
+        // HTTP/1.1 takes no more either. Each costs more memory than its bytes.
+        if headers.len() > MAX_FIELDS {
+            return Err(ApiError::HeadersTooLarge { limit: self.max_header_bytes });
         }
         let field = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
             name.as_str().len() + value.len() + 4

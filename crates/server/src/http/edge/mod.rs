@@ -25,7 +25,7 @@ mod tls;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -98,6 +98,13 @@ pub enum EdgeError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+/// On whose behalf an answer is worked on, and until when.
+pub(super) struct OnBehalf<'a> {
+    pub(super) service: &'a Service,
+    pub(super) account: &'a Arc<Account>,
+    pub(super) deadline: Instant,
 }
 
 /// The edge as the settings want it.
@@ -200,10 +207,9 @@ impl Edge {
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-        service: &Service,
-        account: &Arc<Account>,
+        on_behalf: OnBehalf<'_>,
         is_head: bool,
     ) -> Result<Response, ApiError> {
-        self.compressor.compress(response, accepted, service, account, is_head).await
+        self.compressor.compress(response, accepted, on_behalf, is_head).await
     }
 }

@@ -86,6 +86,42 @@ impl HttpBody for Watched {
     }
 }
 
+/// A body that keeps something until the last of its bytes is gone.
+pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc<T>) -> Body {
+    struct Part<T> {
+        bytes: Bytes,
+        _kept: Arc<T>,
+    }
+    impl<T> AsRef<[u8]> for Part<T> {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    struct Kept<T>(Body, Arc<T>);
+    impl<T: Send + Sync + 'static> HttpBody for Kept<T> {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            let kept = self.1.clone();
+            let part = |bytes| Bytes::from_owner(Part { bytes, _kept: kept });
+            Pin::new(&mut self.0).poll_frame(context).map_ok(|frame| frame.map_data(part))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_end_stream()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.0.size_hint()
+        }
+    }
+    Body::new(Kept(body, kept))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
