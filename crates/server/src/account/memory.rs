@@ -244,7 +244,7 @@ mod tests {
         held.set(0);
         drop(other);
         assert_eq!(memory.taken(Pool::Requests), 0);
-        assert_eq!(memory.counted(Pool::Requests), (150 + 45) * MB, "growth is counted once");
+        assert_eq!(memory.counted(Pool::Requests), (150 + 35) * MB, "growth is counted once");
         drop(held);
         assert_eq!(account.bytes[0].load(Relaxed), 0);
     }

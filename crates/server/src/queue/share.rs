@@ -31,7 +31,7 @@ pub(super) const COMPONENTS_OF_A_VECTOR: usize = 128;
 
 /// What one caller gets of a pass's room at most while there are others. A few queries more hardly make it longer.
 pub(super) fn part_of_one(room: usize) -> usize {
-    (room / 4).max(16)
+    (room / 8).max(8)
 }
 
 /// What each caller, or each job of one, gets of some room.
