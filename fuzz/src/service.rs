@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
+use server::account::Memory;
 use server::cli::ServeFlags;
 use server::config::Config;
 use server::http::Front;
@@ -61,7 +62,9 @@ impl InProcess {
         let long = Duration::from_secs(10);
         let timeouts = Timeouts { request: long, body_read: long };
         let observer = Observer::new(AccessLog::default());
-        let models = Models::new(ModelSet::new(vec![Arc::new(model)]), timeouts, observer, 64);
+        let service = server::models::Service::new(timeouts, observer, Memory::new(64, 64));
+        let set = ModelSet::new(vec![Arc::new(model)]);
+        let models = Models::new(set, service.expect("threads"));
         let edge = Edge::new(&config).expect("the defaults");
         let again = Box::new(|| Config::load(&ServeFlags::default()));
         let front = Front::new(Arc::new(Reloader::new(models, loader, again, edge)));
