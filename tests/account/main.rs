@@ -28,7 +28,7 @@ const SEED: u64 = 1;
 /// Requests to each model.
 const REQUESTS: usize = 150;
 
-/// What a request takes may be so many times what was accounted.
+/// What a request takes may be this many times what was accounted.
 const TIMES: f64 = 3.0;
 
 /// Beside that.
@@ -153,7 +153,7 @@ impl Found {
     }
 }
 
-/// Asks one model so many requests.
+/// Asks one model n requests.
 fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     let serve = |purge_delay: Option<&str>| {
         let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);

@@ -84,7 +84,7 @@ impl Maker {
         }
     }
 
-    /// Options for a query with so many words.
+    /// Options for a query with n words.
     fn options(&mut self, left: &Left, words: usize) -> Map<String, Value> {
         let mut options = Map::new();
         let mut set = |name: &str, value: Value| options.insert(name.to_owned(), value);

@@ -113,7 +113,7 @@ impl Client {
         client
     }
 
-    /// Lets so many more bytes through on a stream.
+    /// Lets n more bytes through on a stream.
     pub(crate) fn open_window(&mut self, stream: u32, by: u32) {
         self.outgoing.extend(frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes()));
     }

@@ -28,7 +28,7 @@ pub(crate) struct Counts {
 }
 
 impl Flood {
-    /// So many streams at once, of these requests in turn.
+    /// n streams at once, of these requests in turn.
     pub(crate) fn begin(service: &Service, requests: Vec<Request>, streams: usize) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut client = Client::begin(service.connect(), true);

@@ -44,7 +44,7 @@ fn serve(arguments: &[&str]) -> Attacked {
     serve_within(None, arguments)
 }
 
-/// As [`serve`], with so many kilobytes of address space.
+/// As [`serve`], with n kilobytes of address space.
 fn serve_within(kilobytes: Option<u64>, arguments: &[&str]) -> Attacked {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = support::cache();
@@ -80,7 +80,7 @@ fn misspelt(service: &Service) -> Vec<String> {
     long.map(|word| format!("{}zq{}", &word[..4], &word[5..])).collect()
 }
 
-/// A batch of so many queries whose answers have all their neighbours' vectors: some 1.2 MB each.
+/// A batch of n queries whose answers have all their neighbours' vectors: some 1.2 MB each.
 fn large_answers(queries: usize) -> Value {
     json!({"k": 1000, "with_vectors": true, "queries": vec![json!({"word": "frog"}); queries]})
 }
@@ -114,7 +114,7 @@ fn others(service: &Service, path: &str, number: usize) -> (Vec<Reply>, Vec<Dura
     (replies, latencies)
 }
 
-/// That others are served, half of them within so many milliseconds and all within so many.
+/// That others are served, half of them within n milliseconds and all within n.
 fn others_are_served(service: &Service, number: usize, median: u64, most: u64) {
     let (replies, took) = others(service, "/nearest?word=frog", number);
     for reply in replies {
@@ -123,7 +123,7 @@ fn others_are_served(service: &Service, number: usize, median: u64, most: u64) {
     assert!(took[number / 2] < ms(median) && took[number - 1] < ms(most), "{took:?}");
 }
 
-/// Waits until it is so, at most so many milliseconds.
+/// Waits until it is so, at most n milliseconds.
 fn becomes(what: &str, most: u64, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {

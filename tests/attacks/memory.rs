@@ -23,7 +23,7 @@ pub(crate) fn peak_since(service: &Service) -> impl Fn() -> u64 {
     move || peak().saturating_sub(before)
 }
 
-/// 1,024 queries, each without the same word of so many letters.
+/// 1,024 queries, each without the same word of n letters.
 fn without_a_long_word(letters: usize) -> serde_json::Value {
     let queries = vec![json!({"word": "frog"}); 1024];
     json!({"k": 1, "exclude": ["x".repeat(letters)], "queries": queries})

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::ThreadPool;
 
-/// The results of the same work on this thread and on others of the pool, so many in all.
+/// The results of the same work on this thread and on others of the pool, n in all.
 pub(crate) fn on_threads<T: Send>(
     pool: &ThreadPool,
     threads: usize,

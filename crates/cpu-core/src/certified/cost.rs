@@ -2,7 +2,7 @@
 //!
 //! A pass multiplies every row, keeps what may be a hit, and scores that. The floors rise while it runs: where rows
 //! come in random order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows before them, and each of
-//! these takes as long as so many products. Found on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
+//! these takes as long as that many products. Found on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
 //! queries in a batch of 64: k = 100, 300, 1000 and 2032 took 4.4, 9.7, 23.5 (and none) and 1.9, 3.5, 7.6, 13 plain
 //! queries' time; the estimate is within a fifth. Rows that are left out take a fifth of a hit's time if they are the
 //! nearest ones, as a search for the next page has it, and next to nothing if they are any: an eighth is between them.
@@ -24,7 +24,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Of a query for `k` hits among the first `limit` rows without so many of them: in plain queries, at least 1.
+    /// Of a query for `k` hits among the first `limit` rows without n of them: in plain queries, at least 1.
     pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
         // As most are.
         if k <= 10 && excluded <= 10 {

@@ -78,7 +78,7 @@ impl fmt::Display for Full {
 }
 
 impl Memory {
-    /// So many megabytes for requests and for answers.
+    /// n megabytes for requests and for answers.
     pub fn new(requests_mb: u32, answers_mb: u32) -> Arc<Self> {
         let capacity = [requests_mb, answers_mb].map(|mb| u64::from(mb) * 1_000_000);
         Arc::new(Self { capacity, taken: Default::default(), counted: Default::default() })
@@ -132,7 +132,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes more, so that it holds so many bytes in all; no less than before.
+    /// Takes more, so that it holds n bytes in all; no less than before.
     ///
     /// # Errors
     /// If that is not free, or the caller holds too much already. Then it holds what it held.

@@ -93,7 +93,7 @@ impl Hasher for ById {
 mod tests {
     use super::*;
 
-    /// Serves whoever is first, so many times; how often each caller was.
+    /// Serves whoever is first, n times; how often each caller was.
     fn served(turns: &mut Turns, callers: &[(u64, u64)], times: usize) -> Vec<usize> {
         let mut served = vec![0; callers.len()];
         for _ in 0..times {

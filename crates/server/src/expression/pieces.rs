@@ -21,7 +21,7 @@ pub(super) enum PieceKind {
 }
 
 /// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of parentheses. What comes
-/// behind so many can't be right any more, and is not kept.
+/// behind them can't be right any more, and is not kept.
 const MAX_PIECES: usize = 1 << 16;
 
 /// Splits at white space and at unquoted parentheses, then takes signs and weights off the pieces.

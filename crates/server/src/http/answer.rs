@@ -97,7 +97,7 @@ pub(super) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response 
     caching::tagged(response(body, room), neighbors.served)
 }
 
-/// The answers to `queries`, in their order; about so many bytes. A body that grew on its way would take twice what it
+/// The answers to `queries`, in their order; about n bytes. A body that grew on its way would take twice what it
 /// needs.
 pub(super) fn many<'a>(
     served: &ServedModel,

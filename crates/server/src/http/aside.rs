@@ -39,32 +39,32 @@ impl Work {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
-    /// Of writing so many numbers or words of an answer.
+    /// Of writing n numbers or words of an answer.
     pub(super) fn of_writing(numbers: usize) -> Self {
         const NUMBER: u64 = 40;
         Self(numbers as u64 * NUMBER)
     }
 
-    /// Of making so many queries of words that are looked up already, and of taking their answers.
+    /// Of making n queries of words that are looked up already, and of taking their answers.
     pub(super) fn of_asking(queries: usize, dim: usize) -> Self {
         const QUERY: usize = 4000;
         const COMPONENT: usize = 10;
         Self((queries * (QUERY + dim * COMPONENT)) as u64)
     }
 
-    /// Of compressing so many bytes.
+    /// Of compressing n bytes.
     pub(super) fn of_compressing(bytes: u64) -> Self {
         const BYTE: u64 = 12;
         Self(bytes * BYTE)
     }
 
-    /// Of looking for words of the model that resemble each of so many words.
+    /// Of looking for words of the model that resemble each of n words.
     pub(super) fn of_suggesting(words: usize) -> Self {
         const WORD: u64 = 1_000_000;
         Self(words as u64 * WORD)
     }
 
-    /// Of looking for words that begin alike among so many.
+    /// Of looking for words that begin alike among n.
     pub(super) fn of_listing(rows: usize) -> Self {
         const FROM_MAP: u64 = 1_000_000;
         const ROW: u64 = 5;

@@ -21,7 +21,7 @@ use crate::account::{Held, Pool};
 use crate::expression;
 use crate::models::Call;
 
-/// Bodies of up to so many bytes are not counted: they are no more than a connection's own buffers.
+/// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
 pub(super) const UNCOUNTED_BODY: usize = 4 << 10;
 
 /// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and

@@ -56,7 +56,7 @@ impl TryFrom<String> for Unknown {
     }
 }
 
-/// A list of which no more than the first so many elements are kept, however long it is: a request with more is
+/// A list of which no more than the first n elements are kept, however long it is: a request with more is
 /// refused, and takes no memory for them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AtMost<T, const MOST: usize> {

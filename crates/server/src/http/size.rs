@@ -15,7 +15,7 @@ pub(super) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 pub(super) const BYTES_PER_COMPONENT: usize = 12;
 /// A word's part in a score.
 pub(super) const BYTES_PER_TERM: usize = 104;
-/// So many bytes of a text are written in the time of a number.
+/// n bytes of a text are written in the time of a number.
 const BYTES_PER_NUMBER: usize = 16;
 /// Anything else that stands in an answer for a query, or a problem.
 const BYTES_PER_QUERY: usize = 256;
@@ -60,7 +60,7 @@ impl Size {
         Self { numbers: 8 + 2 * bytes / BYTES_PER_NUMBER, bytes: BYTES_PER_QUERY + 2 * bytes }
     }
 
-    /// Of so many rows with their words and a few numbers each.
+    /// Of n rows with their words and a few numbers each.
     pub(super) fn of_rows(rows: usize) -> Self {
         Self { numbers: 4 * rows, bytes: BYTES_PER_NEIGHBOR * rows + BYTES_PER_QUERY }
     }
@@ -95,7 +95,7 @@ impl Sum for Size {
     }
 }
 
-/// Memory for an answer of so many bytes.
+/// Memory for an answer of n bytes.
 pub(super) fn room_for(call: &Call, bytes: u64) -> Result<Option<Held>, ApiError> {
     if bytes <= UNCOUNTED_ANSWER {
         return Ok(None);

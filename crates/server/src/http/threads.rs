@@ -44,7 +44,7 @@ impl HttpThreads {
 
 impl HttpThread {
     fn start() -> io::Result<Self> {
-        // Between so many tasks it looks at the sockets: one connection's pipelined requests, of which hyper answers 16
+        // Between n tasks it looks at the sockets: one connection's pipelined requests, of which hyper answers 16
         // at a time, must not keep the others waiting for longer.
         let runtime = Builder::new_current_thread().enable_all().event_interval(4).build()?;
         let handle = runtime.handle().clone();

@@ -61,7 +61,7 @@ impl Observer {
         })
     }
 
-    /// A stage of a request outside the engine begins, which is estimated to take so many nanoseconds of one core. For
+    /// A stage of a request outside the engine begins, which is estimated to take n nanoseconds of one core. For
     /// the calling thread, whichever does the work.
     pub(crate) fn count_stage(self: &Arc<Self>, nanoseconds: u64) {
         type OfThread = (Weak<Observer>, Arc<ThreadFigures>);

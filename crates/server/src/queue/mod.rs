@@ -12,7 +12,7 @@
 //!
 //! **Admission** has one rule, whether a request asks one query or a thousand: a job takes slots, one for a search and
 //! one for each vector of a full-pass query, and has them from when it comes in until it is answered, fails or is
-//! dropped. It is let in if so many slots are free and its caller then holds no more than it leaves free
+//! dropped. It is let in if that many slots are free and its caller then holds no more than it leaves free
 //! ([`account`](crate::account)). More than half of the slots count as half. Who is refused hears how long the slots
 //! taken will take the engine, at its present rate.
 //!

@@ -7,7 +7,7 @@
 //! while no more callers wait than the pass has room for. While there are other callers, one gets no more than a part
 //! of the room ([`part_of_one`]): a pass can't be stopped, and whoever comes meanwhile waits for it.
 //!
-//! A full pass has room for so many different vectors, and for as much arithmetic beside them. The callers take turns,
+//! A full pass has room for n different vectors, and for as much arithmetic beside them. The callers take turns,
 //! a query each, until nothing more fits.
 //!
 //! In both, a job that a pass leaves unfinished goes behind those that the pass had no room for
@@ -152,7 +152,7 @@ fn caller<Q: Ask>(running: &Running<Q>) -> u64 {
 }
 
 impl Lane<FullPassQuery> {
-    /// Gives the next full pass the queries that fit together: at least one. No caller gets more than so many
+    /// Gives the next full pass the queries that fit together: at least one. No caller gets more than n
     /// vectors' room.
     pub(super) fn choose(&mut self, vectors_of_one: usize) {
         let most_of_one = vectors_of_one * COMPONENTS_OF_A_VECTOR;

@@ -62,7 +62,7 @@ struct Slice<'a> {
     instructions: InstructionSet,
     pool: &'a ThreadPool,
     /// The places of the parts, those that look at the most rows first, so that the ones a block is for are always
-    /// the first so many.
+    /// the first n.
     order: Vec<usize>,
     /// The vectors of the parts in that order.
     vectors: Vectors,
@@ -91,7 +91,7 @@ impl Slice<'_> {
             }
             scored
         });
-        // Tasks are taken in order, so of each part the first so many rows are scored.
+        // Tasks are taken in order, so of each part the first n rows are scored.
         let mut scored: Vec<(usize, Vec<f64>)> = scored.into_iter().flatten().collect();
         scored.sort_unstable_by_key(|&(task, _)| task);
         for (task, scores) in scored {
@@ -179,7 +179,7 @@ impl Slice<'_> {
         (done < end).then_some(done)
     }
 
-    /// How many tasks the threads have done, of so many, and what each of them found.
+    /// How many tasks the threads have done, of n, and what each of them found.
     fn on_threads<T: Send>(
         &self,
         tasks: usize,
@@ -198,7 +198,7 @@ impl Slice<'_> {
         Block::new(self.table, &self.vectors, self.instructions)
     }
 
-    /// How many blocks make a task, if a row takes so many multiply-adds.
+    /// How many blocks make a task, if a row takes n multiply-adds.
     fn blocks_per_task(&self, row_work: usize) -> usize {
         let block = row_work.saturating_mul(ROWS_PER_BLOCK);
         (self.instructions.task_work() / block).clamp(1, MOST_BLOCKS)

@@ -36,7 +36,7 @@ pub(super) struct Tasks<'a> {
 }
 
 impl<'a> Tasks<'a> {
-    /// So many tasks.
+    /// n tasks.
     pub(super) fn new(pace: &'a Pace<'a>, count: usize) -> Self {
         Self { pace, next: AtomicUsize::new(0), count }
     }

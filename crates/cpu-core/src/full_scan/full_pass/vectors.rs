@@ -7,8 +7,8 @@ use model_store::{FullPassQuery, QueryVector, Row, Table};
 
 use super::super::dots::{Chunk, chunks_per_row, widen};
 
-/// The different vectors, in the order in which the queries first name them. So the first so many are those of the
-/// first so many queries.
+/// The different vectors, in the order in which the queries first name them. So the first n are those of the
+/// first n queries.
 pub(super) struct Vectors {
     /// In float64, `[vectors, chunks_per_row]`.
     pub(super) widened: Vec<Chunk>,
@@ -58,7 +58,7 @@ impl Vectors {
         &self.named[start..self.ends[query].0]
     }
 
-    /// How many different ones the first so many queries name.
+    /// How many different ones the first n queries name.
     pub(super) fn of_first(&self, queries: usize) -> usize {
         queries.checked_sub(1).map_or(0, |last| self.ends[last].1)
     }

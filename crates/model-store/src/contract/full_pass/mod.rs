@@ -24,7 +24,7 @@ const QUERY_WORK: usize = 10;
 const VECTOR_WORK: usize = 4;
 /// Each step of the binary search among the ranked rows.
 const RANK_WORK: usize = 30;
-/// So many hits cost one multiply-add a row: few rows are kept, but more of a small table.
+/// n hits cost one multiply-add a row: few rows are kept, but more of a small table.
 const HITS_PER_WORK: usize = 32;
 
 /// What a full pass is asked: the `k` best rows by `scoring` among those that pass `filter`, and the exact

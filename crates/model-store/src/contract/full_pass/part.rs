@@ -23,7 +23,7 @@ pub struct FullPassPart {
     list: List,
     /// The different ranked rows, ascending.
     ranked: Vec<Row>,
-    /// The scores of the first so many of them. NaN: it has none.
+    /// The scores of the first n of them. NaN: it has none.
     scores: Vec<f64>,
     /// Whether `ranking` and `counts` are what they should be.
     is_prepared: bool,
@@ -88,7 +88,7 @@ impl FullPassPart {
         &self.ranked[self.scores.len()..]
     }
 
-    /// The scores of the first so many [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN: it has none.
+    /// The scores of the first n [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN: it has none.
     ///
     /// # Panics
     /// If there are more scores than such rows.
