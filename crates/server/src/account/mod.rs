@@ -2,7 +2,7 @@
 //!
 //! A caller is a connection, or all connections that use one API key. Whatever a request takes is counted for its
 //! caller before it is made: slots in a queue, memory for the request and for its answer. Everything that is shared
-//! has one rule, [`may_take`]: a caller may hold as much as it leaves free for the others. So one caller alone never
+//! has one rule, `may_take`: a caller may hold as much as it leaves free for the others. So one caller alone never
 //! gets more than half, two get a third each, and the caller that holds the most is refused first (the dynamic
 //! thresholds of Choudhury and Hahne 1998).
 

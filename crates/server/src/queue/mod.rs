@@ -6,7 +6,7 @@
 //!
 //! **Turns.** Searches and full passes wait in a lane each. A search pass answers its queries; a full pass is made in
 //! slices, for it can take as long as thousands of searches. Before each of them the caller on which the engine has
-//! spent less time decides which it is ([`Turns`](crate::account::Turns)), so what one caller asks for never keeps
+//! spent less time decides which it is (`account/turns.rs`), so what one caller asks for never keeps
 //! the others waiting for longer than one slice or one search pass. Within a lane callers, and the jobs of each, share
 //! each pass fairly (`share.rs`).
 //!
