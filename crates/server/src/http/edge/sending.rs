@@ -33,16 +33,18 @@ struct Watched {
     unsent: Arc<Unsent>,
 }
 
-/// A piece on its way: while there is any, the answer is not sent.
-struct Piece {
-    bytes: Bytes,
-    _unsent: Arc<Unsent>,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+/// Bytes that keep something until the last of them is gone.
+fn keeping<T: Send + Sync + 'static>(bytes: Bytes, kept: Arc<T>) -> Bytes {
+    struct Keeping<T> {
+        bytes: Bytes,
+        _kept: Arc<T>,
     }
+    impl<T> AsRef<[u8]> for Keeping<T> {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    Bytes::from_owner(Keeping { bytes, _kept: kept })
 }
 
 impl HttpBody for Watched {
@@ -67,8 +69,8 @@ impl HttpBody for Watched {
         }
         let length = self.rest.len().min(PIECE);
         let bytes = self.rest.split_to(length);
-        let piece = Piece { bytes, _unsent: self.unsent.clone() };
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
+        // While there is any piece on its way, the answer is not sent.
+        Poll::Ready(Some(Ok(Frame::data(keeping(bytes, self.unsent.clone())))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -88,15 +90,6 @@ impl HttpBody for Watched {
 
 /// A body that keeps something until the last of its bytes is gone.
 pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc<T>) -> Body {
-    struct Part<T> {
-        bytes: Bytes,
-        _kept: Arc<T>,
-    }
-    impl<T> AsRef<[u8]> for Part<T> {
-        fn as_ref(&self) -> &[u8] {
-            &self.bytes
-        }
-    }
     struct Kept<T>(Body, Arc<T>);
     impl<T: Send + Sync + 'static> HttpBody for Kept<T> {
         type Data = Bytes;
@@ -107,8 +100,8 @@ pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc
             context: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
             let kept = self.1.clone();
-            let part = |bytes| Bytes::from_owner(Part { bytes, _kept: kept });
-            Pin::new(&mut self.0).poll_frame(context).map_ok(|frame| frame.map_data(part))
+            let frame = Pin::new(&mut self.0).poll_frame(context);
+            frame.map_ok(|frame| frame.map_data(|bytes| keeping(bytes, kept)))
         }
 
         fn is_end_stream(&self) -> bool {
