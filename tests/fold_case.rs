@@ -4,8 +4,9 @@ mod support;
 
 use std::collections::HashSet;
 
-use model_store::contract::score;
-use model_store::{Hit, ModelStore, Row};
+use contract::score;
+use contract::{Hit, Row};
+use model_store::ModelStore;
 use serde_json::{Value, json};
 use support::{Service, prepared, random_vectors};
 

@@ -2,7 +2,8 @@
 
 mod support;
 
-use model_store::{Hit, ModelStore, Row};
+use contract::{Hit, Row};
+use model_store::ModelStore;
 use serde_json::{Value, json};
 use support::{Reply, Service, TINY, prepared, random_vectors, words};
 

@@ -5,16 +5,12 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::{env, fs};
 
+use contract::certificate;
+
 /// Shared with the kernels, to which they are passed by `-D`.
 #[allow(dead_code)]
 mod constants {
     include!("src/cuda/constants.rs");
-}
-
-/// What all engines' certificates share.
-#[allow(dead_code, unreachable_pub)]
-mod certificate {
-    include!("../model-store/src/certificate/constants.rs");
 }
 
 /// Machine code for the architectures that people own, and PTX for what comes.
@@ -73,7 +69,6 @@ fn kernels() {
     let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-changed=src/cuda/constants.rs");
-    println!("cargo:rerun-if-changed=../model-store/src/certificate/constants.rs");
     let nvcc = find_nvcc(&workspace);
     println!("cargo:rerun-if-changed={}", nvcc.display());
     println!("cargo:rustc-env=KINDRED_CUDA_MAJOR={}", major_version(&nvcc));

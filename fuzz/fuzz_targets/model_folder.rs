@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use model_store::prepare::{Input, PrepareOptions, prepare_folder};
-use model_store::{ModelStore, Row};
+use contract::Row;
+use model_store::ModelStore;
 
 const FILES: [&str; 3] = ["vectors.safetensors", "words.txt", "words.fst"];
 

@@ -54,7 +54,7 @@ impl InProcess {
         let go_on = &mut |_| std::ops::ControlFlow::Continue(());
         model_store::prepare::prepare_folder(input, &folder, &options, go_on).expect("a model");
         let config = Config::load(&ServeFlags::default()).expect("the defaults");
-        let make = |model: Arc<ModelStore>, _| -> Result<Box<dyn model_store::Engine>, _> {
+        let make = |model: Arc<ModelStore>, _| -> Result<Box<dyn contract::Engine>, _> {
             Ok(Box::new(ReferenceEngine::new(model)))
         };
         let loader = Loader::new(Arc::new(make), runtime.handle().clone());

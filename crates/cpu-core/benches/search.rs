@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
 use criterion::{BenchmarkId, Criterion, SamplingMode};
+use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
-use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryVector, Row};
 
 #[path = "floor/read.rs"]
 mod read;

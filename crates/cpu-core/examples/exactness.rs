@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use contract::{Engine, Filter, Hit, Query, QueryError, QueryVector, Row};
 use cpu_core::{Counters, CpuEngine, Options, ReferenceEngine};
+use model_store::ModelStore;
 use model_store::synth::split_mix;
-use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryError, QueryVector, Row};
 use rayon::prelude::*;
 
 const KS: [usize; 4] = [1, 10, 100, 1000];

@@ -7,9 +7,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::FullScanEngine;
+use model_store::ModelStore;
 use model_store::synth::split_mix;
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 const WORDS: u64 = 1000;
 const K: usize = 10;

@@ -10,9 +10,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{Counters, CpuEngine, Options};
+use model_store::ModelStore;
 use model_store::synth::split_mix;
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 const K: usize = 10;
 

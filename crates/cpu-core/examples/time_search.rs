@@ -12,8 +12,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{CpuEngine, Options};
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+use model_store::ModelStore;
 use serde_json::json;
 
 #[path = "../benches/floor/read.rs"]

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use model_store::certificate::Rotation;
+use contract::certificate::Rotation;
 
 use crate::certified::kernels::{Asked, Block, Purpose, Space, Strips, portable};
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,8 @@
 //! use std::sync::Arc;
 //!
 //! use cpu_core::{CpuEngine, Options, ReferenceEngine};
-//! use model_store::{Engine, Filter, ModelStore, Query, QueryBatch, QueryVector, Row};
+//! use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
+//! use model_store::ModelStore;
 //!
 //! let rows: [(&str, &[f32]); 3] = [("frog", &[1.0, 0.0]), ("toad", &[0.8, 0.6]), ("king", &[0.0, 1.0])];
 //! let model = Arc::new(ModelStore::from_rows("tiny", 2, rows)?);
@@ -28,7 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Engine`]: model_store::Engine
+//! [`Engine`]: contract::Engine
 
 mod certified;
 mod full_scan;

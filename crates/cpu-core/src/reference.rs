@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use model_store::{
+use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
-    ModelStore, Query, QueryBatch, RankedRow, Row, Table,
+    Query, QueryBatch, RankedRow, Row, Table,
 };
+use model_store::ModelStore;
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use model_store::{Filter, FullPassQuery, Query};
+use contract::{Filter, FullPassQuery, Query};
 
 /// What has a filter.
 pub(crate) trait Filtered {

@@ -5,9 +5,10 @@ mod support;
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths};
+use model_store::ModelStore;
 use model_store::synth::split_mix;
-use model_store::{Engine, Filter, ModelStore, Query, QueryBatch, QueryVector, Row};
 use support::{ask, bits, certified, expected, model};
 
 /// A number in [−1, 1) for a place.

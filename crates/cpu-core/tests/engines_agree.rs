@@ -5,10 +5,10 @@ mod support;
 
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
-use model_store::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use proptest::prelude::*;
 use support::{bits, certified, expected, model, queries, repeating_model, seeds, tables};
 

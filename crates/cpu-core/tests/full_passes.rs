@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
-use model_store::synth::split_mix;
-use model_store::{
-    Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, ModelStore, QueryVector,
-    RankedRow, Row, Scoring,
+use contract::{
+    Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, QueryVector, RankedRow, Row,
+    Scoring,
 };
+use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine};
+use model_store::ModelStore;
+use model_store::synth::split_mix;
 use proptest::prelude::*;
 use support::{model, repeating_model, tables};
 

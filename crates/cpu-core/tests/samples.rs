@@ -5,8 +5,9 @@ mod support;
 
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{FirstLook, InstructionSet, Paths};
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+use model_store::ModelStore;
 use support::{bits, certified, expected, model};
 
 /// Rows enough for the largest sample: 64 strips of 32 rows are a 16th of them.

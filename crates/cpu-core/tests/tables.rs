@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use contract::Engine;
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
+use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;
-use model_store::{Engine, ModelStore};
 use support::{ask, bits, expected, model};
 use tempfile::TempDir;
 

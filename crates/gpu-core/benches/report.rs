@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::cuda::report::{Report, Times, Version};
 use gpu_core::cuda::{CudaEngine, Gpu};
+use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 const K: usize = 10;
 
@@ -111,8 +112,7 @@ fn on_the_cpu(model: &Arc<ModelStore>, rows: &[Row]) -> (Vec<Words>, Duration) {
     let mut engine = FullScanEngine::new(model.clone(), 0).expect("threads");
     let all = queries(rows);
     let answers = engine.search(&all.iter().collect()).expect("answers");
-    let words =
-        |hits: &Vec<model_store::Hit>| hits.iter().map(|hit| (hit.row, hit.score)).collect();
+    let words = |hits: &Vec<contract::Hit>| hits.iter().map(|hit| (hit.row, hit.score)).collect();
     (answers.iter().map(words).collect(), sequential[1])
 }
 

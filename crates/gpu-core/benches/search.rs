@@ -10,11 +10,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::cuda::{Array, CudaEngine, Gpu, Paths, time_reading};
+use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
-use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryVector, Row};
 
 /// Passes timed for each line.
 const TIMES: usize = 60;

@@ -9,7 +9,8 @@ mod error;
 
 use std::sync::Arc;
 
-use model_store::{Engine, ModelStore};
+use contract::Engine;
+use model_store::ModelStore;
 
 pub use error::GpuError;
 

@@ -1,5 +1,4 @@
-//! Word vectors: from a file that people have to a model in memory, and the contract of exactness
-//! that every search engine over such a model keeps.
+//! Word vectors: from a file that people have to a model in memory.
 //!
 //! The data's path through this crate:
 //!
@@ -7,12 +6,10 @@
 //! 2. [`format`](mod@format) says what is in that folder, byte by byte;
 //! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
 //! 4. [`export`] writes it in formats that other programs read;
-//! 5. [`synth`] makes models of any size where there is no file;
-//! 6. [`contract`] defines scores, ranks, queries, filters and the [`Engine`] that answers them;
-//! 7. [`certificate`] has what engines that scan rounded copies of the table have in common.
+//! 5. [`synth`] makes models of any size where there is no file.
+//!
+//! [`Table`]: contract::Table
 
-pub mod certificate;
-pub mod contract;
 mod error;
 pub mod export;
 pub mod format;
@@ -22,11 +19,6 @@ mod store;
 pub mod synth;
 mod words;
 
-pub use contract::{
-    AnalogyError, Engine, EngineDescription, EngineError, Filter, FullPassAnswer, FullPassPart,
-    FullPassQuery, FullPassShare, Hit, MAX_SCORING_WORDS, Query, QueryBatch, QueryError,
-    QueryVector, RankedRow, Row, Scoring, ScoringError, ScoringVector, Table, TopK, WeightedWord,
-};
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
 pub use store::ModelStore;

@@ -3,18 +3,19 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::cast_slice;
 
-use crate::contract::{Row, Table, score};
 use crate::format::{
     Checksum, DATA_START, Header, INDEX_FILE, Provenance, VECTORS_FILE, WORDS_FILE,
 };
 use crate::mapped::Mapped;
 use crate::prepare::{ModelFiles, ModelWriter};
 use crate::{ModelError, Words};
+use contract::{Row, Table, score};
 
 /// A model in memory: a table of vectors and the words of its rows, mapped and not parsed.
 ///
 /// ```
-/// use model_store::{ModelStore, Row};
+/// use contract::Row;
+/// use model_store::ModelStore;
 ///
 /// let rows: [(&str, &[f32]); 2] = [("frog", &[3.0, 4.0]), ("toad", &[4.0, 3.0])];
 /// let model = ModelStore::from_rows("tiny", 2, rows)?;

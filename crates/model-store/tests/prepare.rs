@@ -6,10 +6,11 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use contract::Row;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder, prepare_in_memory};
-use model_store::{ModelError, ModelStore, Row};
+use model_store::{ModelError, ModelStore};
 use tempfile::TempDir;
 
 struct Place {

@@ -1,6 +1,7 @@
 //! Suggestions for words that a model does not have.
 
-use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore, Row};
+use contract::Row;
+use model_store::{MAX_SUGGESTED_WORD_CHARS, ModelStore};
 
 fn model(words: &[&str]) -> ModelStore {
     ModelStore::from_rows("words", 1, words.iter().map(|&word| (word, &[1.0f32][..]))).unwrap()

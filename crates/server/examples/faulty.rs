@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use gpu_core::GpuError;
-use model_store::{
+use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
     Query, QueryBatch,
 };
+use gpu_core::GpuError;
 use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
 use server::config::Config;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use model_store::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
+use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
 use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
 use server::config::Config;

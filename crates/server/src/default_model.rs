@@ -69,7 +69,7 @@ fn open_and_verify(folder: &Path) -> Result<ModelStore, ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model_store::Row;
+    use contract::Row;
 
     fn check(model: &ModelStore) {
         assert_eq!((model.name(), model.rows(), model.dim()), (NAME, 30_000, 100));

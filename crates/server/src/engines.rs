@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::Engine;
 use cpu_core::{CpuEngine, FullScanEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
-use model_store::{Engine, ModelStore};
+use model_store::ModelStore;
 use tracing::{info, warn};
 
 use crate::device::Device;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// How an analogy is answered; see the contract (`model_store::contract`) for the formulas.
+/// How an analogy is answered; see the contract (`contract`) for the formulas.
 ///
 /// It is read by the name that the command line and requests have for it, and written by its usual name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]

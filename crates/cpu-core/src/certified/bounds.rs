@@ -1,6 +1,6 @@
 //! The certificate's arithmetic; the theorems are in docs/certificate.md.
 
-use model_store::certificate::SLACK;
+use contract::certificate::SLACK;
 
 #[cfg(doc)]
 use super::kernels::Purpose;

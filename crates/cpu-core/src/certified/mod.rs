@@ -19,10 +19,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model_store::certificate::MAX_DIM;
-use model_store::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, ModelStore, Query, QueryBatch,
-};
+use contract::certificate::MAX_DIM;
+use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
+use model_store::ModelStore;
 use rayon::prelude::*;
 
 use crate::InstructionSet;

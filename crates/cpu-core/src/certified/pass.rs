@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use model_store::{Query, Row};
+use contract::{Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;

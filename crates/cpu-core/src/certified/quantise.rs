@@ -1,7 +1,7 @@
 //! From float32 rows to the derived table's planes.
 
-use model_store::Table;
-use model_store::certificate::Rotation;
+use contract::Table;
+use contract::certificate::Rotation;
 
 use super::bounds::amply;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};

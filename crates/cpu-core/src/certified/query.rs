@@ -1,7 +1,7 @@
 //! Queries as the scan wants them: rotated unit vectors in two planes of 8 bits.
 
-use model_store::certificate::Rotation;
-use model_store::{Query, Table};
+use contract::certificate::Rotation;
+use contract::{Query, Table};
 
 use super::bounds::{QueryBounds, Threshold, amply};
 use super::kernels::{Asked, GROUP_QUERIES};

@@ -1,6 +1,6 @@
 //! From candidates to an answer: the contract's formula for every row that may still be in it.
 
-use model_store::{Hit, Query, Table, TopK, contract::score};
+use contract::{Hit, Query, Table, TopK, score};
 
 use super::kernels::prefetch;
 use super::pass::Candidate;

@@ -2,7 +2,7 @@
 //!
 //! Without them most of what a pass finds in a small table is found while its floors rise from nothing.
 
-use model_store::Query;
+use contract::Query;
 
 use super::bounds::Threshold;
 use super::kernels::{Purpose, Space, Strips};

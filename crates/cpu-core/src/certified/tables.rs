@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model_store::certificate::Rotation;
-use model_store::{Mapped, MappedMut, Table};
+use contract::Table;
+use contract::certificate::Rotation;
+use model_store::{Mapped, MappedMut};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 

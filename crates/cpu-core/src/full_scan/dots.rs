@@ -3,7 +3,7 @@
 //! Rows and queries are float64 here, exactly widened and filled up with zeros to whole chunks of
 //! [`LANES`]. The zeros change no bit: a lane starts at +0.0 and no sum of it with ±0.0 is −0.0.
 
-use model_store::contract::score::{LANES, fold};
+use contract::score::{LANES, fold};
 
 /// One component for each lane.
 #[derive(Debug, Clone, Copy)]

@@ -7,10 +7,11 @@ mod full_pass;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model_store::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, ModelStore, Query, QueryBatch, Row,
-    Table, TopK, contract::score,
+use contract::{
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Row, Table, TopK,
+    score,
 };
+use model_store::ModelStore;
 use rayon::ThreadPool;
 
 use crate::InstructionSet;

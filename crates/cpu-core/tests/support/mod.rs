@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
-use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryBatch, QueryVector, Row};
+use model_store::ModelStore;
 use proptest::prelude::*;
 
 /// A model of these rows.

@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use contract::Row;
 use cust::event::{Event, EventFlags};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
-use model_store::{ModelStore, Row};
+use model_store::ModelStore;
 
 use super::device::Doing;
 use super::launch::{Kernel, Shape, load};

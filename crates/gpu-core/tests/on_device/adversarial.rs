@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use gpu_core::cuda::Paths;
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
+use model_store::ModelStore;
 
 use crate::support::{Numbers, bits, check, engine, model, queries, reference};
 

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::cuda::{CudaEngine, Paths};
-use model_store::{Engine, Filter, Hit, ModelStore, Query, QueryBatch, QueryVector, Row};
+use model_store::ModelStore;
 
 /// A stream of numbers that is the same every time.
 pub(crate) struct Numbers(u64);

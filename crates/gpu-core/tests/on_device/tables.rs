@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use contract::{Engine, Filter, Query, QueryVector, Row};
 use cust::stream::{Stream, StreamFlags};
 use gpu_core::cuda::{Gpu, upload};
+use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
-use model_store::{Engine, Filter, ModelStore, Query, QueryVector, Row};
 
 use crate::support::{Numbers, check, engine, model, queries};
 

@@ -14,9 +14,9 @@ use safetensors::tensor::{Metadata, TensorInfo};
 pub(crate) use new_file::NewFile;
 pub use new_file::check_free;
 
-use crate::contract::Row;
 use crate::prepare::{MAX_WORD_BYTES, ends_in_a_number};
 use crate::{ModelError, ModelStore};
+use contract::Row;
 
 /// A format that models can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

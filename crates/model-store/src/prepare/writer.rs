@@ -4,9 +4,9 @@ use indexmap::IndexSet;
 use rayon::slice::ParallelSliceMut;
 
 use super::formats::Parsed;
-use crate::contract::{Row, score};
 use crate::format::Layout;
 use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
+use contract::{Row, score};
 
 /// Writes a model row by row: vectors go straight out, the rest follows when all rows are known.
 pub struct ModelWriter<W> {

@@ -15,7 +15,7 @@ mod words;
 
 use rayon::prelude::*;
 
-use crate::contract::score;
+use contract::score;
 pub use folder::{SynthOptions, synth_folder, synth_in_memory};
 pub use text::synth_text;
 pub use words::word;

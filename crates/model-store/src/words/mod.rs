@@ -11,15 +11,16 @@ use bytemuck::cast_slice;
 pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
 
 use crate::ModelError;
-use crate::contract::Row;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
+use contract::Row;
 
 /// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are told
 /// apart by their exact bytes.
 ///
 /// ```
-/// use model_store::{ModelStore, Row};
+/// use contract::Row;
+/// use model_store::ModelStore;
 ///
 /// let words = ["from", "frog", "Frog", "frogs"].map(|word| (word, &[1.0][..]));
 /// let model = ModelStore::from_rows("tiny", 1, words)?;

@@ -6,7 +6,7 @@ use fst::automaton::{Automaton, Str};
 use fst::{IntoStreamer, Streamer};
 
 use super::Words;
-use crate::contract::Row;
+use contract::Row;
 
 /// Words of the map that are looked at before the search goes on in the order of the rows instead. As many
 /// take about as long as the text of a hundred thousand words.
@@ -69,7 +69,7 @@ mod tests {
                 .filter(|&row| words[row as usize].starts_with(&prefix))
                 .collect();
             let expected = all[..limit.min(all.len())].to_vec();
-            let found = |rows: Vec<crate::Row>| rows.into_iter().map(|row| row.0).collect::<Vec<_>>();
+            let found = |rows: Vec<contract::Row>| rows.into_iter().map(|row| row.0).collect::<Vec<_>>();
             let words = model.words();
             prop_assert_eq!(&found(words.with_prefix(&prefix, limit)), &expected);
             prop_assert_eq!(&found(words.first_with_prefix(&prefix, limit)), &expected);

@@ -10,7 +10,7 @@ use regex_automata::dfa::{Automaton as _, StartKind, dense};
 use regex_automata::util::{primitives::StateID, start};
 
 use super::Words;
-use crate::contract::Row;
+use contract::Row;
 
 /// At most so many suggestions a word.
 pub const MAX_SUGGESTIONS: usize = 5;

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use contract::Row;
 use half::{bf16, f16};
+use model_store::ModelStore;
 use model_store::prepare::{PrepareOptions, VectorsFormat};
-use model_store::{ModelStore, Row};
 
 use crate::files::{examples, glove, glove_with_norms, npy, safetensors, with_norms};
 use crate::support::{Packing, Place, ROWS, components, words_text, zip};

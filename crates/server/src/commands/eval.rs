@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use contract::{Engine, EngineError, FullPassQuery, Query, Row};
 use indicatif::HumanCount;
-use model_store::{Engine, EngineError, FullPassQuery, ModelStore, Query, Row};
+use model_store::ModelStore;
 
 use super::progress::bar;
 use super::{CommandError, print};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model_store::{Engine, ModelStore, Row};
+use contract::{Engine, Row};
+use model_store::ModelStore;
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{error, info, warn};

@@ -1,5 +1,5 @@
+use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 use cpu_core::FullScanEngine;
-use model_store::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 
 /// An engine that can only search, as the GPU's, and the host's full scan, which answers full passes for it:
 /// both are exact, so nobody can tell from the answers who gave them.
@@ -65,7 +65,8 @@ impl Engine for Joined {
 mod tests {
     use std::sync::Arc;
 
-    use model_store::{Filter, FullPassQuery, ModelStore, QueryVector, Row, Scoring};
+    use contract::{Filter, FullPassQuery, QueryVector, Row, Scoring};
+    use model_store::ModelStore;
 
     use super::*;
 

@@ -1,10 +1,11 @@
 //! A trial of an engine before it is used: a few queries whose answers a plain loop over the first rows works out
 //! by the contract's formula.
 
-use model_store::{
-    Engine, EngineError, Filter, FullPassQuery, Hit, ModelStore, Query, QueryBatch, QueryVector,
-    Row, Scoring, Table,
+use contract::{
+    Engine, EngineError, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring,
+    Table,
 };
+use model_store::ModelStore;
 use tracing::debug;
 
 /// Rows that the plain loop scores, at most.

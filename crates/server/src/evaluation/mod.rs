@@ -15,7 +15,7 @@ pub mod spearman;
 use std::io;
 use std::path::PathBuf;
 
-use model_store::EngineError;
+use contract::EngineError;
 
 /// Why a set can't be used.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use model_store::{EngineDescription, ModelStore};
+use contract::EngineDescription;
+use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::method::Method;

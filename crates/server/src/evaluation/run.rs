@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use model_store::contract::analogy::analogy_vector;
-use model_store::{
-    Filter, FullPassQuery, ModelStore, Query, QueryVector, Row, Scoring, Table, WeightedWord,
-};
+use contract::analogy::analogy_vector;
+use contract::{Filter, FullPassQuery, Query, QueryVector, Row, Scoring, Table, WeightedWord};
+use model_store::ModelStore;
 
 use super::analogies::{Question, Section};
 use super::results::{AnalogyResult, Case, MethodResult, SectionResult, SimilarityResult};

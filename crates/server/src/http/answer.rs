@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use model_store::{Hit, Row};
+use contract::{Hit, Row};
 use serde::Serialize;
 
 use super::aside::goes_on;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use model_store::QueryError;
+use contract::QueryError;
 
 use super::fields::invalid;
 use crate::account::Full;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Instant;
 
-use model_store::{FullPassQuery, Query, Row};
+use contract::{FullPassQuery, Query, Row};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};

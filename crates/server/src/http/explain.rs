@@ -1,8 +1,9 @@
 //! Why a neighbour has its score: what each word of the query contributes, and where those words would
 //! stand themselves.
 
-use model_store::contract::full_pass::EPSILON;
-use model_store::{ModelStore, RankedRow, Row};
+use contract::full_pass::EPSILON;
+use contract::{RankedRow, Row};
+use model_store::ModelStore;
 use serde::Serialize;
 
 use super::formula::Formula;

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model_store::{Hit, Words};
+use contract::Hit;
+use model_store::Words;
 
 use super::request::Excluded;
 
@@ -45,7 +46,8 @@ impl Fold {
 
 #[cfg(test)]
 mod tests {
-    use model_store::{ModelStore, Row};
+    use contract::Row;
+    use model_store::ModelStore;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! How rows are scored for what a query names: by one vector, or by a method that takes several.
 
-use model_store::contract::analogy::{analogy_sum, analogy_vector};
-use model_store::{
-    AnalogyError, FullPassQuery, ModelStore, Query, QueryVector, Row, Scoring, ScoringError,
-    WeightedWord,
+use contract::analogy::{analogy_sum, analogy_vector};
+use contract::{
+    AnalogyError, FullPassQuery, Query, QueryVector, Row, Scoring, ScoringError, WeightedWord,
 };
+use model_store::ModelStore;
 
 use super::ApiError;
 use crate::method::Method;

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use model_store::{Row, Words};
+use contract::Row;
+use model_store::Words;
 
 use super::fields::Unknown;
 use super::{ApiError, UnknownWord};

@@ -1,7 +1,8 @@
 //! `POST /odd-one-out`: which of some words is least like all of them together.
 
-use model_store::contract::score;
-use model_store::{Hit, ModelStore, Row};
+use contract::score;
+use contract::{Hit, Row};
+use model_store::ModelStore;
 use serde::Deserialize;
 
 use super::answer::{Notes, OddOneOut};

@@ -1,6 +1,6 @@
 //! `POST /rank`: where given words stand among the neighbours of a query, by one pass over all rows.
 
-use model_store::{FullPassQuery, RankedRow, Row};
+use contract::{FullPassQuery, RankedRow, Row};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Notes;

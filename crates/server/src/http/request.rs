@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use model_store::{Filter, FullPassQuery, ModelStore, Query, Row, WeightedWord};
+use contract::{Filter, FullPassQuery, Query, Row, WeightedWord};
+use model_store::ModelStore;
 
 use super::ApiError;
 use super::answer::Notes;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassQuery, Hit, Query, RankedRow};
+use contract::{FullPassQuery, Hit, Query, RankedRow};
 
 use super::ApiError;
 use super::answer::{Neighbors, Notes};

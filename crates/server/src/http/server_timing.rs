@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use model_store::EngineDescription;
+use contract::EngineDescription;
 
 use crate::models::Call;
 use crate::observe::Stages;

@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use model_store::contract::score;
-use model_store::{ModelStore, Row};
+use contract::Row;
+use contract::score;
+use model_store::ModelStore;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -6,7 +6,8 @@
 //! in lower case. What is still unknown is split into its words by Unicode Standard Annex 29, each as
 //! written or in lower case.
 
-use model_store::{Row, Words};
+use contract::Row;
+use model_store::Words;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::ApiError;

@@ -2,7 +2,8 @@
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use model_store::{ModelStore, Row};
+use contract::Row;
+use model_store::ModelStore;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 

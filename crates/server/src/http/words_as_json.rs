@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
-use model_store::{ModelStore, Row, Words};
+use contract::Row;
+use model_store::{ModelStore, Words};
 
 /// The words of a model as they stand in answers, in quotes. Nearly all are their own bytes; the few that need
 /// escapes are written once, when the model is loaded.

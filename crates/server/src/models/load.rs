@@ -3,7 +3,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, ModelError, ModelStore};
+use contract::Engine;
+use model_store::{ModelError, ModelStore};
 use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};

@@ -40,7 +40,7 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
         engine_hang_timeout: std::time::Duration::from_secs(60),
     };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
-    let make = move || -> Result<Box<dyn model_store::Engine>, _> {
+    let make = move || -> Result<Box<dyn contract::Engine>, _> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
     let (queue, engine) = crate::queue::start(limits, &timer, None, make).unwrap();

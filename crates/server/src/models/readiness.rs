@@ -1,7 +1,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use model_store::{Filter, Hit, ModelStore, Query, QueryVector, Row};
+use contract::{Filter, Hit, Query, QueryVector, Row};
+use model_store::ModelStore;
 
 use crate::queue::{EngineState, QueueHandle, SubmitError};
 

@@ -2,7 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model_store::{EngineDescription, ModelStore};
+use contract::EngineDescription;
+use model_store::ModelStore;
 
 use super::readiness::Readiness;
 use crate::http::{MAX_QUERIES, WordsAsJson};

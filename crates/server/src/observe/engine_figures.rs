@@ -26,7 +26,7 @@ pub struct EngineFigures {
     pub failed: u64,
     /// How often the engine was made anew.
     pub restarts: u64,
-    /// What the engine itself counts: [`Engine::counters`](model_store::Engine::counters).
+    /// What the engine itself counts: [`Engine::counters`](contract::Engine::counters).
     pub counters: Vec<(&'static str, u64)>,
 }
 
@@ -117,8 +117,9 @@ pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
 mod tests {
     use std::sync::Arc;
 
+    use contract::Engine;
     use cpu_core::{CpuEngine, Options};
-    use model_store::{Engine, ModelStore};
+    use model_store::ModelStore;
 
     use super::*;
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineDescription};
+use contract::{Engine, EngineDescription};
 use tokio::runtime;
 use tokio::sync::watch;
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassQuery, Query};
+use contract::{FullPassQuery, Query};
 use tokio::sync::oneshot;
 
 use super::engine_state::EngineState;

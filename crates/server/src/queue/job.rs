@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassAnswer, FullPassQuery, Hit, Query};
+use contract::{FullPassAnswer, FullPassQuery, Hit, Query};
 use tokio::sync::oneshot;
 
 use super::SubmitError;
@@ -98,7 +98,7 @@ pub struct Answer {
 }
 
 impl Ask for Query {
-    /// `None`: a search pass can't answer it, see [`Engine::search_meanwhile`](model_store::Engine::search_meanwhile).
+    /// `None`: a search pass can't answer it, see [`Engine::search_meanwhile`](contract::Engine::search_meanwhile).
     type Found = Option<Vec<Hit>>;
     type Answer = Answer;
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::{Engine, EngineError, FullPassPart, FullPassQuery, Query, QueryBatch};
+use contract::{Engine, EngineError, FullPassPart, FullPassQuery, Query, QueryBatch};
 use tracing::{debug, error};
 
 use super::SubmitError;

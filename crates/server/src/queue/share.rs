@@ -15,7 +15,7 @@
 
 use std::collections::HashSet;
 
-use model_store::{FullPassQuery, Query, QueryVector, Row};
+use contract::{FullPassQuery, Query, QueryVector, Row};
 
 use super::hand_out::Running;
 use super::job::Ask;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassQuery, Query};
+use contract::{FullPassQuery, Query};
 use tokio::sync::watch;
 
 use super::engine_state::{EngineLost, EngineState};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use model_store::{FullPassPart, FullPassQuery};
+use contract::{FullPassPart, FullPassQuery};
 
 use super::lane::Lane;
 use super::share::COMPONENTS_OF_A_VECTOR;

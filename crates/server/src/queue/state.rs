@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use model_store::{FullPassQuery, Query};
+use contract::{FullPassQuery, Query};
 
 use super::SubmitError;
 use super::engine_state::EngineState;

@@ -58,7 +58,7 @@ pub struct LaneStatistics {
     /// The sum of their times, in seconds.
     pub pass_seconds_sum: f64,
     /// What their queries were estimated to cost: of searches in plain queries
-    /// ([`Engine::search_cost`](model_store::Engine::search_cost)), of full passes in components of each row.
+    /// ([`Engine::search_cost`](contract::Engine::search_cost)), of full passes in components of each row.
     pub work: u64,
     /// Places taken now, by jobs that wait or are in work.
     pub places_taken: u32,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use model_store::Engine;
+use contract::Engine;
 use tracing::{debug, error, info, warn};
 
 use super::SubmitError;

@@ -5,10 +5,11 @@ use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model_store::{
-    Engine, EngineDescription, EngineError, Filter, FullPassPart, FullPassQuery, Hit, ModelStore,
-    Query, QueryBatch, QueryVector, Row, Scoring,
+use contract::{
+    Engine, EngineDescription, EngineError, Filter, FullPassPart, FullPassQuery, Hit, Query,
+    QueryBatch, QueryVector, Row, Scoring,
 };
+use model_store::ModelStore;
 use tokio::runtime::Handle;
 
 use super::{EngineThread, Limits, QueueHandle, SubmitError};

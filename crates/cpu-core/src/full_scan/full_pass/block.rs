@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use model_store::{Row, Scoring, Table, contract::score};
+use contract::{Row, Scoring, Table, score};
 
 use super::super::ROWS_PER_BLOCK;
 use super::super::dots::{Chunk, chunks_per_row, widen};

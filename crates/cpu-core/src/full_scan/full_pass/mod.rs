@@ -14,7 +14,7 @@ mod vectors;
 
 use std::ops::Range;
 
-use model_store::{FullPassPart, FullPassQuery, FullPassShare, Row, Table};
+use contract::{FullPassPart, FullPassQuery, FullPassShare, Row, Table};
 use rayon::ThreadPool;
 
 use super::ROWS_PER_BLOCK;
@@ -36,7 +36,7 @@ const FAR_ROW_WORK: usize = 256;
 const MOST_BLOCKS: usize = 256;
 
 /// Looks at rows from `from` on, for parts that fit the table; see
-/// [`Engine::full_pass_part`](model_store::Engine::full_pass_part).
+/// [`Engine::full_pass_part`](contract::Engine::full_pass_part).
 pub(super) fn full_pass_part(
     table: Table<'_>,
     parts: &mut [FullPassPart],

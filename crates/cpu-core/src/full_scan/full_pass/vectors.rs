@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use model_store::{FullPassQuery, QueryVector, Row, Table};
+use contract::{FullPassQuery, QueryVector, Row, Table};
 
 use super::super::dots::{Chunk, chunks_per_row, widen};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use model_store::{Hit, Query, Row, TopK};
+use contract::{Hit, Query, Row, TopK};
 
 use super::super::device::Doing;
 use super::super::memory::start_upload;

@@ -1,6 +1,6 @@
 //! Queries into the pinned memory that the device reads, and answers out of it.
 
-use model_store::{Hit, Query, QueryVector, Row};
+use contract::{Hit, Query, QueryVector, Row};
 
 use super::super::memory::start_upload;
 use super::CudaEngine;

@@ -1,6 +1,6 @@
 //! What there is room for on the device, before anything is allocated there.
 
-use model_store::certificate::MAX_DIM;
+use contract::certificate::MAX_DIM;
 
 use super::super::Gpu;
 use super::Paths;

@@ -1,7 +1,7 @@
 //! The kernels of the search, loaded for one device.
 
+use contract::certificate;
 use cust::module::Module;
-use model_store::certificate;
 
 use super::super::constants::TILE_ROWS;
 use super::super::launch::{Kernel, load};

@@ -15,9 +15,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch};
 use cust::event::{Event, EventFlags};
 use cust::stream::{Stream, StreamFlags};
-use model_store::{Engine, EngineDescription, EngineError, Hit, ModelStore, Query, QueryBatch};
+use model_store::ModelStore;
 
 use super::Gpu;
 use super::device::Doing;

@@ -151,7 +151,7 @@ impl Parsed {
                 self.words.push_str(word);
                 self.word_ends.push(self.words.len());
                 let row = &self.components[self.components.len() - dim..];
-                self.norms.push(crate::contract::score::norm(row));
+                self.norms.push(contract::score::norm(row));
             }
             Err(reason) => {
                 self.components.truncate(self.word_ends.len() * dim);

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use crate::contract::score;
+use contract::score;
 
 /// A stored norm may differ from the computed one by so much of it: components are often written with five
 /// digits, and a norm that was summed in float32 is off by less.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
+use contract::{EngineDescription, FullPassAnswer, RankedRow};
 use cpu_core::{CpuEngine, FullScanEngine, Options, ReferenceEngine};
-use model_store::{EngineDescription, FullPassAnswer, RankedRow};
 
 use super::*;
 

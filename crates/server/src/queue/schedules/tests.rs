@@ -2,10 +2,10 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use model_store::{
-    Engine, EngineDescription, EngineError, Filter, Hit, ModelStore, Query, QueryBatch,
-    QueryVector, Row,
+use contract::{
+    Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch, QueryVector, Row,
 };
+use model_store::ModelStore;
 use shuttle::future::block_on;
 use shuttle::thread::{self, JoinHandle};
 

@@ -56,7 +56,7 @@ impl TopK {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Row;
+    use crate::Row;
     use proptest::prelude::*;
 
     proptest! {

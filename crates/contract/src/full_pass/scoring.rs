@@ -4,7 +4,7 @@
 //! All is float64, evaluated in the order in which it is written here and without fused multiply-adds, from
 //! the contract's scores. So the bits are the same everywhere.
 
-use crate::contract::{Query, QueryError, QueryVector, Row, Table};
+use crate::{Query, QueryError, QueryVector, Row, Table};
 
 /// Words of one [`Scoring`] at most: a product of so many factors, none under 0.001, is far from the end
 /// of float64's range, so no score is infinite or NaN.
@@ -256,7 +256,7 @@ fn directions(scores: &mut [f64], [b, c, a]: [&[f64]; 3], at_c: f64, length: f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::score;
+    use crate::score;
     use proptest::prelude::*;
 
     const COMPONENTS: [f32; 12] = [1.0, 0.0, 0.0, 2.0, -3.0, 0.0, 0.0, 0.0, 4.0, 3.0, 2.0, 0.0];

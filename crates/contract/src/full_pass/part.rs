@@ -7,7 +7,7 @@
 //! own place.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
-use crate::contract::{Hit, QueryVector, Row, Table};
+use crate::{Hit, QueryVector, Row, Table};
 
 /// What it costs to keep a row, in multiply-adds.
 const KEPT_WORK: usize = 100;
@@ -282,7 +282,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Filter, Scoring, score};
+    use crate::{Filter, Scoring, score};
     use proptest::prelude::*;
 
     proptest! {

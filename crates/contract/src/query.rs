@@ -4,7 +4,7 @@ use super::{Row, Table, score};
 /// Checked against its table when it is made.
 ///
 /// ```
-/// use model_store::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
+/// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
 ///
 /// let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
 /// let of_a_row = Query::new(&table, QueryVector::Row(Row(1)), 10, Filter::excluding(vec![Row(1)]))?;

@@ -6,9 +6,13 @@
 //! - [`Query`], [`Filter`], [`QueryBatch`]: what an engine is asked;
 //! - [`analogy`]: how word arithmetic becomes one query vector;
 //! - [`full_pass`]: scores that are made of several cosine similarities, and ranks;
-//! - [`Engine`]: who answers.
+//! - [`Engine`]: who answers;
+//! - [`certificate`]: what engines that scan rounded copies of the table have in common.
+//!
+//! No I/O and no threads: this crate says what is right, and the others do it.
 
 pub mod analogy;
+pub mod certificate;
 mod engine;
 pub mod full_pass;
 mod hit;

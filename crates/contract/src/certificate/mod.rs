@@ -1,5 +1,9 @@
-// What the engines' certificates have in common, written once: gpu-core's build script includes this
-// file and passes what the kernels need to nvcc.
+//! What the engines' certificates have in common (docs/certificate.md): how a vector is rotated before it
+//! is rounded, and the constants of the bounds. gpu-core's build script passes these constants to nvcc.
+
+mod rotation;
+
+pub use rotation::Rotation;
 
 /// The most components of a vector for which the bounds are proved (docs/certificate.md).
 pub const MAX_DIM: usize = 4096;
@@ -9,5 +13,5 @@ pub const MAX_DIM: usize = 4096;
 pub const SLACK: f32 = 2e-6;
 
 /// The constants of the hash that gives the rotation its signs.
-pub(crate) const ROTATION_HASH: [u32; 5] =
+pub const ROTATION_HASH: [u32; 5] =
     [0x9e37_79b1, 0x85eb_ca77, 0x2545_f491, 0x2c1b_3c6d, 0x297a_2d39];

@@ -55,14 +55,14 @@ pub struct AnalogySum {
 /// The query vector of an analogy, `[dim]`: that of [`analogy_sum`].
 ///
 /// ```
-/// use model_store::contract::analogy::{WeightedWord, analogy_vector};
-/// use model_store::{Row, Table};
+/// use contract::analogy::{WeightedWord, analogy_vector};
+/// use contract::{Row, Table};
 ///
 /// // 3 · (1, 0) + 4 · (0, 1), brought to length 1.
 /// let table = Table::new(&[2.0, 0.0, 0.0, 5.0], &[2.0, 5.0], 2);
 /// let words = [(0, 3.0), (1, 4.0)].map(|(row, weight)| WeightedWord { row: Row(row), weight });
 /// assert_eq!(analogy_vector(&table, &words)?, [0.6, 0.8]);
-/// # Ok::<(), model_store::AnalogyError>(())
+/// # Ok::<(), contract::AnalogyError>(())
 /// ```
 ///
 /// # Errors
@@ -130,7 +130,7 @@ fn norm_of_sum(sum: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::score;
+    use crate::score;
 
     const COMPONENTS: [f32; 8] = [2.0, 0.0, 0.0, 3.0, 0.0, 0.0, -5.0, 0.0];
 
