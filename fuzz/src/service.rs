@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use cpu_core::ReferenceEngine;
 use model_store::ModelStore;
-use server::account::Memory;
+use scheduler::account::Memory;
 use server::cli::ServeFlags;
 use server::config::Config;
 use server::http::Front;

@@ -20,11 +20,11 @@ use contract::{
     Query, QueryBatch,
 };
 use gpu_core::GpuError;
+use kindred::device::Device;
+use kindred::engines::{self, EngineStartError, Wanted};
 use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
 use server::config::Config;
-use server::device::Device;
-use server::engines::{self, EngineStartError, Wanted};
 
 // As in the program itself.
 #[global_allocator]

@@ -5,7 +5,7 @@ mod asking;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use model_store::export::ExportFormat;
 use model_store::prepare::{MAX_DIM, VectorsFormat};
@@ -20,9 +20,9 @@ pub use asking::{
 };
 
 use crate::config::{LogFormat, MAX_THREADS};
-use crate::device::Device;
-use crate::evaluation::results::Case;
-use crate::method::Method;
+use kindred::device::Device;
+use kindred::evaluation::results::Case;
+use kindred::method::Method;
 
 /// Kindred finds kindred words: exact nearest neighbours in a table of word vectors, over HTTP.
 ///
@@ -418,10 +418,10 @@ pub struct EvalArguments {
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "analogies")]
     pub similarities: Vec<PathBuf>,
     /// How analogies are answered, with commas between several
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
+    #[arg(long, value_parser = methods(), value_delimiter = ',', default_values_t = Method::ALL)]
     pub methods: Vec<Method>,
     /// How words are looked up
-    #[arg(long, value_enum, default_value_t = Case::Lower)]
+    #[arg(long, value_parser = cases(), default_value_t = Case::Lower)]
     pub case: Case,
     /// Print JSON instead of tables
     #[arg(long)]
@@ -473,4 +473,27 @@ pub struct HealthArguments {
     /// Milliseconds until it must have answered; it waits for its engine itself (readiness_timeout_ms)
     #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: u64,
+}
+
+/// Methods of analogies, by their short names.
+fn methods() -> impl TypedValueParser<Value = Method> {
+    let value = |method: Method| {
+        PossibleValue::new(method.short_name()).help(match method {
+            Method::ThreeCosAdd => "The nearest word to b − a + c",
+            Method::ThreeCosMul => "The similarities to b and c, multiplied, divided by that to a",
+            Method::PairDirection => "From c in the direction from a to b",
+        })
+    };
+    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
+}
+
+/// How words of test sets are looked up.
+fn cases() -> impl TypedValueParser<Value = Case> {
+    let value = |case: Case| {
+        PossibleValue::new(case.name()).help(match case {
+            Case::Lower => "As written, else in lower case",
+            Case::Exact => "As written only",
+        })
+    };
+    PossibleValuesParser::new(Case::ALL.map(value)).try_map(|name| name.parse::<Case>())
 }

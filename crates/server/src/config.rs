@@ -11,8 +11,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cli::ServeFlags;
-use crate::device::Device;
 use crate::models::ModelSource;
+use kindred::device::Device;
 
 /// The defaults, as a file for people.
 pub const DEFAULTS: &str = include_str!("../../../config/kindred.toml");

@@ -33,7 +33,7 @@ fn subscriber(
     let levels = format!("h2=error,{}", config.log_level);
     let filter = EnvFilter::try_new(levels).map_err(|_| ConfigError::OutOfRange {
         key: "log_level",
-        reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
+        reason: "must be error, warn, info, debug, trace, or such per module: info,scheduler=debug",
     })?;
     let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);

@@ -6,9 +6,10 @@ use clap::Args;
 use clap_complete::Shell;
 use serde::Serialize;
 
-use crate::device::Device;
+use super::methods;
 use crate::http::MAX_K;
-use crate::method::Method;
+use kindred::device::Device;
+use kindred::method::Method;
 
 /// Where answers come from.
 #[derive(Debug, Default, Clone, Args)]
@@ -115,7 +116,7 @@ pub struct ConsoleArguments {
     #[command(flatten)]
     pub options: QuestionOptions,
     /// How expressions are answered [default: 3cosadd]
-    #[arg(long, value_enum, help_heading = "What is asked for")]
+    #[arg(long, value_parser = methods(), help_heading = "What is asked for")]
     pub method: Option<Method>,
     /// How answers are given.
     #[command(flatten)]
@@ -175,7 +176,7 @@ pub struct AnalogyArguments {
     #[command(flatten)]
     pub options: QuestionOptions,
     /// How the expression is answered [default: 3cosadd]
-    #[arg(long, value_enum, help_heading = "What is asked for")]
+    #[arg(long, value_parser = methods(), help_heading = "What is asked for")]
     pub method: Option<Method>,
     /// How answers are given.
     #[command(flatten)]

@@ -7,7 +7,7 @@ use crate::cli::{
 use crate::config::{Config, ConfigError};
 use crate::console::{self, ConsoleError, Form, Question, Session};
 use crate::logging;
-use crate::method::Method;
+use kindred::method::Method;
 
 /// Answers line by line: on a terminal with history and completion, else standard input to its end.
 ///

@@ -35,12 +35,12 @@ pub use verify::verify;
 
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
-use crate::engines::EngineStartError;
-use crate::evaluation::EvaluationError;
 use crate::http::edge::EdgeError;
 use crate::models::LoadError;
-use crate::queue::EngineLost;
+use kindred::engines::EngineStartError;
+use kindred::evaluation::EvaluationError;
 use model_store::ModelError;
+use scheduler::EngineLost;
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]

@@ -12,17 +12,19 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::CommandError;
-use crate::account::Memory;
 use crate::cli::ServeFlags;
 use crate::config::{Config, ConfigError};
-use crate::device::Device;
-use crate::engines::EngineStartError;
 use crate::http::edge::{Edge, open_files};
 use crate::http::threads::HttpThreads;
 use crate::http::{Front, connections, listen};
-use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Service, Timeouts, Warm};
+use crate::logging;
+use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Service, Timeouts};
 use crate::observe::{AccessLog, Observer};
-use crate::{engines, logging};
+use kindred::device::Device;
+use kindred::engines;
+use kindred::engines::EngineStartError;
+use kindred::warm_up::WarmUp;
+use scheduler::account::Memory;
 
 /// How long the process goes on without an engine, for answers to go out.
 const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
@@ -61,7 +63,7 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
 pub fn serve_with<R, F>(config: &Config, read_again: R, make_engine: F) -> Result<(), CommandError>
 where
     R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
-    F: Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError>
+    F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
         + Send
         + Sync
         + 'static,

@@ -11,8 +11,8 @@ use rustyline::{Context, Helper};
 
 use super::line::COMMANDS;
 use super::service::{Service, words_with_prefix};
-use crate::expression::{as_term, open_piece};
 use crate::shown::is_shown;
+use kindred::expression::{as_term, open_piece};
 
 /// Words that are offered at most.
 const OFFERED: usize = 50;

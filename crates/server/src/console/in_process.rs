@@ -13,14 +13,14 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use crate::account::Memory;
 use crate::cli::{Place, ServeFlags};
 use crate::config::Config;
-use crate::engines;
 use crate::http::Front;
 use crate::http::edge::Edge;
 use crate::models::{self, Loader, MakeEngine, ModelSet, Models, Reloader, Timeouts};
 use crate::observe::{AccessLog, Observer};
+use kindred::engines;
+use scheduler::account::Memory;
 
 /// Who asks.
 const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

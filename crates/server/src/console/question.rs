@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::cli::QuestionOptions;
-use crate::method::Method;
+use kindred::method::Method;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     /// The nearest words of a word, by its exact bytes.
     Nearest(String),
-    /// Those of an expression, in the grammar of [`crate::expression`].
+    /// Those of an expression, in the grammar of [`kindred::expression`].
     Analogy(String),
     /// Those of a sum of words, with their weights.
     Sum(Vec<(String, f64)>),

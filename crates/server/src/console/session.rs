@@ -10,7 +10,7 @@ use super::question::Question;
 use super::remote::Remote;
 use super::service::{Service, Times, answered};
 use crate::cli::{Place, QuestionOptions};
-use crate::method::Method;
+use kindred::method::Method;
 
 /// Who answers, and how.
 pub struct Session {

@@ -13,9 +13,9 @@ use super::explain::{Explanation, placed};
 use super::formula::Formula;
 use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::{ApiError, caching};
-use crate::account::Held;
 use crate::models::ServedModel;
 use crate::workers::Patience;
+use scheduler::account::Held;
 
 /// What an answer says of the words that were asked for.
 #[derive(Debug, Default)]

@@ -17,9 +17,9 @@ use super::aside::Work;
 use super::fields::invalid;
 use super::look_up::cut;
 use super::{ApiError, query_string};
-use crate::account::{Held, Pool};
-use crate::expression;
 use crate::models::Call;
+use kindred::expression;
+use scheduler::account::{Held, Pool};
 
 /// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
 pub(super) const UNCOUNTED_BODY: usize = 4 << 10;

@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use contract::QueryError;
 
 use super::fields::invalid;
-use crate::account::Full;
-use crate::expression::ExpressionError;
 use crate::models::NotMilliseconds;
 use crate::workers::NotDone;
+use kindred::expression::ExpressionError;
+use scheduler::account::Full;
 
 /// A word that the model does not have.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -1,5 +1,5 @@
 //! `POST /evaluate`: what `kindred eval` finds, for sets of the caller's own that are small enough to wait
-//! for. The code is the command's ([`evaluation`](crate::evaluation)); here the queue answers.
+//! for. The code is the command's ([`evaluation`](kindred::evaluation)); here the queue answers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,13 +18,13 @@ use super::look_up::cut;
 use super::search::submitted;
 use super::server_timing::Timing;
 use super::{ApiError, answer, negotiation};
-use crate::evaluation::analogies::Section;
-use crate::evaluation::results::{Case, Report, SimilarityResult};
-use crate::evaluation::run::{Answers, Evaluation};
-use crate::evaluation::similarities::Pair;
-use crate::method::Method;
 use crate::models::Call;
 use crate::workers::Patience;
+use kindred::evaluation::analogies::Section;
+use kindred::evaluation::results::{Case, Report, SimilarityResult};
+use kindred::evaluation::run::{Answers, Evaluation};
+use kindred::evaluation::similarities::Pair;
+use kindred::method::Method;
 
 /// Most sets in one request, of both kinds together.
 pub const MAX_SETS: usize = 64;

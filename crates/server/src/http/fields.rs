@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::ApiError;
 use super::body::JsonBody;
-use crate::expression::MAX_TERMS;
-use crate::method::Method;
+use kindred::expression::MAX_TERMS;
+use kindred::method::Method;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;

@@ -7,7 +7,7 @@ use contract::{
 use model_store::ModelStore;
 
 use super::ApiError;
-use crate::method::Method;
+use kindred::method::Method;
 
 /// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
 pub const MAX_FACTORS: usize = 32;

@@ -32,9 +32,9 @@ use super::routes::Routes;
 use super::server_timing::{self, Timing};
 use super::size::UNCOUNTED_ANSWER;
 use super::{ApiError, ask, caching};
-use crate::account::{Account, Full, Held, Pool};
 use crate::models::{Call, Reloader, View, split_named_path};
 use crate::observe;
+use scheduler::account::{Account, Full, Held, Pool};
 
 /// The header that lowers the time that a request may take.
 pub(super) const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");

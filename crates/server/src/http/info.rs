@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{ApiError, answer, caching, negotiation};
-use crate::evaluation::results::Engine;
 use crate::models::{Call, ServedModel};
+use kindred::evaluation::results::Engine;
 
 const OPENAPI: &str = include_str!("../../../../openapi.yaml");
 

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 use super::ApiError;
 use super::fields::{OPTIONS, Parts, RawOptions, RawTarget, WordWithWeight, invalid};
 use super::look_up::cut;
-use crate::expression;
+use kindred::expression;
 
 /// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
 pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {

@@ -17,10 +17,10 @@ use super::search::submitted;
 use super::server_timing::Timing;
 use super::size::Size;
 use super::{ApiError, answer, negotiation, suggestions};
-use crate::account::Held;
-use crate::method::Method;
 use crate::models::{Call, ServedModel};
 use crate::workers::Patience;
+use kindred::method::Method;
+use scheduler::account::Held;
 
 /// Most words that one request may rank.
 pub const MAX_RANKED: usize = 1000;

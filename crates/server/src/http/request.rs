@@ -17,8 +17,8 @@ use super::fold_case::Fold;
 use super::formula::{Ask, Formula, MAX_FULL_PASS_WORDS, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::text::{Token, tokens};
-use crate::expression::{self, MAX_TERMS};
-use crate::method::Method;
+use kindred::expression::{self, MAX_TERMS};
+use kindred::method::Method;
 
 /// What a query is for, its form checked, its words not yet looked up.
 #[derive(Debug, Clone, PartialEq)]

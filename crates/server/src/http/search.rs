@@ -12,10 +12,10 @@ use super::fold_case::Fold;
 use super::formula::Ask;
 use super::request::{Explain, Prepared};
 use super::server_timing::Timing;
-use crate::account::Held;
 use crate::models::{Call, ServedModel};
-use crate::queue::SubmitError;
 use crate::workers::Patience;
+use scheduler::SubmitError;
+use scheduler::account::Held;
 
 /// How many times as many hits are asked for when those that came, folded, were too few.
 const GROWTH: usize = 4;

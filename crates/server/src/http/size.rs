@@ -6,8 +6,8 @@ use std::ops::Add;
 use super::ApiError;
 use super::aside::Work;
 use super::request::{Options, Prepared};
-use crate::account::{Held, Pool};
 use crate::models::{Call, ServedModel};
+use scheduler::account::{Held, Pool};
 
 /// A neighbour without its vector, with a word of usual length: as it is found, and as it is written.
 pub(super) const BYTES_PER_NEIGHBOR: usize = 72 + 16;

@@ -2,9 +2,9 @@
 
 use super::ApiError;
 use super::aside::{Work, elsewhere, goes_on};
-use crate::account::Pool;
 use crate::models::Call;
 use crate::workers::Patience;
+use scheduler::account::Pool;
 
 /// Unknown words of one request that get suggestions.
 const MAX_WORDS: usize = 16;

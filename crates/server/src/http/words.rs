@@ -13,9 +13,9 @@ use super::look_up::unknown_words;
 use super::query_string::WordsAsked;
 use super::size::{BYTES_PER_COMPONENT, Size, room_for};
 use super::{ApiError, answer, caching, negotiation, query_string, suggestions};
-use crate::account::Held;
 use crate::models::Call;
 use crate::workers::Patience;
+use scheduler::account::Held;
 
 /// Most words that one answer lists.
 pub const MAX_LISTED: usize = 1000;

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 
 use super::set::Held;
 use super::{ServedModel, Service};
-use crate::account::Account;
+use scheduler::account::Account;
 
 /// One request's hold on the model that it speaks to, as it was when the request came, and until when its
 /// answer is of use.

@@ -9,37 +9,18 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::background::in_background;
 use super::readiness::NotReady;
 use super::{ModelSource, ServedModel, memory};
 use crate::config::Config;
-use crate::default_model;
-use crate::engines::EngineStartError;
-use crate::queue::{self, EngineLost, EngineThread, Limits};
+use kindred::background::in_background;
+use kindred::demo;
+use kindred::engines::EngineStartError;
+use kindred::warm_up::WarmUp;
+use scheduler::{EngineLost, EngineThread, Limits};
 
 /// Makes the engine for a model, on the thread that will own it.
 pub type MakeEngine =
-    Arc<dyn Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
-
-/// Kept by a new engine until it is as fast as it will be. Whoever loads a model in the place of another one
-/// waits until this is dropped.
-#[derive(Debug)]
-pub struct Warm {
-    beside_others: bool,
-    _until_dropped: Option<mpsc::Sender<Infallible>>,
-}
-
-impl Warm {
-    /// Whether others are served meanwhile, to whom its work should give way.
-    pub fn is_beside_others(&self) -> bool {
-        self.beside_others
-    }
-
-    /// For an engine that nobody waits for.
-    pub fn for_nobody() -> Self {
-        Self { beside_others: false, _until_dropped: None }
-    }
-}
+    Arc<dyn Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
 
 /// How long a new engine may take until it is as fast as it will be, before it serves all the same.
 const WARM_UP: Duration = Duration::from_secs(600);
@@ -167,16 +148,17 @@ impl Loader {
             engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
         };
         let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
-        let (warm, is_warm) = mpsc::channel();
-        let mut warm = Some(Warm { beside_others, _until_dropped: Some(warm) });
+        let (warm, is_warm) = WarmUp::new(beside_others);
+        let mut warm = Some(warm);
         let make = move || {
             // For an engine that is made again nobody waits.
-            let warm = warm.take().unwrap_or_else(Warm::for_nobody);
+            let warm = warm.take().unwrap_or_else(WarmUp::for_nobody);
             make_engine(for_engine.clone(), warm)
         };
         // At the start a cold disk may take its time, and nobody is kept waiting.
         let within = beside_others.then_some(limits.engine_hang_timeout);
-        let (queue, engine) = queue::start(limits, &self.timer, within, make)?;
+        let (queue, engine) =
+            scheduler::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
         info!(
             model = model.name(),
             engine = engine.description.name,
@@ -225,7 +207,7 @@ fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError>
     let started = Instant::now();
     let model = match &source.folder {
         Some(folder) => ModelStore::open(folder)?,
-        None => default_model::open(&config.cache_dir)?,
+        None => demo::open(&config.cache_dir)?,
     };
     let model = match &source.name {
         Some(name) => model.named(name),

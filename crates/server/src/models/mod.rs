@@ -3,7 +3,6 @@
 //! A request takes hold of all models when it comes and keeps them to its end (`Call`): so no answer is of
 //! two versions, and what was replaced goes when the last request that speaks to it has ended.
 
-mod background;
 mod call;
 mod load;
 mod memory;
@@ -15,7 +14,7 @@ mod service;
 mod set;
 mod source;
 
-pub use load::{LoadError, Loader, MakeEngine, Warm};
+pub use load::{LoadError, Loader, MakeEngine};
 pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
 pub use served::ServedModel;
 pub(crate) use served::weak_tag;
@@ -23,7 +22,6 @@ pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
 pub use source::ModelSource;
 
-pub(crate) use background::{give_way, give_way_a_little};
 pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use path::split_named_path;
 pub(crate) use readiness::NotReady;
@@ -33,16 +31,16 @@ pub(crate) use set::View;
 #[cfg(test)]
 pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = crate::queue::Limits {
+    let limits = scheduler::Limits {
         capacity_queries: 8,
         max_batch_queries: 8,
         engine_max_restarts: 0,
         engine_hang_timeout: std::time::Duration::from_secs(60),
     };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
-    let make = move || -> Result<Box<dyn contract::Engine>, _> {
+    let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, engine) = crate::queue::start(limits, &timer, None, make).unwrap();
+    let (queue, engine) = scheduler::start(limits, &timer, None, make).unwrap();
     ServedModel::new(model, queue, &engine, std::time::Duration::from_secs(5))
 }

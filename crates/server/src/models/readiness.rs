@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
-use crate::queue::{EngineState, QueueHandle, SubmitError};
+use scheduler::{EngineState, QueueHandle, SubmitError};
 
 /// How long a good answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);

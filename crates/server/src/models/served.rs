@@ -8,7 +8,7 @@ use model_store::ModelStore;
 use super::readiness::Readiness;
 use crate::http::{MAX_QUERIES, WordsAsJson};
 use crate::observe::{EngineFigures, LaneFigures};
-use crate::queue::{EngineThread, QueueHandle};
+use scheduler::{EngineThread, QueueHandle};
 
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
 /// say of it.

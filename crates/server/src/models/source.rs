@@ -33,7 +33,7 @@ impl ModelSource {
         match (&self.name, &self.folder) {
             (Some(name), _) => name.clone(),
             (None, Some(folder)) => of_folder(folder).unwrap_or_else(|| "model".to_owned()),
-            (None, None) => crate::default_model::NAME.to_owned(),
+            (None, None) => kindred::demo::NAME.to_owned(),
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::Histogram;
-use crate::queue::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
+use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
 
 /// What the queue and the engine of one model have counted. Counts never go back while the service runs.
 #[derive(Debug, Clone, Default)]

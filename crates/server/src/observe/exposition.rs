@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use super::families;
 use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
-use crate::account::Memory;
+use scheduler::account::Memory;
 
 /// What is not counted but known.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use super::exposition::{Family, Known, Labels, Samples};
 use super::route::{METHOD_COUNT, ROUTE_COUNT, STATUS_COUNT, method_name, route_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
-use crate::account::{Memory, Pool};
+use scheduler::account::{Memory, Pool};
 
 /// All of them, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {

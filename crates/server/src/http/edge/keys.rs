@@ -16,8 +16,8 @@ use blake3::Hash;
 use tracing::Span;
 
 use super::EdgeError;
-use crate::account::Account;
 use crate::http::ApiError;
+use scheduler::account::Account;
 
 /// What each key begins with, so that one that got lost can be recognised.
 const PREFIX: &str = "kindred_";

@@ -43,9 +43,9 @@ use self::limits::Limits;
 use self::timeouts::{Timeouts, Watch};
 use self::tls::Tls;
 use super::ApiError;
-use crate::account::Account;
 use crate::config::Config;
 use crate::models::Service;
+use scheduler::account::Account;
 
 /// Why the edge can't be as the settings say. Names the setting or the file, and the cure.
 #[derive(Debug, thiserror::Error)]

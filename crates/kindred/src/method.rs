@@ -1,26 +1,23 @@
 //! The methods of analogies, as the command line, requests and results name them.
 
+use std::fmt;
 use std::str::FromStr;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// How an analogy is answered; see the contract (`contract`) for the formulas.
 ///
 /// It is read by the name that the command line and requests have for it, and written by its usual name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Method {
     /// The nearest word to b − a + c
-    #[value(name = "3cosadd")]
     #[serde(rename = "3CosAdd")]
     ThreeCosAdd,
     /// The similarities to b and c, multiplied, divided by that to a
-    #[value(name = "3cosmul")]
     #[serde(rename = "3CosMul")]
     ThreeCosMul,
     /// From c in the direction from a to b
-    #[value(name = "pairdirection")]
     #[serde(rename = "PairDirection")]
     PairDirection,
 }
@@ -39,9 +36,12 @@ impl Method {
     }
 
     /// Its name on the command line and in requests.
-    pub fn short_name(self) -> String {
-        let value = self.to_possible_value().expect("no method is hidden");
-        value.get_name().to_owned()
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Self::ThreeCosAdd => "3cosadd",
+            Self::ThreeCosMul => "3cosmul",
+            Self::PairDirection => "pairdirection",
+        }
     }
 }
 
@@ -49,7 +49,14 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        <Self as ValueEnum>::from_str(name, false)
+        let found = Self::ALL.into_iter().find(|method| method.short_name() == name);
+        found.ok_or_else(|| format!("`{name}` is none of 3cosadd, 3cosmul and pairdirection"))
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.short_name())
     }
 }
 

@@ -14,7 +14,6 @@ use tokio::runtime::Handle;
 
 use super::{EngineThread, Limits, QueueHandle, SubmitError};
 use crate::account::Account;
-use crate::engines::EngineStartError;
 
 /// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
 /// notes k + 1000.
@@ -136,7 +135,7 @@ fn setup_with(limits: Limits) -> Setup {
         match order {
             Order::Answer => {}
             Order::Panic => std::panic::resume_unwind(Box::new("as ordered")),
-            _ => return Err(EngineStartError::Broken("as ordered".into())),
+            _ => return Err("as ordered"),
         }
         let (go, passes, slices) = (orders.clone(), engine_passes.clone(), engine_slices.clone());
         Ok(Box::new(HeldEngine { go, passes, dropped, slices }) as Box<dyn Engine>)

@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -7,12 +8,12 @@ use tokio::runtime;
 use tokio::sync::watch;
 
 use super::Limits;
+use super::StartError;
 use super::engine_state::EngineLost;
 use super::handle::QueueHandle;
 use super::passes::Passes;
 use super::shared::Shared;
 use super::supervisor::Supervisor;
-use crate::engines::EngineStartError;
 
 /// The thread that owns the engine.
 pub struct EngineThread {
@@ -50,14 +51,15 @@ impl EngineThread {
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
-pub fn start<F>(
+pub fn start<F, E>(
     limits: Limits,
     timer: &runtime::Handle,
     within: Option<Duration>,
     make_engine: F,
-) -> Result<(QueueHandle, EngineThread), EngineStartError>
+) -> Result<(QueueHandle, EngineThread), StartError<E>>
 where
-    F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+    E: Display + Send + 'static,
 {
     let shared = Arc::new(Shared::new(limits));
     let handle = QueueHandle::new(shared.clone());
@@ -65,28 +67,31 @@ where
     timer.spawn(watch(shared.clone()));
     let (started, has_started) = mpsc::sync_channel(1);
     let (until_ended, ended) = mpsc::channel();
-    std::thread::Builder::new().name("kindred-engine".into()).spawn(move || {
-        let _until_ended: mpsc::Sender<()> = until_ended;
-        let passes = Passes::new(shared.clone(), limits.max_batch_queries);
-        let restarts = limits.engine_max_restarts;
-        let mut supervisor = Supervisor::new(make_engine, passes, shared, restarts);
-        match supervisor.make() {
-            Ok(engine) => {
-                // Nobody waits for this any more only if `start` itself is gone.
-                let _ = started.send(Ok(engine.description()));
-                supervisor.run(engine);
+    std::thread::Builder::new()
+        .name("kindred-engine".into())
+        .spawn(move || {
+            let _until_ended: mpsc::Sender<()> = until_ended;
+            let passes = Passes::new(shared.clone(), limits.max_batch_queries);
+            let restarts = limits.engine_max_restarts;
+            let mut supervisor = Supervisor::new(make_engine, passes, shared, restarts);
+            match supervisor.make() {
+                Ok(engine) => {
+                    // Nobody waits for this any more only if `start` itself is gone.
+                    let _ = started.send(Ok(engine.description()));
+                    supervisor.run(engine);
+                }
+                Err(e) => {
+                    let _ = started.send(Err(e));
+                }
             }
-            Err(e) => {
-                let _ = started.send(Err(e));
-            }
-        }
-    })?;
+        })
+        .map_err(StartError::Thread)?;
     let description = match within {
         None => has_started.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
         Some(within) => has_started.recv_timeout(within),
     };
     let description = description.unwrap_or_else(|e| {
-        Err(EngineStartError::Broken(match e {
+        Err(StartError::Broken(match e {
             mpsc::RecvTimeoutError::Timeout => "it took longer than engine_hang_timeout_ms".into(),
             mpsc::RecvTimeoutError::Disconnected => "its thread ended".into(),
         }))

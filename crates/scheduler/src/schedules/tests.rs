@@ -16,7 +16,6 @@ use super::shared::Shared;
 use super::supervisor::Supervisor;
 use super::{Limits, SubmitError};
 use crate::account::Account;
-use crate::engines::EngineStartError;
 
 const CAPACITY: u32 = 4;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -70,7 +69,7 @@ fn setup(fails_in: usize, failed_attempts: usize) -> Setup {
         attempts += 1;
         thread::yield_now();
         if attempts <= failed_attempts {
-            return Err(EngineStartError::Broken("as ordered".into()));
+            return Err("as ordered");
         }
         Ok(Box::new(Rows { passes: 0, fails_in: 0 }) as Box<dyn Engine>)
     };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub use memory::{Full, Held, Memory, Pool};
-pub(crate) use turns::{ByCaller, Contention, Turns};
+pub use turns::{ByCaller, Contention, Turns};
 
 /// What one caller holds at the moment.
 #[derive(Debug)]
@@ -33,37 +33,37 @@ impl Account {
     }
 
     /// Tells callers apart.
-    pub(crate) fn id(&self) -> u64 {
+    pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Slots that it holds, in the queues of all models.
-    pub(crate) fn slots(&self) -> u32 {
+    pub fn slots(&self) -> u32 {
         self.slots.load(Relaxed)
     }
 }
 
 /// Slots of a queue that a caller holds, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub struct Slots {
     account: Arc<Account>,
     number: u32,
 }
 
 impl Slots {
     /// Counts them for this caller. Whether it may have them is the queue's to decide.
-    pub(crate) fn take(account: Arc<Account>, number: u32) -> Self {
+    pub fn take(account: Arc<Account>, number: u32) -> Self {
         account.slots.fetch_add(number, Relaxed);
         Self { account, number }
     }
 
     /// How many.
-    pub(crate) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         self.number
     }
 
     /// Whose.
-    pub(crate) fn caller(&self) -> u64 {
+    pub fn caller(&self) -> u64 {
         self.account.id
     }
 }
@@ -76,13 +76,13 @@ impl Drop for Slots {
 
 /// What one request counts for at most: half of what there is. So a request of any size is let in when its caller
 /// holds nothing else, and leaves room for others.
-pub(crate) fn at_most_half(asked: u64, capacity: u64) -> u64 {
+pub fn at_most_half(asked: u64, capacity: u64) -> u64 {
     asked.min(capacity.div_ceil(2))
 }
 
 /// Whether a caller that holds so much may take so much more: it must fit, and what the caller then holds must not be
 /// more than what it leaves free. Its first request only has to fit.
-pub(crate) fn may_take(asked: u64, held: u64, free: u64) -> bool {
+pub fn may_take(asked: u64, held: u64, free: u64) -> bool {
     asked <= free && (held == 0 || held + asked <= free - asked)
 }
 

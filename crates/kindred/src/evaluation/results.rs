@@ -1,8 +1,9 @@
 //! What an evaluation comes to: the numbers, in the form in which they are written as JSON.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use clap::ValueEnum;
 use contract::EngineDescription;
 use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::method::Method;
 
 /// How words of a set are looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Case {
     /// As written, else in lower case
@@ -19,11 +20,39 @@ pub enum Case {
     Exact,
 }
 
+impl Case {
+    /// All, the default first.
+    pub const ALL: [Self; 2] = [Self::Lower, Self::Exact];
+
+    /// Its name on the command line and in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|case| case.name() == name);
+        found.ok_or_else(|| format!("`{name}` is neither lower nor exact"))
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl TryFrom<String> for Case {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        Self::from_str(&name, false)
+        name.parse()
     }
 }
 

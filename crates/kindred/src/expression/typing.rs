@@ -5,7 +5,7 @@ use super::pieces::weight_length;
 
 /// Where the word begins that the text breaks off in, behind its sign and weight, and as much of it as is there, without
 /// quotes.
-pub(crate) fn open_piece(text: &str) -> (usize, String) {
+pub fn open_piece(text: &str) -> (usize, String) {
     let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);
     for (at, c) in text.char_indices() {
         match c {
@@ -32,7 +32,7 @@ pub(crate) fn open_piece(text: &str) -> (usize, String) {
 }
 
 /// A word as it stands in an expression: in quotes if it must, or if that is wanted.
-pub(crate) fn as_term(word: &str, quoted: bool) -> String {
+pub fn as_term(word: &str, quoted: bool) -> String {
     let is_plain =
         matches!(parse(word).as_deref(), Ok([term]) if term.word == word && term.weight == 1.0);
     if is_plain && !quoted {

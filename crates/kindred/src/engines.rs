@@ -13,8 +13,9 @@ use gpu_core::GpuError;
 use model_store::ModelStore;
 use tracing::{info, warn};
 
+use crate::background::give_way;
 use crate::device::Device;
-use crate::models::{Warm, give_way};
+use crate::warm_up::WarmUp;
 use joined::Joined;
 pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
 
@@ -45,6 +46,16 @@ pub enum EngineStartError {
     WrongAnswer(#[from] WrongAnswer),
 }
 
+impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
+    fn from(error: scheduler::StartError<EngineStartError>) -> Self {
+        match error {
+            scheduler::StartError::Engine(error) => error,
+            scheduler::StartError::Broken(reason) => Self::Broken(reason),
+            scheduler::StartError::Thread(error) => Self::Thread(error),
+        }
+    }
+}
+
 /// Which engine, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
@@ -64,7 +75,7 @@ pub struct Wanted {
 pub fn make(
     model: &Arc<ModelStore>,
     wanted: Wanted,
-    warm: Warm,
+    warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let device = wanted.device;
     let beside_host = |search| -> Result<Box<dyn Engine>, EngineStartError> {
@@ -105,7 +116,7 @@ pub fn make(
 pub fn make_checked(
     model: &Arc<ModelStore>,
     wanted: Wanted,
-    warm: Warm,
+    warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let mut engine = make(model, wanted, warm)?;
     self_check(&mut *engine, model)?;

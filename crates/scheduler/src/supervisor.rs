@@ -2,6 +2,7 @@
 //! growing pauses, until one works or the failures are too many.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -9,11 +10,10 @@ use std::time::{Duration, Instant};
 use contract::Engine;
 use tracing::{debug, error, info, warn};
 
-use super::SubmitError;
 use super::engine_state::EngineLost;
 use super::passes::{End, Passes, caught};
 use super::shared::Shared;
-use crate::engines::EngineStartError;
+use super::{StartError, SubmitError};
 
 /// Within so long there may be no more than `engine_max_restarts` attempts.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -38,9 +38,10 @@ impl<F> Drop for Supervisor<F> {
     }
 }
 
-impl<F> Supervisor<F>
+impl<F, E> Supervisor<F>
 where
-    F: FnMut() -> Result<Box<dyn Engine>, EngineStartError>,
+    F: FnMut() -> Result<Box<dyn Engine>, E>,
+    E: Display,
 {
     pub(super) fn new(
         make_engine: F,
@@ -55,10 +56,13 @@ where
     /// Makes an engine.
     ///
     /// # Errors
-    /// As the maker says; [`EngineStartError::Broken`] if it panics.
-    pub(super) fn make(&mut self) -> Result<Box<dyn Engine>, EngineStartError> {
+    /// As the maker says; [`StartError::Broken`] if it panics.
+    pub(super) fn make(&mut self) -> Result<Box<dyn Engine>, StartError<E>> {
         let started = Instant::now();
-        let made = caught(&mut self.make_engine).map_err(EngineStartError::Broken).flatten();
+        let made = match caught(&mut self.make_engine) {
+            Ok(made) => made.map_err(StartError::Engine),
+            Err(panic) => Err(StartError::Broken(panic)),
+        };
         self.making_took = started.elapsed();
         made
     }

@@ -20,10 +20,10 @@ pub enum Pool {
 
 impl Pool {
     /// Both, in the order of their places.
-    pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Answers];
+    pub const ALL: [Self; 2] = [Self::Requests, Self::Answers];
 
     /// What metrics call it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
             Self::Answers => "answers",
@@ -88,7 +88,7 @@ impl Memory {
     ///
     /// # Errors
     /// If it is not free, or the caller holds too much already.
-    pub(crate) fn take(
+    pub fn take(
         self: &Arc<Self>,
         account: &Arc<Account>,
         pool: Pool,
@@ -100,24 +100,24 @@ impl Memory {
     }
 
     /// As [`take`](Self::take), for what is there already: it is not refused but charged.
-    pub(crate) fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Held {
+    pub fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Held {
         let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
         held.set(bytes);
         held
     }
 
     /// Bytes that are taken of a pool.
-    pub(crate) fn taken(&self, pool: Pool) -> u64 {
+    pub fn taken(&self, pool: Pool) -> u64 {
         self.taken[pool as usize].load(Relaxed)
     }
 
     /// Bytes of a pool.
-    pub(crate) fn capacity(&self, pool: Pool) -> u64 {
+    pub fn capacity(&self, pool: Pool) -> u64 {
         self.capacity[pool as usize]
     }
 
     /// All bytes that were ever taken of a pool, each time they were.
-    pub(crate) fn counted(&self, pool: Pool) -> u64 {
+    pub fn counted(&self, pool: Pool) -> u64 {
         self.counted[pool as usize].load(Relaxed)
     }
 }
@@ -136,7 +136,7 @@ impl Held {
     ///
     /// # Errors
     /// If that is not free, or the caller holds too much already. Then it holds what it held.
-    pub(crate) fn grow(&mut self, to: u64) -> Result<(), Full> {
+    pub fn grow(&mut self, to: u64) -> Result<(), Full> {
         let capacity = self.memory.capacity[self.pool as usize];
         let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
         let (taken, own) = self.counters();
@@ -166,12 +166,12 @@ impl Held {
     }
 
     /// How many bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// What it turned out to be, more or less than was counted: it is there by now, so it is not refused but charged.
-    pub(crate) fn set(&mut self, bytes: u64) {
+    pub fn set(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
             self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// time that was spent on it, and whose clock is furthest behind comes first. Who comes new, or again, begins where
 /// those are that are served now: nobody saves up time by asking for nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub struct Turns {
     /// Nanoseconds, by caller; only those ahead of `now`.
     clocks: ByCaller<u64>,
     now: u64,
@@ -16,17 +16,17 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// Where a caller's clock stands. The lowest comes first.
-    pub(crate) fn clock(&self, caller: u64) -> u64 {
+    pub fn clock(&self, caller: u64) -> u64 {
         self.clocks.get(&caller).map_or(self.now, |&clock| clock.max(self.now))
     }
 
     /// The caller whose turn it is has this clock.
-    pub(crate) fn begin(&mut self, clock: u64) {
+    pub fn begin(&mut self, clock: u64) {
         self.now = self.now.max(clock);
     }
 
     /// So much time was spent on a caller.
-    pub(crate) fn charge(&mut self, caller: u64, time: Duration) {
+    pub fn charge(&mut self, caller: u64, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let clock = self.clock(caller).saturating_add(nanoseconds);
         self.clocks.insert(caller, clock);
@@ -40,7 +40,7 @@ impl Turns {
 
 /// Whether there is more than one caller.
 #[derive(Debug, Default)]
-pub(crate) struct Contention {
+pub struct Contention {
     last: Option<u64>,
     /// When somebody else asked than the one before.
     changed: Option<Instant>,
@@ -51,7 +51,7 @@ impl Contention {
     const REMEMBERED: Duration = Duration::from_secs(1);
 
     /// A caller asks; `None` is nobody in particular.
-    pub(crate) fn note(&mut self, caller: Option<u64>, now: Instant) {
+    pub fn note(&mut self, caller: Option<u64>, now: Instant) {
         if caller.is_some() && caller != self.last {
             // The first that ever asks is alone.
             if self.last.is_some() {
@@ -62,17 +62,17 @@ impl Contention {
     }
 
     /// Whether there were two of them lately.
-    pub(crate) fn is_there(&self, now: Instant) -> bool {
+    pub fn is_there(&self, now: Instant) -> bool {
         self.changed.is_some_and(|changed| now.duration_since(changed) < Self::REMEMBERED)
     }
 }
 
 /// A map by [`Account::id`](super::Account::id), which clients can't choose.
-pub(crate) type ByCaller<T> = HashMap<u64, T, BuildHasherDefault<ById>>;
+pub type ByCaller<T> = HashMap<u64, T, BuildHasherDefault<ById>>;
 
 /// Spreads ids that count up: one multiplication.
 #[derive(Debug, Default)]
-pub(crate) struct ById(u64);
+pub struct ById(u64);
 
 impl Hasher for ById {
     fn finish(&self) -> u64 {

@@ -9,7 +9,7 @@
     reason = "they are the files of the queue, and only some of their functions are used here"
 )]
 
-use super::{Limits, engine_state, statistics};
+use super::{Limits, StartError, engine_state, statistics};
 use handle::SubmitError;
 
 #[path = "hand_out.rs"]

@@ -23,6 +23,7 @@
 //! (`supervisor.rs`), who waits goes on waiting and who comes is refused. An engine that can't be made again, or
 //! that hangs, is lost: everybody is told so, and [`EngineThread::lost`] tells the process to end.
 
+pub mod account;
 mod engine_state;
 mod engine_thread;
 mod hand_out;
@@ -45,6 +46,20 @@ pub use engine_thread::{EngineThread, start};
 pub use handle::{QueueHandle, SubmitError};
 pub use job::{Answer, FullPassAnswers};
 pub use statistics::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, QueueStatistics};
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError<E> {
+    /// It can't be made: as its maker says.
+    #[error(transparent)]
+    Engine(E),
+    /// Its maker panicked, or took too long.
+    #[error("the engine broke while it was being made: {0}; the log has more")]
+    Broken(String),
+    /// The system has no threads left.
+    #[error("can't start the engine's thread: {0}")]
+    Thread(std::io::Error),
+}
 
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ mod pieces;
 mod typing;
 
 use pieces::{Piece, PieceKind, split};
-pub(crate) use typing::{as_term, open_piece};
+pub use typing::{as_term, open_piece};
 
 /// Terms that one expression may have.
 pub const MAX_TERMS: usize = 256;
