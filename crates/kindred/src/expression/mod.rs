@@ -56,7 +56,7 @@ impl ExpressionError {
 /// The terms of an expression, in the order in which they are written.
 ///
 /// ```
-/// use server::expression::parse;
+/// use kindred::expression::parse;
 ///
 /// let terms = parse("king - 0.5*(man + well-known)")?;
 /// let terms: Vec<(&str, f64)> = terms.iter().map(|term| (&term.word[..], term.weight)).collect();
@@ -64,7 +64,7 @@ impl ExpressionError {
 ///
 /// let error = parse("king man").unwrap_err();
 /// assert_eq!((error.column, error.expected), (6, "`+`, `-` or the end"));
-/// # Ok::<(), server::expression::ExpressionError>(())
+/// # Ok::<(), kindred::expression::ExpressionError>(())
 /// ```
 ///
 /// # Errors
