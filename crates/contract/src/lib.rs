@@ -7,6 +7,7 @@
 //! - [`analogy`]: how word arithmetic becomes one query vector;
 //! - [`full_pass`]: scores that are made of several cosine similarities, and ranks;
 //! - [`Engine`]: who answers;
+//! - [`workload`]: how a scheduler batches what engines are asked;
 //! - [`certificate`]: what engines that scan rounded copies of the table have in common.
 //!
 //! No I/O and no threads: this crate says what is right, and the others do it.
@@ -20,6 +21,7 @@ mod query;
 pub mod score;
 mod table;
 mod top_k;
+pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
 pub use engine::{Engine, EngineDescription, EngineError};
@@ -31,3 +33,4 @@ pub use hit::{Hit, Row};
 pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
 pub use table::Table;
 pub use top_k::TopK;
+pub use workload::{Device, Workload};

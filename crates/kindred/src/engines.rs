@@ -49,7 +49,7 @@ pub enum EngineStartError {
 impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
     fn from(error: scheduler::StartError<EngineStartError>) -> Self {
         match error {
-            scheduler::StartError::Engine(error) => error,
+            scheduler::StartError::Device(error) => error,
             scheduler::StartError::Broken(reason) => Self::Broken(reason),
             scheduler::StartError::Thread(error) => Self::Thread(error),
         }

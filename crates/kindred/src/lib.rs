@@ -12,4 +12,5 @@ pub mod engines;
 pub mod evaluation;
 pub mod expression;
 pub mod method;
+pub mod queue;
 pub mod warm_up;

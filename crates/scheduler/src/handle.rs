@@ -1,180 +1,133 @@
+//! The callers' end of a lane.
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use contract::{FullPassQuery, Query};
+use contract::Workload;
 use tokio::sync::oneshot;
 
-use super::engine_state::EngineState;
-use super::job::{Answer, Ask, FullPassAnswers, Job};
-use super::shared::Shared;
-use super::state::HasLane;
-use super::statistics::QueueStatistics;
-use super::sync::Home;
 use crate::account::Account;
+use crate::inbox::Inbox;
+use crate::job::{Answered, Job, SubmitError, Ticket};
+use crate::shared::{LaneShared, Shared};
+use crate::state::DeviceState;
+use crate::statistics::{Counted, LaneStatistics};
+use crate::sync::Home;
 
-/// The callers' end of the queue. Clones share it; when the last is gone the engine thread ends.
-#[derive(Clone)]
-pub struct QueueHandle(Arc<CallersEnd>);
+/// Where requests of one workload are asked. Clones share it; when all of all lanes are gone the workers end.
+pub struct Lane<W: Workload> {
+    workload: Arc<W>,
+    inbox: Arc<Inbox<W>>,
+    lane: Arc<LaneShared>,
+    callers: Arc<CallersEnd>,
+}
 
-struct CallersEnd(Arc<Shared>);
+impl<W: Workload> Clone for Lane<W> {
+    fn clone(&self) -> Self {
+        let Self { workload, inbox, lane, callers } = self;
+        let (workload, inbox, lane) = (workload.clone(), inbox.clone(), lane.clone());
+        Self { workload, inbox, lane, callers: callers.clone() }
+    }
+}
+
+pub(crate) struct CallersEnd(pub(crate) Arc<Shared>);
 
 impl Drop for CallersEnd {
     fn drop(&mut self) {
-        self.0.callers_are_gone();
+        self.0.parking.callers_are_gone();
     }
 }
 
-/// Why queries were not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    /// The queue is full, or its caller holds too much of it.
-    #[error(
-        "{asked} slots of the queue are not free: {free} of {capacity} are, and this caller holds {held}"
-    )]
-    Full {
-        /// Slots that were asked for.
-        asked: u32,
-        /// Slots that the caller holds already.
-        held: u32,
-        /// Slots that nobody holds.
-        free: u32,
-        /// Slots of the queue.
-        capacity: u32,
-        /// When the queue should have drained at the present rate.
-        retry_after: Duration,
-    },
-    /// The deadline passed before the answer was there.
-    #[error("the deadline passed")]
-    DeadlinePassed,
-    /// The pass that these queries were part of failed.
-    #[error("the engine failed in this pass")]
-    EngineFailed,
-    /// The engine failed and there is no other yet.
-    #[error("the engine is being restarted")]
-    EngineRestarting {
-        /// When the next attempt should have come to its end.
-        retry_after: Duration,
-    },
-    /// There is no engine any more, and will be none.
-    #[error("the engine is gone")]
-    EngineGone,
-}
-
-impl QueueHandle {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self(Arc::new(CallersEnd(shared)))
+impl<W: Workload> Lane<W> {
+    pub(crate) fn new(
+        workload: Arc<W>,
+        inbox: Arc<Inbox<W>>,
+        lane: Arc<LaneShared>,
+        callers: Arc<CallersEnd>,
+    ) -> Self {
+        Self { workload, inbox, lane, callers }
     }
 
     fn shared(&self) -> &Shared {
-        &self.0.0
+        &self.callers.0
     }
 
-    /// Waits for the answers to some queries. Dropping the future abandons them: what has not been
-    /// searched by then never will be. To be called on a runtime of tokio.
+    /// Waits for the responses to some requests. Dropping the future abandons them: what has not been run by then
+    /// never will be.
+    ///
+    /// On a runtime of tokio the answer is handed out there; elsewhere, by the worker.
     ///
     /// # Errors
-    /// At once if the deadline has passed, the queue is full or there is no working engine; later if the deadline
-    /// passes or the engine fails.
+    /// At once if the deadline has passed, the queue is full or no device works; later if the deadline passes or the
+    /// device fails.
     pub async fn submit(
         &self,
         account: &Arc<Account>,
-        queries: Vec<Query>,
+        requests: Vec<W::Request>,
         deadline: Instant,
-    ) -> Result<Answer, SubmitError> {
-        let mut answer = self.ask(account, queries, deadline).await?;
-        if !answer.unproven.is_empty() {
-            // Rare; so it must not make the future of every request larger.
-            Box::pin(self.prove(account, &mut answer, deadline)).await?;
-        }
-        Ok(answer)
-    }
-
-    /// Asks by full passes for what a search could not answer.
-    async fn prove(
-        &self,
-        account: &Arc<Account>,
-        answer: &mut Answer,
-        deadline: Instant,
-    ) -> Result<(), SubmitError> {
-        let (places, unproven): (Vec<usize>, Vec<Query>) =
-            std::mem::take(&mut answer.unproven).into_iter().unzip();
-        let queries = unproven.iter().map(FullPassQuery::of_search).collect();
-        let proved = self.full_pass(account, queries, deadline).await?;
-        for (place, proved) in places.into_iter().zip(proved.answers) {
-            answer.hits[place] = proved.hits;
-        }
-        answer.queued += proved.queued;
-        answer.engine += proved.engine;
-        Ok(())
-    }
-
-    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and
-    /// take as many places of the queue as they have vectors.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub async fn full_pass(
-        &self,
-        account: &Arc<Account>,
-        queries: Vec<FullPassQuery>,
-        deadline: Instant,
-    ) -> Result<FullPassAnswers, SubmitError> {
-        self.ask(account, queries, deadline).await
-    }
-
-    async fn ask<Q: HasLane>(
-        &self,
-        account: &Arc<Account>,
-        queries: Vec<Q>,
-        deadline: Instant,
-    ) -> Result<Q::Answer, SubmitError> {
-        if queries.is_empty() {
-            return Ok(Q::Answer::default());
+    ) -> Result<Answered<W::Response>, SubmitError> {
+        if requests.is_empty() {
+            return Ok(Answered::default());
         }
         let now = Instant::now();
-        // Before the places: who has no time left would not be helped by asking again.
-        if now >= deadline {
-            return Err(self.too_late());
-        }
-        let places = self.shared().places(&queries);
-        let (job, answer) = job(queries, deadline, now);
-        self.shared().admit(job, account, places)?;
+        // Before the slots: who has no time left would not be helped by asking again.
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let slots = requests.iter().map(|request| self.workload.slots(request)).sum();
+        let slots = self.shared().admit(&self.lane, account, slots)?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: Some(slots) };
+        self.put(Job { requests, deadline, ticket }, Inbox::put)?;
         self.wait(answer).await
     }
 
-    /// As [`submit`](Self::submit), through the place that is kept for readiness checks. Only one
-    /// may be under way: a second takes the place of the first.
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
+    /// second takes the slot of the first.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), but never because the queue is full.
-    pub async fn submit_probe(
+    pub async fn probe(
         &self,
-        query: Query,
+        request: W::Request,
         deadline: Instant,
-    ) -> Result<Answer, SubmitError> {
+    ) -> Result<Answered<W::Response>, SubmitError> {
         let now = Instant::now();
-        if now >= deadline {
-            return Err(self.too_late());
-        }
-        let (probe, answer) = job(vec![query], deadline, now);
-        self.shared().admit_probe(probe)?;
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: None };
+        self.put(Job { requests: vec![request], deadline, ticket }, Inbox::put_probe)?;
         self.wait(answer).await
     }
 
-    fn too_late(&self) -> SubmitError {
+    fn put(
+        &self,
+        job: Job<W>,
+        put: impl FnOnce(&Inbox<W>, Job<W>) -> Result<(), Job<W>>,
+    ) -> Result<(), SubmitError> {
+        match put(&self.inbox, job) {
+            Ok(()) => {
+                self.shared().parking.wake_one();
+                Ok(())
+            }
+            Err(mut job) => {
+                let slots = job.ticket.slots.take().map_or(0, |slots| slots.number());
+                self.shared().free(&self.lane, slots);
+                self.shared().statistics.refused_without_device.fetch_add(1, Ordering::Relaxed);
+                Err(SubmitError::EngineGone)
+            }
+        }
+    }
+
+    fn check_time(&self, now: Instant, deadline: Instant) -> Result<(), SubmitError> {
+        if now < deadline {
+            return Ok(());
+        }
         self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
-        SubmitError::DeadlinePassed
-    }
-
-    /// How the engine is.
-    pub fn engine_state(&self) -> EngineState {
-        self.shared().engine_state()
-    }
-
-    /// What the queue and its engine have done so far.
-    pub fn statistics(&self) -> QueueStatistics {
-        self.shared().statistics()
+        Err(SubmitError::DeadlinePassed)
     }
 
     async fn wait<A>(
@@ -182,27 +135,30 @@ impl QueueHandle {
         answer: oneshot::Receiver<Result<A, SubmitError>>,
     ) -> Result<A, SubmitError> {
         let mut caller = Caller { shared: self.shared(), is_answered: false };
-        // No timer of its own: the queue's `watch` has one for all.
+        // No timer of its own: `watch` has one for all.
         let answer = answer.await;
         caller.is_answered = true;
-        // The engine thread ended with the job in its hands.
+        // The worker ended with the job in its hands.
         answer.unwrap_or(Err(SubmitError::EngineGone))
+    }
+
+    /// How the devices are.
+    pub fn state(&self) -> DeviceState {
+        self.shared().state()
+    }
+
+    /// What this lane has counted so far.
+    pub fn statistics(&self) -> LaneStatistics {
+        self.lane.statistics()
+    }
+
+    /// What the scheduler has counted so far, over all lanes.
+    pub fn counted(&self) -> Counted {
+        self.shared().counted()
     }
 }
 
-/// A job of the caller that asks now, and where its answer will come.
-fn job<Q: Ask>(
-    queries: Vec<Q>,
-    deadline: Instant,
-    entered: Instant,
-) -> (Job<Q>, oneshot::Receiver<Result<Q::Answer, SubmitError>>) {
-    let (reply, answer) = oneshot::channel();
-    let home = Home::current();
-    (Job { queries, deadline, entered, reply: Some(reply), home, slots: None }, answer)
-}
-
-/// Somebody who waits. Dropped after what it waits for, so a job that it counts as abandoned is seen
-/// to be.
+/// Somebody who waits. Dropped after what it waits for, so a job that it counts as abandoned is seen to be.
 struct Caller<'a> {
     shared: &'a Shared,
     is_answered: bool,

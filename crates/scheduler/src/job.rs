@@ -1,73 +1,95 @@
-use std::sync::atomic::Ordering;
+//! What one caller asks for at once, and how it hears of it.
+
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::{FullPassAnswer, FullPassQuery, Hit, Query};
+use contract::Workload;
 use tokio::sync::oneshot;
 
-use super::SubmitError;
-use super::statistics::Statistics;
-use super::sync::Home;
 use crate::account::Slots;
+use crate::shared::{LaneShared, Shared};
+use crate::statistics::Statistics;
+use crate::sync::Home;
 
-/// What the engine can be asked: one kind of queries for each kind of its passes. Each kind waits in a lane
-/// of its own.
-pub(super) trait Ask: Sized + Send + 'static {
-    /// What answers one query.
-    type Found: Send + 'static;
-    /// What comes back for a job of them.
-    type Answer: Default + Send + 'static;
-
-    /// How many places of the queue one query takes: its part of a pass's work.
-    fn places(&self) -> usize;
-
-    /// A job's answer: what was found for each of its queries.
-    fn answer(
-        queries: Vec<Self>,
-        found: Vec<Self::Found>,
-        queued: Duration,
-        engine: Duration,
-    ) -> Self::Answer;
-}
-
-/// What one request asks of the engine: some queries, answered together.
-pub(super) struct Job<Q: Ask> {
-    pub(super) queries: Vec<Q>,
+/// Requests that are answered together.
+pub(crate) struct Job<W: Workload> {
+    pub(crate) requests: Vec<W::Request>,
     /// After this nobody waits any more.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) ticket: Ticket<W::Response>,
+}
+
+/// Who asked.
+pub(crate) struct Ticket<R> {
+    /// Where the answer goes; `None` once the caller has heard something.
+    pub(crate) reply: Option<Reply<R>>,
+    pub(crate) home: Home,
     /// When the job entered the queue.
-    pub(super) entered: Instant,
-    /// Where the answer goes; `None` once the caller has been told that its time is over.
-    pub(super) reply: Option<Reply<Q>>,
-    /// Where the caller waits: its answer is handed out there.
-    pub(super) home: Home,
-    /// Its slots in the queue. A probe has none.
-    pub(super) slots: Option<Slots>,
+    pub(crate) entered: Instant,
+    /// Its slots of the queue. A probe has none.
+    pub(crate) slots: Option<Slots>,
 }
 
-impl<Q: Ask> Job<Q> {
-    /// How many slots of the queue it has.
-    pub(super) fn places(&self) -> u32 {
-        self.slots.as_ref().map_or(0, Slots::number)
-    }
+/// Where an answer goes.
+pub(crate) type Reply<R> = oneshot::Sender<Result<Answered<R>, SubmitError>>;
 
-    /// Whose it is. A probe is nobody's.
-    pub(super) fn caller(&self) -> Option<u64> {
-        self.slots.as_ref().map(Slots::caller)
-    }
+/// What a job comes back with.
+#[derive(Debug)]
+pub struct Answered<R> {
+    /// For each request, in order, its response.
+    pub responses: Vec<R>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes.
+    pub device: Duration,
+}
 
-    /// Whether nobody waits for the answer.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
+impl<R> Default for Answered<R> {
+    fn default() -> Self {
+        Self { responses: Vec::new(), queued: Duration::ZERO, device: Duration::ZERO }
     }
 }
 
-/// Where a caller's answer goes.
-pub(super) type Reply<Q> = oneshot::Sender<Result<<Q as Ask>::Answer, SubmitError>>;
+/// Why requests were not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// The queue is full, or its caller holds too much of it.
+    #[error(
+        "{asked} slots of the queue are not free: {free} of {capacity} are, and this caller holds {held}"
+    )]
+    Full {
+        /// Slots that were asked for.
+        asked: u32,
+        /// Slots that the caller holds already.
+        held: u32,
+        /// Slots that nobody holds.
+        free: u32,
+        /// Slots of the queue.
+        capacity: u32,
+        /// When the queue should have drained at the present rate.
+        retry_after: Duration,
+    },
+    /// The deadline passed before the answer was there.
+    #[error("the deadline passed")]
+    DeadlinePassed,
+    /// The pass that these requests were part of failed.
+    #[error("the engine failed in this pass")]
+    EngineFailed,
+    /// The engine failed and there is no other yet.
+    #[error("the engine is being restarted")]
+    EngineRestarting {
+        /// When the next attempt should have come to its end.
+        retry_after: Duration,
+    },
+    /// There is no engine any more, and will be none.
+    #[error("the engine is gone")]
+    EngineGone,
+}
 
-/// Sends it, and counts what went wrong. Whoever hung up does not hear this, nor is it counted.
-pub(super) fn tell<Q: Ask>(
-    reply: Option<Reply<Q>>,
-    result: Result<Q::Answer, SubmitError>,
+/// Sends an answer, and counts what went wrong. A caller that hung up does not hear this, nor is it counted.
+pub(crate) fn tell<R>(
+    reply: Option<Reply<R>>,
+    result: Result<Answered<R>, SubmitError>,
     statistics: &Statistics,
 ) {
     let Some(reply) = reply else { return };
@@ -79,77 +101,124 @@ pub(super) fn tell<Q: Ask>(
     if reply.send(result).is_ok()
         && let Some(counter) = counter
     {
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
-/// What a job of searches comes back with.
-#[derive(Debug, Default)]
-pub struct Answer {
-    /// For each query, in order, its neighbours, best first.
-    pub hits: Vec<Vec<Hit>>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
-    /// Queries that a search pass could not answer, each with its place in `hits`. Empty once
-    /// [`submit`](super::QueueHandle::submit) has asked for them by full passes.
-    pub(super) unproven: Vec<(usize, Query)>,
+/// Who asked for a job, wherever its requests are.
+pub(crate) enum Asker<R> {
+    /// All of its requests are in one place.
+    Whole(Ticket<R>),
+    /// They are spread over passes, perhaps on several devices.
+    Split(Arc<Split<R>>),
 }
 
-impl Ask for Query {
-    /// `None`: a search pass can't answer it, see [`Engine::search_meanwhile`](contract::Engine::search_meanwhile).
-    type Found = Option<Vec<Hit>>;
-    type Answer = Answer;
+/// A job whose requests are answered by several passes.
+pub(crate) struct Split<R>(Mutex<Parts<R>>);
 
-    fn places(&self) -> usize {
-        1
+struct Parts<R> {
+    ticket: Ticket<R>,
+    responses: Vec<Option<R>>,
+    missing: usize,
+    queued: Option<Duration>,
+    device: Duration,
+}
+
+impl<R> Split<R> {
+    /// A job of n requests, none of which has been answered.
+    pub(crate) fn new(ticket: Ticket<R>, requests: usize) -> Arc<Self> {
+        let responses = (0..requests).map(|_| None).collect();
+        let (queued, device) = (None, Duration::ZERO);
+        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing: requests, queued, device })))
     }
 
-    fn answer(
-        queries: Vec<Self>,
-        found: Vec<Option<Vec<Hit>>>,
-        queued: Duration,
-        engine: Duration,
-    ) -> Answer {
-        let mut unproven = Vec::new();
-        let mut hits = Vec::with_capacity(found.len());
-        for (place, (query, found)) in queries.into_iter().zip(found).enumerate() {
-            if found.is_none() {
-                unproven.push((place, query));
-            }
-            hits.push(found.unwrap_or_default());
+    fn lock(&self) -> std::sync::MutexGuard<'_, Parts<R>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// Whether nobody waits for the rest: the caller has heard something, or hung up.
+    pub(crate) fn is_over(&self) -> bool {
+        is_over(self.lock().ticket.reply.as_ref())
+    }
+
+    /// Tells the caller of an error, if it has not heard anything yet.
+    pub(crate) fn fail(&self, error: SubmitError, statistics: &Statistics) {
+        let reply = self.lock().ticket.reply.take();
+        tell(reply, Err(error), statistics);
+    }
+
+    /// Takes the responses to the requests from index `first` on. The whole answer, and who asked, once all are there.
+    pub(crate) fn deliver(
+        &self,
+        first: usize,
+        responses: impl Iterator<Item = R>,
+        started: Instant,
+        took: Duration,
+    ) -> Option<(Ticket<R>, Answered<R>)> {
+        let parts = &mut *self.lock();
+        for (slot, response) in parts.responses[first..].iter_mut().zip(responses) {
+            *slot = Some(response);
+            parts.missing -= 1;
         }
-        Answer { hits, queued, engine, unproven }
+        let entered = parts.ticket.entered;
+        parts.queued.get_or_insert_with(|| started.saturating_duration_since(entered));
+        parts.device += took;
+        if parts.missing > 0 || parts.ticket.reply.is_none() {
+            return None;
+        }
+        let ticket = Ticket {
+            reply: parts.ticket.reply.take(),
+            home: parts.ticket.home.clone(),
+            entered,
+            slots: parts.ticket.slots.take(),
+        };
+        let responses = std::mem::take(&mut parts.responses).into_iter().flatten().collect();
+        let queued = parts.queued.unwrap_or_default();
+        Some((ticket, Answered { responses, queued, device: parts.device }))
+    }
+
+    /// Its slots, if this was the last that held the job.
+    pub(crate) fn release(split: Arc<Self>) -> Option<Slots> {
+        let parts = Arc::into_inner(split)?.0.into_inner();
+        parts.expect("nothing panics while it holds this lock").ticket.slots
     }
 }
 
-/// What a job of full-pass queries comes back with.
-#[derive(Debug, Default)]
-pub struct FullPassAnswers {
-    /// For each query, in order, what was found.
-    pub answers: Vec<FullPassAnswer>,
-    /// From entering the queue to the start of the first pass.
-    pub queued: Duration,
-    /// In passes of the engine.
-    pub engine: Duration,
+/// Whether nobody waits for an answer there.
+pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
+    reply.is_none_or(oneshot::Sender::is_closed)
 }
 
-impl Ask for FullPassQuery {
-    type Found = FullPassAnswer;
-    type Answer = FullPassAnswers;
-
-    /// One for each vector that rows are compared with: that is the work.
-    fn places(&self) -> usize {
-        self.scoring().vectors().len()
+impl<R> Asker<R> {
+    /// Whether nobody waits any more.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Whole(ticket) => is_over(ticket.reply.as_ref()),
+            Self::Split(split) => split.is_over(),
+        }
     }
 
-    fn answer(
-        _: Vec<Self>,
-        answers: Vec<FullPassAnswer>,
-        queued: Duration,
-        engine: Duration,
-    ) -> FullPassAnswers {
-        FullPassAnswers { answers, queued, engine }
+    /// Tells the caller of an error, if it has not heard anything yet.
+    pub(crate) fn fail(&mut self, error: SubmitError, statistics: &Statistics) {
+        match self {
+            Self::Whole(ticket) => tell(ticket.reply.take(), Err(error), statistics),
+            Self::Split(split) => split.fail(error, statistics),
+        }
+    }
+
+    /// Ends with an error what this has of the job: frees its slots, unless other passes still hold them, and tells the
+    /// caller, if it has not heard anything yet.
+    pub(crate) fn end(self, error: SubmitError, shared: &Shared, lane: &LaneShared) {
+        let (reply, slots) = match self {
+            Self::Whole(ticket) => (ticket.reply, ticket.slots),
+            Self::Split(split) => {
+                let reply = split.lock().ticket.reply.take();
+                (reply, Split::release(split))
+            }
+        };
+        // There is room for as many again before the caller hears of it.
+        shared.free(lane, slots.as_ref().map_or(0, Slots::number));
+        drop(slots);
+        tell(reply, Err(error), &shared.statistics);
     }
 }

@@ -1,173 +1,278 @@
-//! The engine thread's side of a lane: jobs of one kind of queries that were taken out of the queue and
-//! wait for their passes.
+//! The workers' end of a lane: jobs of one workload that wait for their passes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::SubmitError;
-use super::hand_out::{Finished, Running};
-use super::job::Job;
-use super::shared::Shared;
-use super::state::{HasLane, Lent};
-use crate::account::Turns;
+use contract::Workload;
 
-pub(super) struct Lane<Q: HasLane> {
-    /// Jobs with queries that no pass has answered yet, those whose turn is first in front.
-    pub(super) waiting: VecDeque<Running<Q>>,
-    /// What is lent to [`Shared`] in each pass; empty between passes.
-    pub(super) lent: Lent<Q>,
-    next_number: u64,
+use crate::account::{Contention, Turns};
+use crate::inbox::Inbox;
+use crate::job::{Asker, Job, Split, SubmitError};
+use crate::pass::{AnyPass, Pass, Share};
+use crate::share::{Room, choose};
+use crate::shared::{LaneShared, Shared};
+
+/// A job, or what passes have left of it.
+pub(crate) struct Waiting<W: Workload> {
+    pub(crate) requests: std::vec::IntoIter<W::Request>,
+    /// What they cost.
+    pub(crate) cost: usize,
+    pub(crate) deadline: Instant,
+    caller: Option<u64>,
+    asker: Asker<W::Response>,
+    /// How many of the requests passes have taken already.
+    taken: usize,
+    /// How many the next pass takes, and what they cost.
+    pub(crate) chosen: usize,
+    pub(crate) chosen_cost: usize,
 }
 
-impl<Q: HasLane> Lane<Q> {
-    pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new(), lent: Vec::new(), next_number: 0 }
+impl<W: Workload> Waiting<W> {
+    /// Whose it is. All probes are one caller's.
+    pub(crate) fn caller(&self) -> u64 {
+        self.caller.unwrap_or(u64::MAX)
+    }
+}
+
+/// A lane, whatever its workload is.
+pub(crate) trait AnyLane<D: ?Sized>: Send {
+    /// Takes in what callers have left in the inbox.
+    fn collect(&mut self, device: &D, contention: &mut Contention);
+    /// Whether callers have left something in the inbox.
+    fn inbox(&self) -> Arc<dyn Filled>;
+    fn is_empty(&self) -> bool;
+    /// Drops jobs that nobody waits for. Those who hung up are looked for only if `somebody_hung_up`.
+    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool);
+    /// The clock of the caller whose turn comes first, if anybody waits. A probe comes before all.
+    fn first_clock(&self, turns: &Turns) -> Option<u64>;
+    /// Gives a pass its requests.
+    fn begin(&mut self, device: &D, has_others: bool, now: Instant) -> Box<dyn AnyPass<D>>;
+    /// Takes back the jobs of a pass of this lane that is not run to its end.
+    fn put_back(&mut self, pass: Box<dyn AnyPass<D>>);
+    /// Tells callers whose time is over so.
+    fn tell_late(&mut self, now: Instant);
+    /// All that wait hear this; if `for_good`, whoever asks from now on is refused as well.
+    fn fail_all(&mut self, error: SubmitError, for_good: bool);
+    /// How long a pass, or a slice of one, lately took.
+    fn slice_took(&self) -> Duration;
+    fn note_slice(&mut self, took: Duration);
+    fn shared(&self) -> Arc<LaneShared>;
+}
+
+/// Whether jobs wait in an inbox.
+pub(crate) trait Filled: Send + Sync {
+    fn is_filled(&self) -> bool;
+}
+
+impl<W: Workload> Filled for Inbox<W> {
+    fn is_filled(&self) -> bool {
+        Inbox::is_filled(self)
+    }
+}
+
+pub(crate) struct LaneState<W: Workload> {
+    workload: Arc<W>,
+    inbox: Arc<Inbox<W>>,
+    lane: Arc<LaneShared>,
+    shared: Arc<Shared>,
+    /// Those whose turn is first are in front.
+    waiting: VecDeque<Waiting<W>>,
+    /// Room for what comes out of the inbox; empty between.
+    spare: Vec<Job<W>>,
+    slice_took: Duration,
+}
+
+impl<W: Workload> LaneState<W> {
+    pub(crate) fn new(
+        workload: Arc<W>,
+        inbox: Arc<Inbox<W>>,
+        lane: Arc<LaneShared>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let (waiting, spare) = (VecDeque::new(), Vec::new());
+        let slice_took = Duration::from_millis(1);
+        Self { workload, inbox, lane, shared, waiting, spare, slice_took }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// What the chosen requests make, and what is left of the lane: jobs that the pass had no room for, then those
+    /// that it leaves unfinished.
+    fn take_chosen(&mut self) -> Vec<Share<W>> {
+        let mut shares = Vec::with_capacity(self.waiting.len());
+        let mut unfinished = Vec::new();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if waiting.iter().all(|job| job.chosen == job.requests.len()) {
+            shares.extend(waiting.drain(..).map(Share::of_all));
+            self.waiting = waiting;
+            return shares;
+        }
+        for mut job in waiting {
+            if job.chosen == 0 {
+                self.waiting.push_back(job);
+            } else if job.chosen == job.requests.len() {
+                shares.push(Share::of_all(job));
+            } else {
+                shares.push(job.split_off());
+                unfinished.push(job);
+            }
+        }
+        self.waiting.extend(unfinished);
+        shares
+    }
+}
+
+impl<W: Workload> Share<W> {
+    /// All that is left of a job.
+    fn of_all(job: Waiting<W>) -> Self {
+        let Waiting { requests, cost, deadline, caller, asker, taken, .. } = job;
+        Self { requests, cost, deadline, caller, asker, first: taken }
+    }
+}
+
+impl<W: Workload> Waiting<W> {
+    /// What a pass took and did not run to its end.
+    fn again(share: Share<W>) -> Self {
+        let Share { requests, cost, deadline, caller, asker, first } = share;
+        let (chosen, chosen_cost) = (0, 0);
+        Self { requests, cost, deadline, caller, asker, taken: first, chosen, chosen_cost }
     }
 
-    /// What the queries that no pass has answered yet cost.
-    pub(super) fn cost(&self) -> usize {
-        self.waiting.iter().map(|running| running.cost_left).sum()
+    /// The chosen requests, of which there are fewer than are left.
+    fn split_off(&mut self) -> Share<W> {
+        if let Asker::Whole(ticket) = &mut self.asker {
+            let whole = crate::job::Ticket {
+                reply: ticket.reply.take(),
+                home: ticket.home.clone(),
+                entered: ticket.entered,
+                slots: ticket.slots.take(),
+            };
+            self.asker = Asker::Split(Split::new(whole, self.requests.len()));
+        }
+        let Asker::Split(split) = &self.asker else { unreachable!("it was split just now") };
+        let requests: Vec<W::Request> = self.requests.by_ref().take(self.chosen).collect();
+        let (first, cost) = (self.taken, self.chosen_cost);
+        self.taken += requests.len();
+        self.cost = self.cost.saturating_sub(cost);
+        let (deadline, caller) = (self.deadline, self.caller);
+        let asker = Asker::Split(split.clone());
+        Share { requests: requests.into_iter(), cost, deadline, caller, asker, first }
     }
+}
 
-    /// Takes jobs in, each with what its queries cost.
-    pub(super) fn add(&mut self, jobs: &mut Vec<Job<Q>>, cost: impl Fn(&Q) -> usize) {
-        for job in jobs.drain(..) {
-            let running = self.running(job, &cost);
-            self.waiting.push_back(running);
+impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
+    fn collect(&mut self, device: &W::Device, contention: &mut Contention) {
+        if !self.inbox.is_filled() {
+            return;
+        }
+        let now = Instant::now();
+        let Self { workload, inbox, waiting, spare, .. } = self;
+        let mut wait = |job: Job<W>| {
+            let Job { requests, deadline, ticket } = job;
+            let caller = ticket.slots.as_ref().map(|slots| slots.caller());
+            contention.note(caller, now);
+            let cost = requests.iter().map(|request| workload.cost(device, request)).sum();
+            let (requests, asker) = (requests.into_iter(), Asker::Whole(ticket));
+            let (taken, chosen, chosen_cost) = (0, 0, 0);
+            Waiting { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
+        };
+        inbox.take(spare, |job| waiting.push_back(wait(job)));
+        // To the front: the probe asks whether the device works, not how long the queue is.
+        if let Some(probe) = inbox.take_probe() {
+            waiting.push_front(wait(probe));
         }
     }
 
-    pub(super) fn add_first(&mut self, job: Job<Q>, cost: impl Fn(&Q) -> usize) {
-        let running = self.running(job, &cost);
-        self.waiting.push_front(running);
+    fn inbox(&self) -> Arc<dyn Filled> {
+        self.inbox.clone()
     }
 
-    fn running(&mut self, job: Job<Q>, cost: &impl Fn(&Q) -> usize) -> Running<Q> {
-        self.next_number += 1;
-        let cost_left = job.queries.iter().map(cost).sum();
-        Running::new(job, self.next_number, cost_left)
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
-    /// Work that nobody waits for is not done. Who hung up is looked for only if `somebody_hung_up`. Whether a job
-    /// was dropped.
-    pub(super) fn drop_expired(&mut self, shared: &Shared, somebody_hung_up: bool) -> bool {
-        let now = Instant::now();
-        let is_expired = |running: &Running<Q>| {
-            now >= running.job.deadline || (somebody_hung_up && running.job.is_abandoned())
+    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) {
+        let is_expired = |job: &Waiting<W>| {
+            // The rest of a job that failed in another pass is not worth a pass, either.
+            let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
+            now >= job.deadline || (may_be_over && job.asker.is_over())
         };
         if !self.waiting.iter().any(is_expired) {
-            return false;
+            return;
         }
         let (expired, others): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(is_expired);
         self.waiting = others;
-        self.give_up(expired, SubmitError::DeadlinePassed, shared);
-        true
-    }
-
-    /// The clock of the caller whose turn comes first, among the jobs that the pass at hand has taken if there is one
-    /// and among all otherwise. A probe comes before all.
-    pub(super) fn first_clock(&self, turns: &Turns) -> u64 {
-        let clock =
-            |running: &Running<Q>| running.job.caller().map_or(0, |caller| turns.clock(caller));
-        let in_pass = self.waiting.iter().filter(|running| running.in_pass > 0).map(clock).min();
-        in_pass.or_else(|| self.waiting.iter().map(clock).min()).unwrap_or(u64::MAX)
-    }
-
-    /// The queries that the next pass was given.
-    pub(super) fn chosen(&self) -> impl Iterator<Item = &Q> {
-        self.waiting.iter().flat_map(|running| running.chosen())
-    }
-
-    /// Charges the callers of the pass at hand for the time that it took, by what their queries cost.
-    pub(super) fn charge(&self, turns: &mut Turns, took: Duration, cost: impl Fn(&Q) -> usize) {
-        let of_job = |running: &Running<Q>| running.chosen().map(&cost).sum::<usize>();
-        let all: usize = self.waiting.iter().map(of_job).sum();
-        for running in self.waiting.iter().filter(|running| running.in_pass > 0) {
-            if let Some(caller) = running.job.caller() {
-                turns.charge(caller, took.mul_f64(of_job(running) as f64 / all.max(1) as f64));
-            }
+        for job in expired {
+            job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
         }
     }
 
-    /// Puts into `lent` what `watch_deadlines` needs while the engine works.
-    pub(super) fn lend_replies(&mut self) {
-        let lend = |running: &mut Running<Q>| (running.job.deadline, running.job.reply.take());
-        self.lent.extend(self.waiting.iter_mut().map(lend));
+    fn first_clock(&self, turns: &Turns) -> Option<u64> {
+        let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
+        self.waiting.iter().map(clock).min()
     }
 
-    /// Takes back from `lent` what is left: nothing, if the engine was given up meanwhile.
-    pub(super) fn take_replies_back(&mut self) {
-        for (running, (_, reply)) in self.waiting.iter_mut().zip(self.lent.drain(..)) {
-            running.job.reply = reply;
-        }
-    }
-
-    /// Takes a pass's answers to the chosen queries, one each; returns the jobs that it finished. Those that it
-    /// left unfinished go to the end of the line.
-    pub(super) fn finish(
+    fn begin(
         &mut self,
-        answers: Vec<Q::Found>,
-        started: Instant,
-        took: Duration,
-        cost: impl Fn(&Q) -> usize,
-    ) -> Finished<Q> {
-        let in_pass = self.take_chosen();
-        if in_pass.iter().all(|running| running.in_pass == running.left()) {
-            let work = in_pass.iter().map(|running| running.cost_left).sum();
-            return Finished { jobs: in_pass, answers, started, took, work };
+        device: &W::Device,
+        has_others: bool,
+        now: Instant,
+    ) -> Box<dyn AnyPass<W::Device>> {
+        let workload = &*self.workload;
+        let waiting = self.waiting.iter().map(|job| job.cost).sum();
+        let all = workload.room(device, waiting).max(1);
+        let of_one_caller = if has_others {
+            workload.most_of_one_caller(workload.room(device, usize::MAX)).max(1)
+        } else {
+            usize::MAX
+        };
+        choose(workload, device, &mut self.waiting, Room { all, of_one_caller });
+        let shares = self.take_chosen();
+        let (workload, lane) = (self.workload.clone(), self.lane.clone());
+        Box::new(Pass::new(workload, shares, lane, self.shared.clone(), now))
+    }
+
+    fn put_back(&mut self, pass: Box<dyn AnyPass<W::Device>>) {
+        let pass = pass.into_any().downcast::<Pass<W>>().expect("a pass goes back to its own lane");
+        for share in pass.shares.into_iter().rev() {
+            self.waiting.push_front(Waiting::again(share));
         }
-        let mut answers = answers.into_iter();
-        let (jobs, of_jobs) = (VecDeque::new(), Vec::new());
-        let mut finished = Finished { jobs, answers: of_jobs, started, took, work: 0 };
-        for mut running in in_pass {
-            if running.in_pass == running.left() {
-                finished.work += running.cost_left;
-                finished.answers.extend(answers.by_ref().take(running.in_pass));
-                finished.jobs.push_back(running);
-            } else {
-                let spent = running.chosen().map(&cost).sum::<usize>();
-                finished.work += spent;
-                running.cost_left = running.cost_left.saturating_sub(spent);
-                running.take(&mut answers, started, took);
-                running.in_pass = 0;
-                self.waiting.push_back(running);
+    }
+
+    fn tell_late(&mut self, now: Instant) {
+        let statistics = &self.shared.statistics;
+        for job in self.waiting.iter_mut().filter(|job| now >= job.deadline) {
+            job.asker.fail(SubmitError::DeadlinePassed, statistics);
+        }
+        self.inbox.for_each(|job| {
+            if now >= job.deadline {
+                crate::job::tell(
+                    job.ticket.reply.take(),
+                    Err(SubmitError::DeadlinePassed),
+                    statistics,
+                );
             }
+        });
+    }
+
+    fn fail_all(&mut self, error: SubmitError, for_good: bool) {
+        for job in std::mem::take(&mut self.waiting) {
+            job.asker.end(error, &self.shared, &self.lane);
         }
-        finished
-    }
-
-    /// The jobs of the pass at hand fail, each as a whole.
-    pub(super) fn fail_pass(&mut self, shared: &Shared) {
-        let in_pass = self.take_chosen();
-        self.give_up(in_pass, SubmitError::EngineFailed, shared);
-    }
-
-    /// All jobs fail.
-    pub(super) fn fail_all(&mut self, error: SubmitError, shared: &Shared) {
-        let all = std::mem::take(&mut self.waiting);
-        self.give_up(all, error, shared);
-    }
-
-    fn take_chosen(&mut self) -> VecDeque<Running<Q>> {
-        let is_chosen = |running: &Running<Q>| running.in_pass > 0;
-        if self.waiting.iter().all(is_chosen) {
-            return std::mem::take(&mut self.waiting);
+        for job in self.inbox.empty(for_good) {
+            Asker::Whole(job.ticket).end(error, &self.shared, &self.lane);
         }
-        let (chosen, others) = self.waiting.drain(..).partition(is_chosen);
-        self.waiting = others;
-        chosen
     }
 
-    /// The queue has room for as many again before any caller hears of it.
-    fn give_up(&self, jobs: VecDeque<Running<Q>>, error: SubmitError, shared: &Shared) {
-        shared.free::<Q>(jobs.iter().map(|running| running.job.places()).sum());
-        for running in jobs {
-            running.fail(error, &shared.statistics);
-        }
+    fn slice_took(&self) -> Duration {
+        self.slice_took
+    }
+
+    fn note_slice(&mut self, took: Duration) {
+        self.slice_took = (self.slice_took * 7 + took) / 8;
+    }
+
+    fn shared(&self) -> Arc<LaneShared> {
+        self.lane.clone()
     }
 }

@@ -1,81 +1,66 @@
-//! From many callers to one engine: a bounded queue of jobs, and the one thread that owns the engine
-//! and answers whatever is waiting in one pass.
+//! From many callers to few devices: bounded lanes of jobs, a fair share of device time for each caller, and threads
+//! that own a device each.
 //!
-//! There is no artificial delay: while one batch runs, the next one gathers and the last one is handed
-//! out.
+//! The scheduler knows neither words nor HTTP. A [`Workload`] says what its requests are, how they batch, what they
+//! cost and how a device runs them; each workload has a [`Lane`]. There is no artificial delay: while one pass runs,
+//! the next one gathers and the last one is handed out.
 //!
-//! **Turns.** Searches and full passes wait in a lane each. A search pass answers its queries; a full pass is made in
-//! slices, for it can take as long as thousands of searches. Before each of them the caller on which the engine has
-//! spent less time decides which it is (`account/turns.rs`), so what one caller asks for never keeps
-//! the others waiting for longer than one slice or one search pass. Within a lane callers, and the jobs of each, share
-//! each pass fairly (`share.rs`).
+//! A job's way:
 //!
-//! **Admission** has one rule, whether a request asks one query or a thousand: a job takes slots, one for a search and
-//! one for each vector of a full-pass query, and has them from when it comes in until it is answered, fails or is
-//! dropped. It is let in if that many slots are free and its caller then holds no more than it leaves free
-//! ([`account`](crate::account)). More than half of the slots count as half. Who is refused hears how long the slots
-//! taken will take the engine, at its present rate.
+//! ```text
+//! Lane::submit ─▶ admission (shared) ─▶ inbox, in shards ─▶ lane ─▶ pass ─▶ device
+//!      ▲                                     collected by workers, under the lock of `dispatch`
+//!      └───────── hand_out ◀─────────────────────────────────────┘
+//! ```
 //!
-//! **Deadlines** are looked at on entry, before each pass, while a pass runs, and when the answer is there. Who
-//! hung up is dropped before the next pass.
+//! **Turns.** A pass may be cut into slices. Before each slice the caller on which the devices have spent the least
+//! time decides which lane is served (`dispatch.rs`, `account/turns.rs`). So callers of an expensive workload can't
+//! take more than their share from callers of a cheap one, and nobody waits longer than one slice or one uncut pass.
+//! Within a lane callers, and the jobs of each, share each pass fairly (`share.rs`).
 //!
-//! **Supervision.** A pass that fails or panics fails its own jobs; then the engine is dropped and made again
-//! (`supervisor.rs`), who waits goes on waiting and who comes is refused. An engine that can't be made again, or
-//! that hangs, is lost: everybody is told so, and [`EngineThread::lost`] tells the process to end.
+//! **Admission** has one rule, whether a job has one request or a thousand: it takes slots, as many as its workload
+//! says, and has them until it is answered, fails or is dropped. It is let in if that many slots are free and its
+//! caller then holds no more than it leaves free ([`account`]). More than half of the slots count as half. A refusal
+//! says how long the devices will take for the slots that are taken, at their present rate.
+//!
+//! **Several workers** take from the same lanes. Callers write to shards and to one counter; the lock of `dispatch` is
+//! for workers alone, so no lock is taken by all callers and all workers for every request.
+//!
+//! **Deadlines** are looked at on entry, before each slice, while a slice runs, and when the answer is there. Jobs whose
+//! callers hung up are dropped before the next slice.
+//!
+//! **Supervision.** A pass that fails or panics fails its own jobs; then its device is dropped and made again
+//! (`supervisor.rs`). What waits goes on waiting; while no device works, new jobs are refused. A device that can't be
+//! made again, or that hangs, is lost: [`Workers::lost`] tells the process to end.
+#![forbid(unsafe_code)]
 
 pub mod account;
-mod engine_state;
-mod engine_thread;
+mod core;
+mod dispatch;
 mod hand_out;
 mod handle;
+mod inbox;
 mod job;
 mod lane;
-mod passes;
+mod parking;
+mod pass;
 mod share;
 mod shared;
-mod slices;
+mod start;
 mod state;
 mod statistics;
 mod supervisor;
 mod sync;
+mod worker;
 
-use std::time::Duration;
+pub use contract::Workload;
+pub use handle::Lane;
+pub use job::{Answered, SubmitError};
+pub use start::{Limits, Scheduler, StartError, Workers};
+pub use state::{DeviceState, EngineLost};
+pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 
-pub use engine_state::{EngineLost, EngineState};
-pub use engine_thread::{EngineThread, start};
-pub use handle::{QueueHandle, SubmitError};
-pub use job::{Answer, FullPassAnswers};
-pub use statistics::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, QueueStatistics};
-
-/// Why there is no engine.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError<E> {
-    /// It can't be made: as its maker says.
-    #[error(transparent)]
-    Engine(E),
-    /// Its maker panicked, or took too long.
-    #[error("the engine broke while it was being made: {0}; the log has more")]
-    Broken(String),
-    /// The system has no threads left.
-    #[error("can't start the engine's thread: {0}")]
-    Thread(std::io::Error),
-}
-
-/// Bounds of the queue and of its engine.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Places: queries that may wait or be in work at the same time. A full-pass query counts as many times as
-    /// it has vectors.
-    pub capacity_queries: u32,
-    /// Queries that one search pass takes at most; the engine may prefer fewer.
-    pub max_batch_queries: usize,
-    /// How often an engine that fails is made again within a minute; failed attempts count.
-    pub engine_max_restarts: u32,
-    /// How long a pass, or making the engine again, may take before the engine is given up.
-    pub engine_hang_timeout: Duration,
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "shuttle"))]
 mod schedules;
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

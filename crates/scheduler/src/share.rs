@@ -1,46 +1,31 @@
-//! How the waiting jobs share a pass.
+//! How the waiting jobs of a lane share a pass.
 //!
-//! A search pass has room for so much, counted in plain queries, and the callers share it by max-min fairness: every
-//! caller gets as much as it has left, but no more than a level that all have in common, and the level is as high as
-//! the room allows. A caller's jobs share what it gets in the same way. So a batch of a thousand gets what others
-//! leave it: all of the room if it is alone, and never so much that a single query has to wait for the next pass
-//! while no more callers wait than the pass has room for. While there are other callers, one gets no more than a part
-//! of the room ([`part_of_one`]): a pass can't be stopped, and whoever comes meanwhile waits for it.
+//! A pass has room for so much cost, and the callers share it by max-min fairness: every caller gets as much as it has
+//! left, but no more than a level that all have in common, and the level is as high as the room allows. A caller's
+//! jobs share what it gets in the same way. So a batch of a thousand gets what others leave it: all of the room if it
+//! is alone, and never so much that a single request has to wait for the next pass while no more callers wait than the
+//! pass has room for.
 //!
-//! A full pass has room for n different vectors, and for as much arithmetic beside them. The callers take turns,
-//! a query each, until nothing more fits.
+//! Where requests share work, or are of unequal cost, room is left over then. The jobs fill it in turns, a request
+//! each, until nothing more fits.
 //!
-//! In both, a job that a pass leaves unfinished goes behind those that the pass had no room for
-//! ([`Lane::finish`]). So where more jobs wait than fit, they take turns as well.
+//! A job that a pass leaves unfinished goes behind those that the pass had no room for. So where more jobs wait than
+//! fit, they take turns as well.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 
-use contract::{FullPassQuery, Query, QueryVector, Row};
+use contract::Workload;
 
-use super::hand_out::Running;
-use super::job::Ask;
-use super::lane::Lane;
 use crate::account::ByCaller;
-
-/// Different vectors that one full pass compares the rows with, at most: past this the arithmetic, not the
-/// table, takes the time. One query with more takes a pass of its own.
-const FULL_PASS_VECTORS: usize = 64;
-
-/// What a vector counts for beside [`FullPassQuery::row_work`], which is counted in components.
-pub(super) const COMPONENTS_OF_A_VECTOR: usize = 128;
-
-/// What one caller gets of a pass's room at most while there are others. A few queries more hardly make it longer.
-pub(super) fn part_of_one(room: usize) -> usize {
-    (room / 8).max(8)
-}
+use crate::lane::Waiting;
 
 /// What each caller, or each job of one, gets of some room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Level {
+pub(crate) struct Level {
     /// The most that all get.
-    pub(super) share: usize,
-    /// So many of those with more left, first come first, get one more.
-    pub(super) more: usize,
+    pub(crate) share: usize,
+    /// The first n of those with more left get one more.
+    pub(crate) more: usize,
 }
 
 impl Level {
@@ -52,8 +37,8 @@ impl Level {
         Self::of(room, left)
     }
 
-    /// For jobs with so many queries left each, more than `room` in all. Sorts them.
-    pub(super) fn of(mut room: usize, left: &mut [usize]) -> Self {
+    /// For jobs that have so much left each, more than `room` in all. Sorts them.
+    pub(crate) fn of(mut room: usize, left: &mut [usize]) -> Self {
         let mut jobs = left.len();
         if jobs >= room {
             return Self { share: 0, more: room };
@@ -70,8 +55,8 @@ impl Level {
         Self { share: usize::MAX, more: 0 }
     }
 
-    /// What a job with so many left gets; to be asked in the order of the jobs.
-    pub(super) fn take(&mut self, left: usize) -> usize {
+    /// What a job with so much left gets; to be asked in the order of the jobs.
+    pub(crate) fn take(&mut self, left: usize) -> usize {
         if left <= self.share {
             left
         } else if self.more > 0 {
@@ -83,124 +68,123 @@ impl Level {
     }
 }
 
-/// What the jobs of one caller have left, in their order, and how they share what it gets.
+/// What the jobs of one caller have left, in their order, how they share what it gets, and what they were given.
 #[derive(Default)]
 struct OfCaller {
     left: Vec<usize>,
     level: Option<Level>,
+    given: usize,
 }
 
-impl Lane<Query> {
-    /// Gives the next pass, which has so much room, queries of those that wait. Each caller gets no more than
-    /// `most_of_one`. Whether all that wait go into it.
-    pub(super) fn choose(
-        &mut self,
-        room: usize,
-        most_of_one: usize,
-        cost: impl Fn(&Query) -> usize,
-    ) -> bool {
-        let all: usize = self.waiting.iter().map(|running| running.cost_left).sum();
-        if all <= room && (all <= most_of_one || self.nobody_has_more_than(most_of_one)) {
-            for running in &mut self.waiting {
-                running.in_pass = running.left();
+/// The room of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// In all.
+    pub(crate) all: usize,
+    /// For one caller.
+    pub(crate) of_one_caller: usize,
+}
+
+/// Chooses the requests of the next pass: sets [`Waiting::chosen`]. Whether all that wait go into it.
+pub(crate) fn choose<W: Workload>(
+    workload: &W,
+    device: &W::Device,
+    waiting: &mut VecDeque<Waiting<W>>,
+    room: Room,
+) -> bool {
+    let cost: usize = waiting.iter().map(|job| job.cost).sum();
+    if cost <= room.all && (cost <= room.of_one_caller || fits_each_caller(waiting, room)) {
+        for job in waiting {
+            (job.chosen, job.chosen_cost) = (job.requests.len(), job.cost);
+        }
+        return true;
+    }
+    let mut callers: ByCaller<OfCaller> = ByCaller::default();
+    for job in &*waiting {
+        callers.entry(job.caller()).or_default().left.push(job.cost);
+    }
+    let wanted = |of: &OfCaller| of.left.iter().sum::<usize>().min(room.of_one_caller);
+    let mut all_wanted: Vec<usize> = callers.values().map(wanted).collect();
+    let mut of_all = Level::of_any(room.all, &mut all_wanted);
+    let mut pass = Gathering { workload, device, gathered: W::Gathered::default(), cost: 0, room };
+    for job in &mut *waiting {
+        (job.chosen, job.chosen_cost) = (0, 0);
+        let of_caller = callers.entry(job.caller()).or_default();
+        let level = of_caller.level.get_or_insert_with(|| {
+            let gets = of_all.take(of_caller.left.iter().sum::<usize>().min(room.of_one_caller));
+            Level::of_any(gets, &mut of_caller.left)
+        });
+        let gets = level.take(job.cost);
+        // The first request of a job may cost more than the job gets.
+        while gets > 0 && (job.chosen == 0 || job.chosen_cost < gets) {
+            let Some(request) = job.requests.as_slice().get(job.chosen) else { break };
+            let cost = workload.cost(device, request);
+            if job.chosen > 0 && job.chosen_cost + cost > gets {
+                break;
             }
-            return true;
+            let Some(added) = pass.add(request, cost) else { break };
+            (job.chosen, job.chosen_cost) = (job.chosen + 1, job.chosen_cost + cost);
+            of_caller.given += added;
         }
-        let mut callers: ByCaller<OfCaller> = ByCaller::default();
-        for running in &self.waiting {
-            callers.entry(caller(running)).or_default().left.push(running.cost_left);
-        }
-        let wanted = |of_caller: &OfCaller| of_caller.left.iter().sum::<usize>().min(most_of_one);
-        let mut all_wanted: Vec<usize> = callers.values().map(wanted).collect();
-        let mut of_all = Level::of_any(room, &mut all_wanted);
-        let mut spent = 0;
-        for running in &mut self.waiting {
-            let of_caller = callers.entry(caller(running)).or_default();
-            let level = of_caller.level.get_or_insert_with(|| {
-                let gets = of_all.take(of_caller.left.iter().sum::<usize>().min(most_of_one));
-                Level::of_any(gets, &mut of_caller.left)
-            });
-            // The first query of a job may cost more than the job gets, but not once the room is used up.
-            let gets = if spent < room { level.take(running.cost_left) } else { 0 };
-            let (mut taken, mut in_pass) = (0, 0);
-            for query in running.job.queries[running.done()..].iter().take(gets) {
-                let more = cost(query);
-                if taken > 0 && taken + more > gets {
-                    break;
-                }
-                (taken, in_pass) = (taken + more, in_pass + 1);
+    }
+    fill(&mut pass, waiting, &mut callers);
+    false
+}
+
+/// Gives what room is left to jobs that have more, in turns.
+fn fill<W: Workload>(
+    pass: &mut Gathering<'_, W>,
+    waiting: &mut VecDeque<Waiting<W>>,
+    callers: &mut ByCaller<OfCaller>,
+) {
+    let mut open: Vec<usize> = (0..waiting.len()).collect();
+    while !open.is_empty() && pass.cost < pass.room.all {
+        open.retain(|&index| {
+            let job = &mut waiting[index];
+            let of_caller = callers.entry(job.caller()).or_default();
+            let Some(request) = job.requests.as_slice().get(job.chosen) else { return false };
+            if of_caller.given >= pass.room.of_one_caller {
+                return false;
             }
-            running.in_pass = in_pass;
-            spent += taken;
-        }
-        false
-    }
-
-    fn nobody_has_more_than(&self, most_of_one: usize) -> bool {
-        let mut callers: ByCaller<usize> = ByCaller::default();
-        self.waiting.iter().all(|running| {
-            let has = callers.entry(caller(running)).or_default();
-            *has += running.cost_left;
-            *has <= most_of_one
-        })
+            let cost = pass.workload.cost(pass.device, request);
+            let Some(added) = pass.add(request, cost) else { return false };
+            (job.chosen, job.chosen_cost) = (job.chosen + 1, job.chosen_cost + cost);
+            of_caller.given += added;
+            true
+        });
     }
 }
 
-/// Whose a job is. All probes are one caller's.
-fn caller<Q: Ask>(running: &Running<Q>) -> u64 {
-    running.job.caller().unwrap_or(u64::MAX)
+fn fits_each_caller<W: Workload>(waiting: &VecDeque<Waiting<W>>, room: Room) -> bool {
+    let mut callers: ByCaller<usize> = ByCaller::default();
+    waiting.iter().all(|job| {
+        let has = callers.entry(job.caller()).or_default();
+        *has += job.cost;
+        *has <= room.of_one_caller
+    })
 }
 
-impl Lane<FullPassQuery> {
-    /// Gives the next full pass the queries that fit together: at least one. No caller gets more than n
-    /// vectors' room.
-    pub(super) fn choose(&mut self, vectors_of_one: usize) {
-        let most_of_one = vectors_of_one * COMPONENTS_OF_A_VECTOR;
-        let (mut room, mut callers) = (VectorRoom::default(), ByCaller::<usize>::default());
-        let mut open: Vec<usize> = (0..self.waiting.len()).collect();
-        for running in &mut self.waiting {
-            running.in_pass = 0;
-        }
-        while !open.is_empty() {
-            open.retain(|&place| {
-                let running = &mut self.waiting[place];
-                let of_caller = callers.entry(caller(running)).or_default();
-                let next = running.job.queries.get(running.done() + running.in_pass);
-                let may = *of_caller == 0 || *of_caller < most_of_one;
-                let taken = next.filter(|_| may).and_then(|query| room.take(query));
-                *of_caller += taken.unwrap_or(0);
-                running.in_pass += usize::from(taken.is_some());
-                taken.is_some()
-            });
-        }
-    }
+/// A pass while its requests are chosen.
+struct Gathering<'a, W: Workload> {
+    workload: &'a W,
+    device: &'a W::Device,
+    gathered: W::Gathered,
+    cost: usize,
+    room: Room,
 }
 
-/// The work of a full pass, in components for each row.
-#[derive(Default)]
-struct VectorRoom {
-    rows: HashSet<Row>,
-    taken: usize,
-}
-
-impl VectorRoom {
-    /// Takes a query in, if it fits; the first always does. What it adds: equal rows are compared once, but each
-    /// query has a formula and ranks of its own.
-    fn take(&mut self, query: &FullPassQuery) -> Option<usize> {
-        let vectors = query.scoring().vectors().iter().map(|asked| &asked.vector);
-        let new: Vec<Option<Row>> = vectors
-            .filter_map(|vector| match vector {
-                QueryVector::Row(row) if self.rows.contains(row) => None,
-                QueryVector::Row(row) => Some(Some(*row)),
-                QueryVector::Components(_) => Some(None),
-            })
-            .collect();
-        let adds = new.len() * COMPONENTS_OF_A_VECTOR + query.row_work();
-        if self.taken > 0 && self.taken + adds > FULL_PASS_VECTORS * COMPONENTS_OF_A_VECTOR {
+impl<W: Workload> Gathering<'_, W> {
+    /// Takes a request, if it fits; the first always does. What it adds.
+    fn add(&mut self, request: &W::Request, cost: usize) -> Option<usize> {
+        let left = if self.cost == 0 {
+            usize::MAX
+        } else if self.cost < self.room.all {
+            self.room.all - self.cost
+        } else {
             return None;
-        }
-        self.rows.extend(new.into_iter().flatten());
-        self.taken += adds;
-        Some(adds)
+        };
+        let added = self.workload.gather(&mut self.gathered, request, cost, left)?;
+        self.cost += added.max(1);
+        Some(added)
     }
 }

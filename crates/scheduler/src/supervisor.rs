@@ -1,137 +1,149 @@
-//! What the engine thread does when the engine fails: it latches that, drops the engine and makes another, with
-//! growing pauses, until one works or the failures are too many.
+//! What a worker does when its device fails: it drops the device and makes another, with growing pauses, until one
+//! works or the failures are too many.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use contract::Engine;
+use contract::Device;
 use tracing::{debug, error, info, warn};
 
-use super::engine_state::EngineLost;
-use super::passes::{End, Passes, caught};
-use super::shared::Shared;
-use super::{StartError, SubmitError};
+use crate::StartError;
+use crate::core::Core;
+use crate::job::SubmitError;
+use crate::state::{DeviceState, EngineLost};
+use crate::worker::{End, Worker, caught};
 
-/// Within so long there may be no more than `engine_max_restarts` attempts.
+/// Within so long there may be no more than `max_restarts` attempts.
 const WINDOW: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-pub(super) struct Supervisor<F> {
-    make_engine: F,
-    passes: Passes,
-    shared: Arc<Shared>,
+pub(crate) struct Supervisor<D: ?Sized, F> {
+    make: F,
+    core: Arc<Core<D>>,
+    /// Which of the workers.
+    index: usize,
     max_restarts: u32,
     /// When the attempts within the [`WINDOW`] began.
     attempts: VecDeque<Instant>,
-    /// How long it last took to make an engine.
+    /// How long it last took to make a device.
     making_took: Duration,
+    device: PhantomData<fn() -> Box<D>>,
 }
 
 /// However the thread ends, nobody waits for it in vain.
-impl<F> Drop for Supervisor<F> {
+impl<D: ?Sized, F> Drop for Supervisor<D, F> {
     fn drop(&mut self) {
-        self.shared.engine_is_lost(EngineLost::ThreadEnded);
+        self.core.lose(self.index, EngineLost::ThreadEnded);
     }
 }
 
-impl<F, E> Supervisor<F>
+impl<D, F, E> Supervisor<D, F>
 where
-    F: FnMut() -> Result<Box<dyn Engine>, E>,
+    D: Device + ?Sized,
+    F: FnMut() -> Result<Box<D>, E>,
     E: Display,
 {
-    pub(super) fn new(
-        make_engine: F,
-        passes: Passes,
-        shared: Arc<Shared>,
-        max_restarts: u32,
-    ) -> Self {
+    pub(crate) fn new(make: F, core: Arc<Core<D>>, index: usize, max_restarts: u32) -> Self {
         let (attempts, making_took) = (VecDeque::new(), Duration::ZERO);
-        Self { make_engine, passes, shared, max_restarts, attempts, making_took }
+        Self { make, core, index, max_restarts, attempts, making_took, device: PhantomData }
     }
 
-    /// Makes an engine.
+    /// Makes a device.
     ///
     /// # Errors
     /// As the maker says; [`StartError::Broken`] if it panics.
-    pub(super) fn make(&mut self) -> Result<Box<dyn Engine>, StartError<E>> {
+    pub(crate) fn make(&mut self) -> Result<Box<D>, StartError<E>> {
         let started = Instant::now();
-        let made = match caught(&mut self.make_engine) {
-            Ok(made) => made.map_err(StartError::Engine),
+        let made = match caught(&mut self.make) {
+            Ok(made) => made.map_err(StartError::Device),
             Err(panic) => Err(StartError::Broken(panic)),
         };
         self.making_took = started.elapsed();
         made
     }
 
-    /// Answers what is asked, with this engine and those after it, until nobody asks any more or there is none.
-    pub(super) fn run(mut self, mut engine: Box<dyn Engine>) {
+    /// Answers what is asked, with this device and those after it, until nobody asks any more or there is none.
+    pub(crate) fn run(mut self, mut device: Box<D>) {
+        let mut worker = Worker::new(self.core.clone(), self.index);
         loop {
-            match self.passes.run(&mut *engine) {
+            match worker.run(&mut device) {
                 End::NobodyAsks => {
                     debug!("every handle is gone and every job is answered");
-                    say_counters(&*engine);
+                    log_counters(&*device);
                     return;
                 }
-                End::GivenUp => return,
-                End::EngineFailed(reason) => match self.replace(engine, reason) {
-                    Some(another) => engine = another,
-                    None => return,
-                },
+                End::GivenUp => {
+                    worker.put_back();
+                    return;
+                }
+                End::Failed(reason) => {
+                    worker.put_back();
+                    match self.replace(device, reason) {
+                        Some(another) => device = another,
+                        None => return,
+                    }
+                }
             }
         }
     }
 
-    /// Another engine in place of one that failed. `None` if there is none, or nobody to ask it.
-    fn replace(&mut self, engine: Box<dyn Engine>, failure: String) -> Option<Box<dyn Engine>> {
-        self.shared.engine_restarts(self.pause() + self.making_took);
-        self.passes.begin("dropping the engine that failed", Instant::now());
-        let dropped = caught(|| drop(engine));
-        self.passes.end().ok()?;
+    /// Another device in place of one that failed. `None` if there is none, or nobody to ask it.
+    fn replace(&mut self, device: Box<D>, failure: String) -> Option<Box<D>> {
+        self.restarts_in(self.pause() + self.making_took);
+        self.core.begin(self.index, "dropping the engine that failed", Instant::now(), Vec::new());
+        let dropped = caught(|| drop(device));
+        self.core.end(self.index)?;
         if let Err(reason) = dropped {
             error!("the engine that failed could not even be dropped: {reason}");
         }
-        self.shared.statistics.engine_is_dropped();
+        self.core.counters(self.index).device_is_dropped();
         let mut last = failure;
         loop {
             let now = Instant::now();
             self.attempts.retain(|&attempt| now.saturating_duration_since(attempt) < WINDOW);
             if self.attempts.len() >= self.max_restarts as usize {
-                self.passes.fail_all(SubmitError::EngineGone);
-                self.shared
-                    .engine_is_lost(EngineLost::TooManyRestarts { most: self.max_restarts, last });
+                let most = self.max_restarts;
+                self.core.lose(self.index, EngineLost::TooManyRestarts { most, last });
                 return None;
             }
             let pause = self.pause();
             self.attempts.push_back(now);
-            // Whoever waits already goes on waiting, with its deadline watched.
-            self.passes.begin("a pause", Instant::now() + pause);
-            let goes_on = self.shared.pause(pause);
-            self.passes.end().ok()?;
-            if !goes_on {
+            self.core.shared.parking.pause(pause);
+            if self.core.shared.parking.are_callers_gone() {
                 return None;
             }
-            self.passes.begin("making the engine again", Instant::now());
+            self.core.begin(self.index, "making the engine again", Instant::now(), Vec::new());
             let made = self.make();
-            self.passes.end().ok()?;
+            self.core.end(self.index)?;
             match made {
-                Ok(engine) => {
-                    self.shared.statistics.engine_restarts.fetch_add(1, Relaxed);
+                Ok(device) => {
+                    self.core.shared.statistics.restarts.fetch_add(1, Relaxed);
                     info!("the engine works again");
-                    return self.shared.engine_works().then_some(engine);
+                    let works = self.core.shared.set_state(self.index, DeviceState::Working);
+                    return works.then_some(device);
                 }
                 Err(reason) => {
                     warn!("the engine could not be made again: {reason}");
                     last = reason.to_string();
                     let retry_after = self.pause() + self.making_took;
-                    self.shared.engine_restarts(retry_after);
-                    self.passes.fail_all(SubmitError::EngineRestarting { retry_after });
+                    self.restarts_in(retry_after);
+                    // Other devices may still answer those who wait.
+                    if self.core.shared.state() != DeviceState::Working {
+                        let error = SubmitError::EngineRestarting { retry_after };
+                        self.core.dispatch().fail_all(error, false);
+                    }
                 }
             }
         }
+    }
+
+    fn restarts_in(&self, retry_after: Duration) {
+        self.core.shared.set_state(self.index, DeviceState::Restarting { retry_after });
     }
 
     /// How long to wait before the next attempt.
@@ -141,8 +153,8 @@ where
     }
 }
 
-fn say_counters(engine: &dyn Engine) {
-    let counters = engine.counters();
+fn log_counters<D: Device + ?Sized>(device: &D) {
+    let counters = device.counters();
     if !counters.is_empty() {
         let counted: Vec<String> =
             counters.iter().map(|(name, count)| format!("{name} {count}")).collect();

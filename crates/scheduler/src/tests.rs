@@ -1,4 +1,4 @@
-//! The queue against an engine that can be held, counted and broken.
+//! The scheduler against an engine that can be held, counted and broken.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc as std_mpsc;
@@ -10,9 +10,13 @@ use contract::{
     QueryBatch, QueryVector, Row, Scoring,
 };
 use model_store::ModelStore;
-use tokio::runtime::Handle;
+use tokio::runtime;
 
-use super::{EngineThread, Limits, QueueHandle, SubmitError};
+use contract::workload::{Found, FullPass, Search};
+
+use super::{
+    DeviceState, Lane, LaneStatistics, Limits, Scheduler, StartError, SubmitError, Workers,
+};
 use crate::account::Account;
 
 /// Waits before each pass until it is let go, and answers each query with the row of its k. Of a full pass it
@@ -100,9 +104,59 @@ fn hits(k: usize) -> Vec<Hit> {
     vec![Hit { row: Row(k as u32), score: 1.0 }]
 }
 
+/// Both lanes of an engine.
+#[derive(Clone)]
+struct Handle {
+    search: Lane<Search>,
+    full_pass: Lane<FullPass>,
+}
+
+#[derive(Debug)]
+struct Statistics {
+    searches: LaneStatistics,
+    full_passes: LaneStatistics,
+    refused_full: u64,
+    refused_without_device: u64,
+    deadline_passed: u64,
+    hung_up: u64,
+    failed: u64,
+    restarts: u64,
+    state: DeviceState,
+}
+
+impl Handle {
+    fn state(&self) -> DeviceState {
+        self.search.state()
+    }
+
+    fn statistics(&self) -> Statistics {
+        let counted = self.full_pass.counted();
+        Statistics {
+            searches: self.search.statistics(),
+            full_passes: self.full_pass.statistics(),
+            refused_full: counted.refused_full,
+            refused_without_device: counted.refused_without_device,
+            deadline_passed: counted.deadline_passed,
+            hung_up: counted.hung_up,
+            failed: counted.failed,
+            restarts: counted.restarts,
+            state: counted.state,
+        }
+    }
+}
+
+/// The rows that were found first.
+fn rows(found: Vec<Found>) -> Vec<u32> {
+    let row = |found: Found| match found {
+        Found::Hits(hits) => hits[0].row.0,
+        Found::Unproven(query) => panic!("{query:?}"),
+    };
+    found.into_iter().map(row).collect()
+}
+
 struct Setup {
-    handle: QueueHandle,
-    thread: EngineThread,
+    handle: Handle,
+    thread: Workers,
     go: std_mpsc::Sender<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
     slices: Arc<AtomicUsize>,
@@ -110,16 +164,12 @@ struct Setup {
     remake: std_mpsc::Sender<(Order, Order)>,
 }
 
-fn setup(capacity_queries: u32) -> Setup {
-    setup_with(Limits { capacity_queries, ..LIMITS })
+fn setup(capacity_slots: u32) -> Setup {
+    setup_with(Limits { capacity_slots, ..LIMITS })
 }
 
-const LIMITS: Limits = Limits {
-    capacity_queries: 100,
-    max_batch_queries: 100,
-    engine_max_restarts: 5,
-    engine_hang_timeout: Duration::from_secs(60),
-};
+const LIMITS: Limits =
+    Limits { capacity_slots: 100, max_restarts: 5, hang_timeout: Duration::from_secs(60) };
 
 fn setup_with(limits: Limits) -> Setup {
     let (go, orders) = std_mpsc::channel();
@@ -140,8 +190,21 @@ fn setup_with(limits: Limits) -> Setup {
         let (go, passes, slices) = (orders.clone(), engine_passes.clone(), engine_slices.clone());
         Ok(Box::new(HeldEngine { go, passes, dropped, slices }) as Box<dyn Engine>)
     };
-    let (handle, thread) = super::start(limits, &Handle::current(), None, make).unwrap();
+    let (handle, thread) = start(limits, vec![make]).unwrap();
     Setup { handle, thread, go, passes, slices, remake }
+}
+
+/// A worker for each maker.
+fn start<F, E>(limits: Limits, makers: Vec<F>) -> Result<(Handle, Workers), StartError<E>>
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+    E: std::fmt::Display + Send + 'static,
+{
+    let mut scheduler = Scheduler::new(limits);
+    let search = scheduler.lane(Search { max_batch: 100 });
+    let handle = Handle { search, full_pass: scheduler.lane(FullPass) };
+    let workers = scheduler.start(&runtime::Handle::current(), None, makers)?;
+    Ok((handle, workers))
 }
 
 /// Queries that are told apart by their k.
@@ -185,8 +248,8 @@ impl Setup {
     ) -> Submitted {
         let (handle, account, queries) = (self.handle.clone(), account.clone(), queries(ks));
         tokio::spawn(async move {
-            let answer = handle.submit(&account, queries, deadline).await?;
-            Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
+            let answer = handle.search.submit(&account, queries, deadline).await?;
+            Ok(rows(answer.responses))
         })
     }
 
@@ -203,17 +266,14 @@ impl Setup {
     ) -> Submitted {
         let (handle, account) = (self.handle.clone(), account.clone());
         tokio::spawn(async move {
-            let answers = handle.full_pass(&account, queries, deadline).await?.answers;
-            Ok(answers.iter().map(|answer| answer.hits[0].row.0).collect())
+            let answer = handle.full_pass.submit(&account, queries, deadline).await?;
+            Ok(answer.responses.iter().map(|answer| answer.hits[0].row.0).collect())
         })
     }
 
     fn probe(&self) -> Submitted {
         let (handle, query) = (self.handle.clone(), queries([99]).remove(0));
-        tokio::spawn(async move {
-            let answer = handle.submit_probe(query, later()).await?;
-            Ok(answer.hits.iter().map(|hits| hits[0].row.0).collect())
-        })
+        tokio::spawn(async move { Ok(rows(handle.search.probe(query, later()).await?.responses)) })
     }
 
     async fn until_passes(&self, number: usize) {
@@ -227,7 +287,7 @@ impl Setup {
     }
 }
 
-async fn ended(thread: EngineThread) {
+async fn ended(thread: Workers) {
     let joined = tokio::task::spawn_blocking(move || thread.join(Duration::from_secs(60)));
     assert!(joined.await.unwrap(), "the thread ends");
 }
@@ -240,8 +300,10 @@ async fn settle() {
 mod admission;
 mod fairness;
 mod full_passes;
+mod several_workers;
 mod share;
 mod supervision;
+mod workloads;
 
 #[tokio::test]
 async fn what_waits_while_a_pass_runs_goes_together_into_the_next() {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub use memory::{Full, Held, Memory, Pool};
-pub use turns::{ByCaller, Contention, Turns};
+pub use turns::{ByCaller, ById, Contention, Turns};
 
 /// What one caller holds at the moment.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub fn may_take(asked: u64, held: u64, free: u64) -> bool {
     asked <= free && (held == 0 || held + asked <= free - asked)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Who is let in, and whose places are free again.
 
-use super::super::EngineState;
+use super::super::DeviceState;
 use super::*;
 
 #[tokio::test]
@@ -26,16 +26,16 @@ async fn a_job_larger_than_the_queue_is_let_in_when_it_is_empty() {
 }
 
 impl Setup {
-    fn places_taken(&self) -> u32 {
+    fn slots_taken(&self) -> u32 {
         let statistics = self.handle.statistics();
-        statistics.searches.places_taken + statistics.full_passes.places_taken
+        statistics.searches.slots_taken + statistics.full_passes.slots_taken
     }
 
     /// Places are freed a moment before callers hear of it; those who hung up hear nothing.
-    async fn until_places_taken(&self, number: u32) {
+    async fn until_slots_taken(&self, number: u32) {
         let deadline = later();
-        while self.places_taken() != number {
-            assert!(Instant::now() < deadline, "{} places are taken", self.places_taken());
+        while self.slots_taken() != number {
+            assert!(Instant::now() < deadline, "{} places are taken", self.slots_taken());
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -48,12 +48,12 @@ async fn a_batch_and_as_many_single_queries_have_the_same_rule() {
         let let_in: Vec<_> =
             jobs.iter().map(|&job| setup.submit((0..job).map(|k| k + 1), later())).collect();
         settle().await;
-        assert_eq!(setup.places_taken(), 6, "{jobs:?}");
+        assert_eq!(setup.slots_taken(), 6, "{jobs:?}");
         for refused in [1, 2, 6, 7, 1000] {
             let refused = setup.submit(1..=refused, later()).await.unwrap();
             assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");
         }
-        assert_eq!((setup.places_taken(), setup.handle.statistics().refused_full), (6, 5));
+        assert_eq!((setup.slots_taken(), setup.handle.statistics().refused_full), (6, 5));
         drop(setup.go);
         for job in let_in {
             job.await.unwrap().unwrap();
@@ -65,18 +65,18 @@ async fn a_batch_and_as_many_single_queries_have_the_same_rule() {
 async fn a_job_larger_than_the_queue_takes_half_of_it_and_leaves_the_rest_to_others() {
     let setup = setup(8);
     let others: Vec<_> = (0..5).map(|_| setup.submit([1], later())).collect();
-    setup.until_places_taken(5).await;
+    setup.until_slots_taken(5).await;
     let large = setup.submit(1..=20, later()).await.unwrap();
     assert!(matches!(large, Err(SubmitError::Full { asked: 4, free: 3, .. })), "{large:?}");
     (0..2).for_each(|_| setup.order(Order::Answer));
     for other in others {
         other.await.unwrap().unwrap();
     }
-    setup.until_places_taken(0).await;
+    setup.until_slots_taken(0).await;
     let large = setup.submit(1..=20, later());
-    setup.until_places_taken(4).await;
+    setup.until_slots_taken(4).await;
     let others: Vec<_> = (0..4).map(|_| setup.submit([1], later())).collect();
-    setup.until_places_taken(8).await;
+    setup.until_slots_taken(8).await;
     drop(setup.go);
     assert_eq!(large.await.unwrap(), Ok((1..=20).collect()));
     for other in others {
@@ -89,7 +89,7 @@ async fn a_caller_holds_no_more_than_it_leaves_free_for_others() {
     let setup = setup(12);
     let hog = Account::new();
     let held: Vec<_> = (0..6).map(|_| setup.submit_for(&hog, [1], later())).collect();
-    setup.until_places_taken(6).await;
+    setup.until_slots_taken(6).await;
     let refused = setup.submit_for(&hog, [1], later()).await.unwrap();
     let full = Err(SubmitError::Full {
         asked: 1,
@@ -101,9 +101,9 @@ async fn a_caller_holds_no_more_than_it_leaves_free_for_others() {
     assert_eq!(refused, full);
     let other = Account::new();
     let others: Vec<_> = (0..3).map(|_| setup.submit_for(&other, [1], later())).collect();
-    setup.until_places_taken(9).await;
+    setup.until_slots_taken(9).await;
     let first_of_a_third = setup.submit([1, 2, 3], later());
-    setup.until_places_taken(12).await;
+    setup.until_slots_taken(12).await;
     drop(setup.go);
     for job in held.into_iter().chain(others).chain([first_of_a_third]) {
         job.await.unwrap().unwrap();
@@ -127,7 +127,7 @@ async fn places_are_free_again_however_a_job_ends() {
         let soon = Instant::now() + Duration::from_millis(50);
         let (hung_up, too_late) = (setup.submit([4, 5], later()), setup.submit([6], soon));
         settle().await;
-        assert_eq!(setup.places_taken(), 6);
+        assert_eq!(setup.slots_taken(), 6);
         hung_up.abort();
         assert_eq!(too_late.await.unwrap(), Err(SubmitError::DeadlinePassed));
         if restarts {
@@ -135,15 +135,15 @@ async fn places_are_free_again_however_a_job_ends() {
         }
         setup.order(order);
         assert_eq!(job.await.unwrap().is_ok(), order == Order::Answer);
-        setup.until_places_taken(0).await;
+        setup.until_slots_taken(0).await;
         assert_eq!(setup.passes.lock().unwrap().len(), passes + 1, "nobody waited for another");
-        while setup.handle.engine_state() != EngineState::Working {
+        while setup.handle.state() != DeviceState::Working {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
     let statistics = setup.handle.statistics();
     assert_eq!((statistics.deadline_passed, statistics.hung_up), (5, 5));
-    assert_eq!((statistics.failed, statistics.engine_restarts), (4, 3));
+    assert_eq!((statistics.failed, statistics.restarts), (4, 3));
     assert_eq!((statistics.searches.passes, statistics.searches.queries), (1, 3));
 }
 
@@ -156,7 +156,7 @@ async fn whose_deadline_has_passed_hears_that_and_never_that_the_queue_is_full()
     assert_eq!(setup.submit([3], now).await.unwrap(), Err(SubmitError::DeadlinePassed));
     let full_pass = setup.full_pass(full([3], 2), now).await.unwrap();
     assert_eq!(full_pass, Err(SubmitError::DeadlinePassed));
-    let probe = setup.handle.submit_probe(queries([1]).remove(0), now).await;
+    let probe = setup.handle.search.probe(queries([1]).remove(0), now).await;
     assert_eq!(probe.unwrap_err(), SubmitError::DeadlinePassed);
     setup.order(Order::Answer);
     jobs.await.unwrap().unwrap();
@@ -199,9 +199,13 @@ async fn the_queue_never_holds_more_than_its_capacity() {
                 for round in 0..300 {
                     let number = (submitter + round) % 5 + 1;
                     let asked: Vec<usize> = (0..number).map(|i| i + round + 1).collect();
-                    match handle.submit(&account, queries(asked.iter().copied()), later()).await {
+                    match handle
+                        .search
+                        .submit(&account, queries(asked.iter().copied()), later())
+                        .await
+                    {
                         Ok(answer) => {
-                            let found = answer.hits.iter().map(|hits| hits[0].row.0 as usize);
+                            let found = rows(answer.responses).into_iter().map(|row| row as usize);
                             assert_eq!(found.collect::<Vec<_>>(), asked);
                             answered += number;
                         }
@@ -219,7 +223,7 @@ async fn the_queue_never_holds_more_than_its_capacity() {
         tokio::spawn(async move {
             loop {
                 let statistics = handle.statistics();
-                assert!(statistics.searches.places_taken <= CAPACITY, "{statistics:?}");
+                assert!(statistics.searches.slots_taken <= CAPACITY, "{statistics:?}");
                 if go.send(Order::Answer).is_err() {
                     return;
                 }
@@ -235,7 +239,7 @@ async fn the_queue_never_holds_more_than_its_capacity() {
     }
     watched.abort();
     assert!(refused > 0, "8 submitters of up to 5 queries don't fit");
-    setup.until_places_taken(0).await;
+    setup.until_slots_taken(0).await;
     let statistics = setup.handle.statistics();
     assert_eq!((statistics.searches.queries, statistics.refused_full), (answered as u64, refused));
 }

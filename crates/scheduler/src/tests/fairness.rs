@@ -63,7 +63,7 @@ async fn a_batch_that_fails_in_a_later_pass_fails_as_a_whole_and_once() {
     assert_eq!(single.await.unwrap(), Err(SubmitError::EngineFailed));
     assert_eq!(after.await.unwrap(), Ok(vec![2]));
     assert_eq!(setup.passes.lock().unwrap()[2], [2], "the rest of the batch is not searched");
-    assert_eq!(setup.handle.statistics().searches.places_taken, 0);
+    assert_eq!(setup.handle.statistics().searches.slots_taken, 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Engines that fail, can't be made again, or hang.
 
-use super::super::{EngineLost, EngineState};
+use super::super::{DeviceState, EngineLost};
 use super::*;
 
 fn is_restarting<T>(answer: &Result<T, SubmitError>) -> bool {
@@ -9,7 +9,7 @@ fn is_restarting<T>(answer: &Result<T, SubmitError>) -> bool {
 
 impl Setup {
     async fn until_it_works(&self) {
-        while self.handle.engine_state() != EngineState::Working {
+        while self.handle.state() != DeviceState::Working {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -37,8 +37,8 @@ async fn an_engine_that_fails_or_panics_is_replaced_and_who_waits_is_answered_by
         settle().await;
         setup.order(order);
         assert_eq!(first.await.unwrap(), Err(SubmitError::EngineFailed));
-        let state = setup.handle.engine_state();
-        assert!(matches!(state, EngineState::Restarting { .. }), "{state:?}");
+        let state = setup.handle.state();
+        assert!(matches!(state, DeviceState::Restarting { .. }), "{state:?}");
         assert!(is_restarting(&setup.submit([3], later()).await.unwrap()));
         assert!(is_restarting(&setup.probe().await.unwrap()));
         assert!(!waits.is_finished());
@@ -47,8 +47,8 @@ async fn an_engine_that_fails_or_panics_is_replaced_and_who_waits_is_answered_by
         assert_eq!(waits.await.unwrap(), Ok((2..=9).collect()));
         assert_eq!(setup.submit([4], later()).await.unwrap(), Ok(vec![4]));
         let statistics = setup.handle.statistics();
-        assert_eq!((statistics.engine_restarts, statistics.refused_without_engine), (1, 2));
-        assert_eq!(statistics.engine_state, EngineState::Working);
+        assert_eq!((statistics.restarts, statistics.refused_without_device), (1, 2));
+        assert_eq!(statistics.state, DeviceState::Working);
     }
 }
 
@@ -60,7 +60,7 @@ async fn an_engine_that_panics_when_it_is_dropped_is_replaced_as_well() {
         assert_eq!(setup.submit([1], later()).await.unwrap(), Err(SubmitError::EngineFailed));
         setup.remake.send((Order::Answer, dropped)).unwrap();
         setup.until_it_works().await;
-        assert_eq!(setup.handle.statistics().engine_restarts, restart);
+        assert_eq!(setup.handle.statistics().restarts, restart);
     }
     setup.order(Order::Answer);
     assert_eq!(setup.submit([2], later()).await.unwrap(), Ok(vec![2]));
@@ -86,7 +86,7 @@ async fn who_waits_hears_of_a_restart_that_fails_and_the_next_attempt_counts() {
         setup.order(Order::Answer);
         assert_eq!(setup.submit([5], later()).await.unwrap(), Ok(vec![5]));
         let statistics = setup.handle.statistics();
-        assert_eq!(statistics.searches.places_taken + statistics.full_passes.places_taken, 0);
+        assert_eq!(statistics.searches.slots_taken + statistics.full_passes.slots_taken, 0);
     }
 }
 
@@ -100,12 +100,12 @@ async fn who_waits_for_a_new_engine_is_told_when_its_time_is_over() {
     setup.order(Order::Fail);
     first.await.unwrap().unwrap_err();
     assert_eq!(soon.await.unwrap(), Err(SubmitError::DeadlinePassed));
-    assert_ne!(setup.handle.engine_state(), EngineState::Working);
+    assert_ne!(setup.handle.state(), DeviceState::Working);
 }
 
 #[tokio::test]
 async fn an_engine_that_fails_too_often_is_lost_and_everybody_is_told() {
-    let setup = setup_with(Limits { engine_max_restarts: 2, ..LIMITS });
+    let setup = setup_with(Limits { max_restarts: 2, ..LIMITS });
     // One restart that works, and one that does not.
     setup.order(Order::Fail);
     setup.submit([1], later()).await.unwrap().unwrap_err();
@@ -113,12 +113,12 @@ async fn an_engine_that_fails_too_often_is_lost_and_everybody_is_told() {
     setup.until_it_works().await;
     setup.order(Order::Fail);
     setup.submit([2], later()).await.unwrap().unwrap_err();
-    assert_ne!(setup.handle.engine_state(), EngineState::Lost);
+    assert_ne!(setup.handle.state(), DeviceState::Lost);
     setup.remake.send((Order::Fail, Order::Answer)).unwrap();
     let lost = tokio::time::timeout(Duration::from_secs(30), setup.thread.lost()).await.unwrap();
     let Some(EngineLost::TooManyRestarts { most: 2, last }) = lost else { panic!("{lost:?}") };
     assert!(last.contains("as ordered"), "{last}");
-    assert_eq!(setup.handle.engine_state(), EngineState::Lost);
+    assert_eq!(setup.handle.state(), DeviceState::Lost);
     assert_eq!(setup.submit([3], later()).await.unwrap(), Err(SubmitError::EngineGone));
     assert_eq!(setup.probe().await.unwrap(), Err(SubmitError::EngineGone));
     ended(setup.thread).await;
@@ -126,7 +126,7 @@ async fn an_engine_that_fails_too_often_is_lost_and_everybody_is_told() {
 
 #[tokio::test]
 async fn an_engine_that_may_not_be_restarted_is_lost_with_its_first_failure() {
-    let setup = setup_with(Limits { engine_max_restarts: 0, ..LIMITS });
+    let setup = setup_with(Limits { max_restarts: 0, ..LIMITS });
     let first = setup.submit([1], later());
     setup.until_passes(1).await;
     let waits = [setup.submit([2], later()), setup.full_pass(full([3], 2), later())];
@@ -142,7 +142,7 @@ async fn an_engine_that_may_not_be_restarted_is_lost_with_its_first_failure() {
 #[tokio::test]
 async fn a_pass_that_hangs_loses_the_engine_and_nobody_waits_for_it() {
     let timeout = Duration::from_millis(200);
-    let setup = setup_with(Limits { engine_hang_timeout: timeout, ..LIMITS });
+    let setup = setup_with(Limits { hang_timeout: timeout, ..LIMITS });
     let started = Instant::now();
     let first = setup.submit([1], later());
     setup.until_passes(1).await;
@@ -165,7 +165,7 @@ async fn a_pass_that_hangs_loses_the_engine_and_nobody_waits_for_it() {
 #[tokio::test]
 async fn a_restart_that_hangs_loses_the_engine_too() {
     let timeout = Duration::from_millis(300);
-    let setup = setup_with(Limits { engine_hang_timeout: timeout, ..LIMITS });
+    let setup = setup_with(Limits { hang_timeout: timeout, ..LIMITS });
     let first = setup.submit([1], later());
     setup.until_passes(1).await;
     let waits = setup.submit([2], later());
@@ -207,7 +207,7 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
     let orders = Arc::new(Mutex::new(orders));
     let passes = Arc::new(Mutex::new(Vec::new()));
     let engine_passes = passes.clone();
-    let limits = Limits { engine_hang_timeout: Duration::from_millis(500), ..LIMITS };
+    let limits = Limits { hang_timeout: Duration::from_millis(500), ..LIMITS };
     let make = move || -> Result<_, &str> {
         let (go, passes) = (orders.clone(), engine_passes.clone());
         Ok(Box::new(Silent(HeldEngine {
@@ -217,7 +217,7 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
             slices: Arc::default(),
         })) as Box<dyn Engine>)
     };
-    let (handle, thread) = super::super::start(limits, &Handle::current(), None, make).unwrap();
+    let (handle, thread) = start(limits, vec![make]).unwrap();
     let setup =
         Setup { handle, thread, go, passes, slices: Arc::default(), remake: std_mpsc::channel().0 };
     let first = setup.submit([1], later());
@@ -247,7 +247,8 @@ async fn a_service_that_stops_does_not_wait_for_an_engine_that_hangs_or_restarts
 fn an_engine_that_can_not_be_made_at_first_is_an_error_of_the_start() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let said = |make: fn() -> Result<Box<dyn Engine>, &'static str>| {
-        let started = super::super::start(LIMITS, runtime.handle(), None, make);
+        let _within = runtime.enter();
+        let started = start(LIMITS, vec![make]);
         started.err().expect("no engine, no queue").to_string()
     };
     assert!(said(|| Err("no")).contains("no"));

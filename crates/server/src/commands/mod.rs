@@ -39,8 +39,8 @@ use crate::http::edge::EdgeError;
 use crate::models::LoadError;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
+use kindred::queue::EngineLost;
 use model_store::ModelError;
-use scheduler::EngineLost;
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use super::request::{Explain, Prepared};
 use super::server_timing::Timing;
 use crate::models::{Call, ServedModel};
 use crate::workers::Patience;
-use scheduler::SubmitError;
+use kindred::queue::SubmitError;
 use scheduler::account::Held;
 
 /// How many times as many hits are asked for when those that came, folded, were too few.

@@ -15,8 +15,8 @@ use crate::config::Config;
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::engines::EngineStartError;
+use kindred::queue::{self, EngineLost, Limits, Workers};
 use kindred::warm_up::WarmUp;
-use scheduler::{EngineLost, EngineThread, Limits};
 
 /// Makes the engine for a model, on the thread that will own it.
 pub type MakeEngine =
@@ -80,7 +80,7 @@ pub struct Loader {
     /// Where deadlines are watched.
     timer: runtime::Handle,
     /// Of all engines that may still run.
-    engines: Mutex<Vec<EngineThread>>,
+    engines: Mutex<Vec<Workers>>,
     /// The first engine that is no more, and can't be made again.
     lost: watch::Sender<Option<EngineLost>>,
 }
@@ -157,20 +157,20 @@ impl Loader {
         };
         // At the start a cold disk may take its time, and nobody is kept waiting.
         let within = beside_others.then_some(limits.engine_hang_timeout);
-        let (queue, engine) =
-            scheduler::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
+        let (queue, workers) =
+            queue::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
         info!(
             model = model.name(),
-            engine = engine.description.name,
-            detail = engine.description.detail,
+            engine = workers.description().name,
+            detail = workers.description().detail,
             "the engine is ready"
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
-        let served = ServedModel::new(model, queue, &engine, timeout);
-        let lost = Box::pin(engine.lost());
+        let served = ServedModel::new(model, queue, workers.description().clone(), timeout);
+        let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
-        engines.retain(|engine| !engine.is_finished());
-        engines.push(engine);
+        engines.retain(|workers| !workers.is_finished());
+        engines.push(workers);
         Ok(Started { served, warm: is_warm, lost })
     }
 

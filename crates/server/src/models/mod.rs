@@ -31,7 +31,7 @@ pub(crate) use set::View;
 #[cfg(test)]
 pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = scheduler::Limits {
+    let limits = kindred::queue::Limits {
         capacity_queries: 8,
         max_batch_queries: 8,
         engine_max_restarts: 0,
@@ -41,6 +41,6 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, engine) = scheduler::start(limits, &timer, None, make).unwrap();
-    ServedModel::new(model, queue, &engine, std::time::Duration::from_secs(5))
+    let (queue, workers) = kindred::queue::start(limits, &timer, None, make).unwrap();
+    ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
 }

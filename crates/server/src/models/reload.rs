@@ -8,7 +8,7 @@ use tracing::{error, info};
 use super::{LoadError, Loader, ModelSet, ModelSource, Models, ServedModel};
 use crate::config::{Config, ConfigError};
 use crate::http::edge::{Edge, EdgeError};
-use scheduler::EngineLost;
+use kindred::queue::EngineLost;
 
 /// Reads the settings: again, with each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;

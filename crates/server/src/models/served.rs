@@ -8,7 +8,7 @@ use model_store::ModelStore;
 use super::readiness::Readiness;
 use crate::http::{MAX_QUERIES, WordsAsJson};
 use crate::observe::{EngineFigures, LaneFigures};
-use scheduler::{EngineThread, QueueHandle};
+use kindred::queue::{QueueHandle, QueueStatistics};
 
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
 /// say of it.
@@ -53,7 +53,7 @@ impl ServedModel {
     pub fn new(
         model: Arc<ModelStore>,
         queue: QueueHandle,
-        engine: &EngineThread,
+        engine: EngineDescription,
         readiness_timeout: Duration,
     ) -> Self {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
@@ -65,7 +65,7 @@ impl ServedModel {
             body_limit: BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT,
             readiness: Readiness::new(&model, readiness_timeout),
             beginning,
-            engine: engine.description.clone(),
+            engine,
             model,
             queue,
         }
@@ -85,23 +85,23 @@ impl ServedModel {
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
-        let counted = self.queue.statistics();
+        let QueueStatistics { searches, full_passes, counted } = self.queue.statistics();
         EngineFigures {
             model: self.name().to_owned(),
             rows: self.model.rows(),
             dim: self.model.dim(),
             bytes: bytes as u64,
             lanes: [
-                LaneFigures::new("search", &counted.searches),
-                LaneFigures::new("full_pass", &counted.full_passes),
+                LaneFigures::new("search", &searches),
+                LaneFigures::new("full_pass", &full_passes),
             ],
-            queue_capacity: u64::from(counted.capacity_places),
+            queue_capacity: u64::from(counted.capacity_slots),
             refused: counted.refused_full,
             late: counted.deadline_passed,
             hung_up: counted.hung_up,
-            failed: counted.failed + counted.refused_without_engine,
-            restarts: counted.engine_restarts,
-            counters: counted.engine_counters,
+            failed: counted.failed + counted.refused_without_device,
+            restarts: counted.restarts,
+            counters: counted.device_counters,
         }
     }
 

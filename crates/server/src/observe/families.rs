@@ -231,7 +231,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         Family {
             name: "kindred_queue_queries",
             help: "Places of the queue that are taken: by queries that wait or are in work",
-            samples: Samples::Gauges(by_lane(models, |lane| lane.places_taken as f64)),
+            samples: Samples::Gauges(by_lane(models, |lane| lane.slots_taken as f64)),
         },
         Family {
             name: "kindred_passes",
