@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::{Reply, Service, read_reply};
 
 const CONTRACT: &str = include_str!("../openapi.yaml");
-const ROUTES: &str = include_str!("../crates/server/src/http/routes.rs");
+const ROUTES: &str = include_str!("../crates/server/src/http/routes/mod.rs");
 
 /// The contract as data.
 struct Contract(Value);

@@ -14,9 +14,9 @@ use tracing::{error, info, warn};
 use super::CommandError;
 use crate::cli::ServeFlags;
 use crate::config::{Config, ConfigError};
-use crate::http::edge::{Edge, open_files};
-use crate::http::threads::HttpThreads;
-use crate::http::{Front, connections, listen};
+use crate::http::Front;
+use crate::http::edge::Edge;
+use crate::http::transport::{self, HttpThreads};
 use crate::logging;
 use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Service, Timeouts};
 use crate::observe::{AccessLog, Observer};
@@ -71,7 +71,7 @@ where
     logging::start(config)?;
     logging::say_settings(config);
     let edge = Edge::new(config)?;
-    open_files::make_room(config.max_connections);
+    transport::make_room(config.max_connections);
     let no_threads =
         |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
@@ -119,10 +119,10 @@ async fn listen_and_drain(
 ) -> Result<(), CommandError> {
     let edge = reloader.edge();
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
-    let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
+    let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
     // The service goes on even if its welcome can't be written; the log has the address, too.
-    let _ = print_welcome(&reloader.models().current(), edge.scheme(), address);
+    let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
@@ -134,8 +134,9 @@ async fn listen_and_drain(
         let _ = stop.send(true);
     };
     let front = Front::new(reloader.clone());
-    let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, edge, |client| front.service(client), told);
+    let listener = transport::without_delay(listener);
+    let server =
+        transport::serve(listener, threads, edge.transport(), |client| front.service(client), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_route_of_the_router_is_known_and_no_other() {
-        let router = include_str!("../http/routes.rs").split(".route(\"").skip(1);
+        let router = include_str!("../http/routes/mod.rs").split(".route(\"").skip(1);
         let mut router: Vec<&str> = router.map(|rest| rest.split('"').next().unwrap()).collect();
         let mut known = ROUTES.to_vec();
         router.sort_unstable();

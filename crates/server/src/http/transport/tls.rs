@@ -1,5 +1,6 @@
 //! TLS: the certificate in force, and its exchange while connections go on.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,38 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::EdgeError;
+/// Why the certificate can't be used. Names the setting or the file, and the cure.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that can't be read.
+    #[error("can't read {}, which the setting `{setting}` names: {source}", path.display())]
+    Unreadable {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A certificate without its key, or the other way round.
+    #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
+    Half {
+        /// The setting that is there.
+        has: &'static str,
+        /// The setting that is not.
+        lacks: &'static str,
+    },
+    /// A certificate or key that can't be used.
+    #[error("{}, which the setting `{setting}` names: {reason}", path.display())]
+    BadPem {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
 
 /// A certificate and its key, from two PEM files.
 pub(super) struct Tls {
@@ -26,7 +58,7 @@ struct InForce {
 
 impl Tls {
     /// From these files; none if neither is named.
-    pub(super) fn open(certificate: &Path, private_key: &Path) -> Result<Option<Self>, EdgeError> {
+    pub(super) fn open(certificate: &Path, private_key: &Path) -> Result<Option<Self>, TlsError> {
         let is_none = |path: &Path| path.as_os_str().is_empty();
         let (has, lacks) = match (is_none(certificate), is_none(private_key)) {
             (true, true) => return Ok(None),
@@ -38,7 +70,7 @@ impl Tls {
             (false, true) => ("tls_certificate", "tls_private_key"),
             (true, false) => ("tls_private_key", "tls_certificate"),
         };
-        Err(EdgeError::HalfOfTls { has, lacks })
+        Err(TlsError::Half { has, lacks })
     }
 
     /// For a new connection.
@@ -47,7 +79,7 @@ impl Tls {
     }
 
     /// Reads the files again. What is returned puts them in force; without, the old ones stay.
-    pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, EdgeError> {
+    pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, TlsError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {
             let old = self.in_force.swap(new.clone());
@@ -62,14 +94,14 @@ impl Tls {
     }
 }
 
-fn read(certificate: &Path, private_key: &Path) -> Result<InForce, EdgeError> {
-    let bad = |setting, path: &Path, reason: String| EdgeError::BadPem {
+fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
+    let bad = |setting, path: &Path, reason: String| TlsError::BadPem {
         setting,
         path: path.to_owned(),
         reason,
     };
     let unreadable = |setting, path: &Path, error: pem::Error| match error {
-        pem::Error::Io(source) => EdgeError::Unreadable { setting, path: path.to_owned(), source },
+        pem::Error::Io(source) => TlsError::Unreadable { setting, path: path.to_owned(), source },
         pem::Error::NoItemsFound if setting == "tls_private_key" => bad(
             setting,
             path,
@@ -128,7 +160,7 @@ mod tests {
             std::fs::write(&self.private_key, made.signing_key.serialize_pem()).unwrap();
         }
 
-        fn open(&self) -> Result<Option<Tls>, EdgeError> {
+        fn open(&self) -> Result<Option<Tls>, TlsError> {
             Tls::open(&self.certificate, &self.private_key)
         }
     }

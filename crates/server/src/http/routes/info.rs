@@ -5,11 +5,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{ApiError, answer, caching, negotiation};
+use crate::http::parse::negotiation;
+use crate::http::render::caching;
+use crate::http::{ApiError, answer};
 use crate::models::{Call, ServedModel};
 use kindred::evaluation::results::Engine;
 
-const OPENAPI: &str = include_str!("../../../../openapi.yaml");
+const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
 const START_PAGE: &str = "\
 Kindred finds kindred words: exact nearest neighbours in a table of word vectors.
@@ -26,25 +28,36 @@ Kindred finds kindred words: exact nearest neighbours in a table of word vectors
 ";
 
 /// `GET /`: where to begin, as text.
-pub(super) async fn start_page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn start_page(
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], START_PAGE).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.
-pub(super) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::YAML)?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
 }
 
 /// `GET /model`: name, version, shape, engine and provenance of the model.
-pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn model(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     caching::content(&headers, answer::bytes(&Description::of(&call)))
 }
 
 /// `GET /models`: all models that are served.
-pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn models(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let models = call.all_models();
     let answer = json!({

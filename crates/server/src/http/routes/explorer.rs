@@ -5,7 +5,10 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use super::{ApiError, caching, info, negotiation, query_string};
+use super::info;
+use crate::http::parse::negotiation;
+use crate::http::render::caching;
+use crate::http::{ApiError, query_string};
 
 /// The page and what it loads: part of the program, but read from the disk each time while the program is
 /// built for debugging, so that a change shows when the page is loaded again.
@@ -14,7 +17,7 @@ use super::{ApiError, caching, info, negotiation, query_string};
 struct Files;
 
 /// `GET /`: the page for who asks for HTML, as browsers do, and text for all others.
-pub(super) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     if negotiation::names_html(&headers) {
         // Whatever parameters a link to the page was given on its way are not for us.
         let page = Files::get("index.html").expect("the explorer has a page");
@@ -26,7 +29,7 @@ pub(super) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiE
 }
 
 /// `GET /explorer/{file}`: what the page loads.
-pub(super) async fn file(
+pub(in crate::http) async fn file(
     name: Path<String>,
     headers: HeaderMap,
     uri: Uri,

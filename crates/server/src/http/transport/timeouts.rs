@@ -28,7 +28,7 @@ pub(super) struct Timeouts {
 }
 
 /// Watches one connection.
-pub(in crate::http) struct Watch {
+pub(super) struct Watch {
     activity: Arc<Activity>,
     timeouts: Timeouts,
     waiting: Waiting,
@@ -47,7 +47,7 @@ impl Watch {
 
     /// Ready once the connection has waited too long, with what for. To be asked each time that the
     /// connection has been polled.
-    pub(in crate::http) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Waiting> {
+    pub(super) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Waiting> {
         loop {
             let (waiting, deadline) = self.deadline();
             if deadline < self.sleep.deadline() {
@@ -85,15 +85,12 @@ impl Watch {
     }
 
     /// Gives the connection the same time once more.
-    pub(in crate::http) fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.since = Instant::now();
     }
 
     /// The outcome of a step of the connection, or what it waited for too long.
-    pub(in crate::http) async fn until<F: Future>(
-        &mut self,
-        step: F,
-    ) -> Result<F::Output, Waiting> {
+    pub(super) async fn until<F: Future>(&mut self, step: F) -> Result<F::Output, Waiting> {
         let mut step = std::pin::pin!(step);
         poll_fn(|context| match step.as_mut().poll(context) {
             Poll::Ready(outcome) => Poll::Ready(Ok(outcome)),

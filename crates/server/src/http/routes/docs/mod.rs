@@ -11,7 +11,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
-use super::{ApiError, caching, negotiation, query_string};
+use crate::http::parse::negotiation;
+use crate::http::render::caching;
+use crate::http::{ApiError, query_string};
 use crate::models::weak_tag;
 
 /// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.
@@ -87,7 +89,7 @@ static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
 });
 
 /// `GET /docs`: the page.
-pub(super) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::HTML)?;
     let mut response = send(0, &headers)?;
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, SECURITY);
@@ -95,14 +97,14 @@ pub(super) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiEr
 }
 
 /// `GET /docs/`: where the page is. Its addresses are relative, so it can be in one place only.
-pub(super) async fn elsewhere(uri: Uri) -> Result<Response, ApiError> {
+pub(in crate::http) async fn elsewhere(uri: Uri) -> Result<Response, ApiError> {
     query_string::nothing(uri.query().unwrap_or_default())?;
     // Relative as well: nobody here knows which prefix a proxy has taken away.
     Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../docs")]).into_response())
 }
 
 /// `GET /docs/{file}`: a file of the page, whatever `Accept` says.
-pub(super) async fn file(
+pub(in crate::http) async fn file(
     Path(name): Path<String>,
     headers: HeaderMap,
     uri: Uri,

@@ -5,14 +5,14 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{ApiError, answer};
+use crate::http::{ApiError, answer};
 use crate::models::{ServedModel, weak_tag};
 
 /// Answers may be kept but are to be asked for again, for the model may have been replaced.
-pub(super) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+pub(in crate::http) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// An answer, with the version of the model that it is from.
-pub(super) fn tagged(mut response: Response, served: &ServedModel) -> Response {
+pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> Response {
     response.headers_mut().insert(header::ETAG, tag(served));
     response
 }
@@ -24,17 +24,17 @@ fn tag(served: &ServedModel) -> HeaderValue {
 
 /// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
 /// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
-pub(super) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
+pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
 }
 
 /// An answer to a GET that is tagged with its content, or that its caller has it already.
-pub(super) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
+pub(in crate::http) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
     file(headers, &weak_tag(&body), || Ok(answer::response(body, None)))
 }
 
 /// A file of a page, with its entity tag, or that the client has it already.
-pub(super) fn file(
+pub(in crate::http) fn file(
     headers: &HeaderMap,
     tag: &str,
     content: impl FnOnce() -> Result<Response, ApiError>,
@@ -56,6 +56,6 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
 }
 
 /// The answer to who has it already.
-pub(super) fn not_modified(served: &ServedModel) -> Response {
+pub(in crate::http) fn not_modified(served: &ServedModel) -> Response {
     tagged(StatusCode::NOT_MODIFIED.into_response(), served)
 }

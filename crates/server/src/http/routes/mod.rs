@@ -1,3 +1,10 @@
+//! All routes, and the routers that follow from them.
+
+mod docs;
+mod explorer;
+mod info;
+mod operations;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,10 +15,8 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use tower::Service;
 
-use super::{
-    ApiError, admin, ask, docs, evaluate, explorer, health, info, metrics, odd_one_out, rank,
-    server_timing, similarity, words,
-};
+use crate::http::render::server_timing;
+use crate::http::{ApiError, ask, evaluate, odd_one_out, rank, similarity, words};
 use crate::models::Reloader;
 
 /// All routes. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
@@ -30,14 +35,14 @@ impl Routes {
             .route("/", get(explorer::start))
             .route("/explorer/{file}", get(explorer::file))
             .route("/models", get(info::models))
-            .route("/metrics", get(metrics::get_metrics))
+            .route("/metrics", get(operations::get_metrics))
             .route("/openapi.yaml", get(info::openapi))
             .route("/docs", get(docs::page))
             .route("/docs/", get(docs::elsewhere))
             .route("/docs/{file}", get(docs::file))
-            .route("/health/live", get(health::live))
-            .route("/health/ready", get(health::ready))
-            .route("/admin/reload", post(admin::post_reload))
+            .route("/health/live", get(operations::live))
+            .route("/health/ready", get(operations::ready))
+            .route("/admin/reload", post(operations::post_reload))
             .method_not_allowed_fallback(method_not_allowed)
             .fallback(no_such_route)
             .with_state(reloader);

@@ -17,7 +17,7 @@ const PROGRESS_BYTES: u64 = 16 << 10;
 
 /// One connection's. All of it happens on one thread; the atomics are there because hyper wants what it
 /// holds to be `Send`, and cost no more than plain numbers.
-pub(in crate::http) struct Activity {
+pub(super) struct Activity {
     /// Requests that have been taken and are not answered.
     in_work: AtomicU32,
     /// Requests taken, and requests answered.
@@ -36,7 +36,7 @@ pub(in crate::http) struct Activity {
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Waiting {
+pub(super) enum Waiting {
     /// For the rest of a handshake or of a request's head.
     Head,
     /// For a handler, which has bounds of its own.
@@ -49,7 +49,7 @@ pub(in crate::http) enum Waiting {
 
 impl Activity {
     /// A connection that was just let in: its first request should come now.
-    pub(in crate::http) fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             in_work: AtomicU32::new(0),
             turns: AtomicU32::new(0),
@@ -63,7 +63,7 @@ impl Activity {
     }
 
     /// A request has come; it is in work until what is returned is dropped.
-    pub(in crate::http) fn begin(self: &Arc<Self>, version: Version) -> InWork {
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> InWork {
         self.has_received.store(false, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
         self.in_work.fetch_add(1, Relaxed);
@@ -127,7 +127,7 @@ impl Activity {
 }
 
 /// A request's place among those in work.
-pub(in crate::http) struct InWork(Arc<Activity>);
+pub(super) struct InWork(Arc<Activity>);
 
 impl Drop for InWork {
     fn drop(&mut self) {
@@ -159,13 +159,13 @@ impl Drop for Unsent {
 }
 
 /// A socket that notes what goes through it.
-pub(in crate::http) struct NotedIo<I> {
+pub(super) struct NotedIo<I> {
     io: I,
     activity: Arc<Activity>,
 }
 
 impl<I> NotedIo<I> {
-    pub(in crate::http) fn new(io: I, activity: Arc<Activity>) -> Self {
+    pub(super) fn new(io: I, activity: Arc<Activity>) -> Self {
         Self { io, activity }
     }
 }

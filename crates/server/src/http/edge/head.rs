@@ -1,13 +1,49 @@
-//! What HTTP demands of a request's head that the HTTP library lets pass.
+//! What the head of a request must be: not too large, and framed as HTTP demands.
 
 use axum::extract::Request;
-use axum::http::{HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
 
 use crate::http::ApiError;
 
+/// Header fields of a request.
+const MAX_FIELDS: usize = 100;
+
+/// Bounds of a request's head, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Of path and query string.
+    pub(super) max_uri_bytes: usize,
+    /// Of all header fields: names, values, and four bytes for what is between them in HTTP/1.1.
+    pub(super) max_header_bytes: usize,
+}
+
+impl Limits {
+    /// Refuses a head that is too large, or that HTTP does not allow although the HTTP library lets it pass.
+    pub(super) fn check(&self, request: &Request) -> Result<(), ApiError> {
+        self.check_size(request.uri(), request.headers())?;
+        check_framing(request)
+    }
+
+    fn check_size(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+        if uri.path_and_query().is_some_and(|target| target.as_str().len() > self.max_uri_bytes) {
+            return Err(ApiError::UriTooLong { limit: self.max_uri_bytes });
+        }
+        // HTTP/1.1 takes no more either. Each costs more memory than its bytes.
+        if headers.len() > MAX_FIELDS {
+            return Err(ApiError::HeadersTooLarge { limit: self.max_header_bytes });
+        }
+        let field =
+            |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+        if headers.iter().map(field).sum::<usize>() > self.max_header_bytes {
+            return Err(ApiError::HeadersTooLarge { limit: self.max_header_bytes });
+        }
+        Ok(())
+    }
+}
+
 /// Refuses a request in HTTP/1.1 without exactly one Host (RFC 9112, section 3.2), and a body in a form that is not
 /// understood (section 6.1). HTTP/2 has other means for both, and the HTTP library checks them.
-pub(super) fn check(request: &Request) -> Result<(), ApiError> {
+fn check_framing(request: &Request) -> Result<(), ApiError> {
     if request.version() != Version::HTTP_11 {
         return Ok(());
     }
@@ -41,12 +77,29 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_head_may_be_as_large_as_the_limits_and_no_larger() {
+        let limits = Limits { max_uri_bytes: 10, max_header_bytes: 20 };
+        let check = |target: &str, value: &'static str| {
+            let headers =
+                HeaderMap::from_iter([("x-name".parse().unwrap(), value.parse().unwrap())]);
+            limits.check_size(&target.parse().unwrap(), &headers)
+        };
+        assert_eq!(check("/234?67890", "1234567890"), Ok(()));
+        let too_long = ApiError::UriTooLong { limit: 10 };
+        assert_eq!(check("/234?678901", "1234567890"), Err(too_long));
+        let too_large = ApiError::HeadersTooLarge { limit: 20 };
+        assert_eq!(check("/234?67890", "12345678901"), Err(too_large));
+    }
+
     fn checked(version: Version, headers: &[(&str, &str)]) -> Option<u16> {
         let mut request = Request::builder().version(version);
         for &(name, value) in headers {
             request = request.header(name, value);
         }
-        check(&request.body(Body::empty()).unwrap()).err().map(|error| error.status().as_u16())
+        check_framing(&request.body(Body::empty()).unwrap())
+            .err()
+            .map(|error| error.status().as_u16())
     }
 
     #[test]

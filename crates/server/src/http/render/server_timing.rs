@@ -11,22 +11,22 @@ use contract::EngineDescription;
 use crate::models::Call;
 use crate::observe::Stages;
 
-pub(super) const NAME: HeaderName = HeaderName::from_static("server-timing");
+pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("server-timing");
 
 /// What a handler knows of its request's time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Timing {
+pub(in crate::http) struct Timing {
     /// In the queue, before the first pass.
-    pub(super) queue: Duration,
+    pub(in crate::http) queue: Duration,
     /// In passes of the engine.
-    pub(super) engine: Duration,
+    pub(in crate::http) engine: Duration,
     /// Since when what was found is written.
-    pub(super) encoding_since: Option<Instant>,
+    pub(in crate::http) encoding_since: Option<Instant>,
 }
 
 impl Timing {
     /// Of a request whose answer was there at `ended`; `None` if nothing was searched.
-    pub(super) fn stages(&self, ended: Instant) -> Option<Stages> {
+    pub(in crate::http) fn stages(&self, ended: Instant) -> Option<Stages> {
         let Self { queue, engine, encoding_since } = *self;
         let encode = encoding_since.map(|since| ended.saturating_duration_since(since));
         (!engine.is_zero()).then_some(Stages { queue, engine, encode })
@@ -35,7 +35,7 @@ impl Timing {
 
 /// Writes the header on every answer of a route, errors too. Handlers leave their [`Timing`] on the
 /// response.
-pub(super) async fn layer(call: Call, request: Request, next: Next) -> Response {
+pub(in crate::http) async fn layer(call: Call, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let mut response = next.run(request).await;
     let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) async fn layer(call: Call, request: Request, next: Next) -> Response 
 }
 
 /// Writes the header on an answer.
-pub(super) fn write(
+pub(in crate::http) fn write(
     response: &mut Response,
     engine: &EngineDescription,
     timing: Timing,

@@ -3,22 +3,23 @@
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams, names};
 
-use super::{ApiError, query_string};
+use crate::http::{ApiError, query_string};
 
 /// The form of answers.
-pub(super) const JSON: MediaType<'static> = MediaType::new(names::APPLICATION, names::JSON);
+pub(in crate::http) const JSON: MediaType<'static> =
+    MediaType::new(names::APPLICATION, names::JSON);
 /// The form of `openapi.yaml`.
-pub(super) const YAML: MediaType<'static> =
+pub(in crate::http) const YAML: MediaType<'static> =
     MediaType::new(names::APPLICATION, mediatype::Name::new_unchecked("yaml"));
 /// The form of the start page.
-pub(super) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
+pub(in crate::http) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
 
 /// The form of pages.
-pub(super) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
+pub(in crate::http) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
 
 /// Checks the `Accept` headers: none means anything, and of several ranges that match the most
 /// precise one counts (RFC 9110, section 12.5.1). What can't be read is passed over.
-pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
+pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
     let mut best: Option<(u8, bool)> = None;
     let mut any = false;
     for range in accepted(headers) {
@@ -48,7 +49,7 @@ pub(super) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), 
 }
 
 /// Whether HTML is what the client wants before all else, as browsers say; `*/*` alone does not name it.
-pub(super) fn names_html(headers: &HeaderMap) -> bool {
+pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
     let (mut html, mut text) = (0.0_f32, 0.0_f32);
     for range in accepted(headers) {
         if range.ty == names::TEXT && range.subty == names::HTML {
@@ -72,7 +73,7 @@ fn weight(range: &MediaType<'_>) -> f32 {
 }
 
 /// For routes without parameters: that none was given, and that the client takes the answer.
-pub(super) fn check_plain_get(
+pub(in crate::http) fn check_plain_get(
     headers: &HeaderMap,
     uri: &Uri,
     offered: &MediaType<'_>,

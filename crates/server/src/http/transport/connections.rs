@@ -1,4 +1,4 @@
-//! From a listener to served connections, and their end: none is cut off while it has a request in work.
+//! From a listener to served connections, and their end: none is cut off while it has a request in progress.
 //!
 //! In place of `axum::serve`, whose connections all watch one channel for the end: each looks there every
 //! time that it wakes, which is one lock for all threads.
@@ -25,21 +25,19 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 use tracing::{debug, trace};
 
-use super::edge::Edge;
-use super::edge::activity::{Activity, InWork, NotedIo, Waiting};
-use super::edge::drain;
-use super::edge::sending::watched;
-use super::edge::timeouts::Watch;
-use super::threads::HttpThreads;
+use super::activity::{Activity, InWork, NotedIo, Waiting};
+use super::sending::watched;
+use super::timeouts::Watch;
+use super::{HttpThreads, Transport, drain};
 
-/// Serves whoever connects until `told_to_stop` ends. Then nobody new is let in, requests in work are
-/// answered, and connections without any are closed; returns when all are. A connection stays on one of
-/// `threads`; it has a service of its own, which is cloned for each of its requests: so no two threads count the same references.
-/// While there are as many connections as `edge` allows, others wait in the system's queue.
+/// Serves connections until `told_to_stop` ends. Then it accepts no more, answers the requests in progress, closes idle
+/// connections, and returns when all are closed. A connection stays on one of `threads`; it has a service of its own,
+/// which is cloned for each of its requests: so no two threads count the same references. While there are as many
+/// connections as `transport` allows, others wait in the system's queue.
 pub async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
-    edge: &Arc<Edge>,
+    transport: &Arc<Transport>,
     make_service: impl Fn(SocketAddr) -> S,
     told_to_stop: impl Future<Output = ()>,
 ) where
@@ -52,7 +50,7 @@ pub async fn serve<S>(
     // Every connection holds a sender: when there is none any more, all are closed.
     let (connected, mut all_closed) = mpsc::channel::<Infallible>(1);
     let mut told_to_stop = pin!(told_to_stop);
-    let room = Arc::new(Semaphore::new(edge.max_connections.min(Semaphore::MAX_PERMITS)));
+    let room = Arc::new(Semaphore::new(transport.max_connections.min(Semaphore::MAX_PERMITS)));
     for number in 0.. {
         let accept = async {
             let room = room.clone().acquire_owned().await.expect("it is never closed");
@@ -62,15 +60,16 @@ pub async fn serve<S>(
             accepted = accept => accepted,
             () = &mut told_to_stop => break,
         };
-        let place = Place { number, open: open.clone() };
+        let entry = OpenConnection { number, open: open.clone() };
         let closing = open.enter(number);
-        let (service, connected, edge) = (make_service(address), connected.clone(), edge.clone());
+        let (service, connected) = (make_service(address), connected.clone());
+        let transport = transport.clone();
         // From this thread's events to that thread's.
         let io = io.into_std();
         threads.put(async move {
-            let _until_closed = (place, connected, room);
+            let _until_closed = (entry, connected, room);
             match io.and_then(TcpStream::from_std) {
-                Ok(io) => serve_one(io, &edge, service, closing).await,
+                Ok(io) => serve_one(io, &transport, service, closing).await,
                 Err(e) => trace!("a connection broke: {e:#}"),
             }
         });
@@ -83,7 +82,7 @@ pub async fn serve<S>(
 /// One connection: its handshake, if there is TLS, and its requests.
 async fn serve_one<S>(
     io: TcpStream,
-    edge: &Edge,
+    transport: &Transport,
     service: S,
     mut closing: oneshot::Receiver<Infallible>,
 ) where
@@ -93,17 +92,17 @@ async fn serve_one<S>(
         + 'static,
 {
     let activity = Activity::new();
-    let mut watch = edge.watch(activity.clone());
+    let mut watch = transport.watch(activity.clone());
     let io = NotedIo::new(io, activity.clone());
-    let Some(tls) = edge.tls() else {
-        return serve_requests(io, edge, service, activity, watch, closing).await;
+    let Some(tls) = transport.tls() else {
+        return serve_requests(io, transport, service, activity, watch, closing).await;
     };
     let shaken = tokio::select! {
         shaken = watch.until(TlsAcceptor::from(tls).accept(io)) => shaken,
         _ = &mut closing => return,
     };
     match shaken {
-        Ok(Ok(io)) => serve_requests(io, edge, service, activity, watch, closing).await,
+        Ok(Ok(io)) => serve_requests(io, transport, service, activity, watch, closing).await,
         Ok(Err(e)) => debug!("a TLS handshake failed: {e}"),
         Err(waiting) => gave_up(waiting),
     }
@@ -111,7 +110,7 @@ async fn serve_one<S>(
 
 async fn serve_requests<I, S>(
     io: I,
-    edge: &Edge,
+    transport: &Transport,
     service: S,
     activity: Arc<Activity>,
     mut watch: Watch,
@@ -132,7 +131,7 @@ async fn serve_requests<I, S>(
         let answer = service.clone().oneshot(Request::from_parts(head, body));
         Working { answer, in_work, watched_by }
     });
-    let mut connection = pin!(edge.protocols().serve_connection(TokioIo::new(io), service));
+    let mut connection = pin!(transport.protocols.serve_connection(TokioIo::new(io), service));
     let mut is_closing = false;
     poll_fn(|context| {
         loop {
@@ -220,13 +219,13 @@ impl Open {
     }
 }
 
-/// A connection's place among the open ones, free again when it is dropped.
-struct Place {
+/// A connection among the open ones, until it is dropped.
+struct OpenConnection {
     number: u64,
     open: Arc<Open>,
 }
 
-impl Drop for Place {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.open.lock().remove(&self.number);
     }
@@ -243,12 +242,10 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::cli::ServeFlags;
     use crate::config::Config;
 
-    fn edge(max_connections: usize) -> Arc<Edge> {
-        let config = Config::load(&ServeFlags::default()).unwrap();
-        Edge::new(&Config { max_connections, ..config }).unwrap()
+    fn transport(max_connections: usize) -> Arc<Transport> {
+        Transport::new(&Config { max_connections, ..Config::defaults() }).unwrap()
     }
 
     async fn ask(stream: &mut TcpStream, path: &str) {
@@ -274,7 +271,8 @@ mod tests {
         let make = move |_| service.clone();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(2).unwrap();
-            serve(listener, &threads, &edge(10), make, async move { told.notified().await }).await;
+            serve(listener, &threads, &transport(10), make, async move { told.notified().await })
+                .await;
         });
 
         let mut idle = TcpStream::connect(address).await.unwrap();
@@ -306,8 +304,10 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(3).unwrap();
-            serve(listener, &threads, &edge(10), |_| service, async { stopped.await.unwrap() })
-                .await;
+            serve(listener, &threads, &transport(10), |_| service, async {
+                stopped.await.unwrap();
+            })
+            .await;
         });
         let mut connections = Vec::new();
         let mut on_thread: HashMap<String, usize> = HashMap::new();
@@ -323,7 +323,7 @@ mod tests {
                 assert_eq!(answer_to(connection).await, *thread);
             }
         }
-        // A place that is left is taken again.
+        // The next connection takes the room that another left.
         let (left, thread) = connections.swap_remove(0);
         drop(left);
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -342,7 +342,7 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let threads = HttpThreads::start(1).unwrap();
-            serve(listener, &threads, &edge(2), |_| service, async { stopped.await.unwrap() })
+            serve(listener, &threads, &transport(2), |_| service, async { stopped.await.unwrap() })
                 .await;
         });
         let mut first = TcpStream::connect(address).await.unwrap();

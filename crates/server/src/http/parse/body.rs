@@ -13,26 +13,26 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::aside::Work;
-use super::fields::invalid;
-use super::look_up::cut;
-use super::{ApiError, query_string};
+use crate::http::aside::Work;
+use crate::http::fields::invalid;
+use crate::http::look_up::cut;
+use crate::http::{ApiError, query_string};
 use crate::models::Call;
 use kindred::expression;
 use scheduler::account::{Held, Pool};
 
 /// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
-pub(super) const UNCOUNTED_BODY: usize = 4 << 10;
+pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 
 /// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
-/// besides. Lists are bounded ([`AtMost`](super::fields::AtMost)), so most of it are copies of the body's texts and
+/// besides. Lists are bounded ([`AtMost`](crate::http::fields::AtMost)), so most of it are copies of the body's texts and
 /// numbers that take eight bytes where they were written in two.
-pub(super) const BYTES_PER_BYTE: u64 = 6;
+pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
 
 /// A POST request that has arrived whole, with a query string that can be decoded.
-pub(super) struct Received {
-    pub(super) headers: HeaderMap,
+pub(in crate::http) struct Received {
+    pub(in crate::http) headers: HeaderMap,
     uri: Uri,
     pieces: Vec<Bytes>,
     /// Memory that is counted for it.
@@ -107,20 +107,20 @@ async fn arrive(
 
 impl Received {
     /// About how long it takes to parse it and look its words up.
-    pub(super) fn work(&self) -> Work {
+    pub(in crate::http) fn work(&self) -> Work {
         Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
     /// Until when an answer may be of use, as far as can be told before the body is parsed: parsing waits for a thread,
     /// and `timeout_ms` holds meanwhile.
-    pub(super) fn latest(&self, call: &Call) -> Instant {
+    pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
         let named = self.pieces.iter().find_map(|piece| named_timeout(piece));
         let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
         named.map_or(call.latest(), |named| named.min(call.latest()))
     }
 
     /// In one piece, with memory counted for all that is made of it.
-    pub(super) fn whole(mut self) -> Result<Self, ApiError> {
+    pub(in crate::http) fn whole(mut self) -> Result<Self, ApiError> {
         let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
         if let Some(room) = &mut self.room {
             room.grow(length as u64 * BYTES_PER_BYTE + BYTES_BESIDES)?;
@@ -133,14 +133,14 @@ impl Received {
 
     /// Takes the body apart, which is in one piece, and allows nothing beside it in the query string. Faults are found
     /// in the documented order.
-    pub(super) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
+    pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
         let asked = parse(&self.headers, self.pieces.first().map_or(&[], |body| &body[..]))?;
         query_string::nothing(self.uri.query().unwrap_or_default())?;
         Ok(asked)
     }
 
     /// The memory that was counted for it, once it is done with: what was made of it goes on.
-    pub(super) fn into_room(self) -> Option<Held> {
+    pub(in crate::http) fn into_room(self) -> Option<Held> {
         self.room
     }
 }
@@ -168,7 +168,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// What a route takes as JSON.
-pub(super) trait JsonBody<'a>: Deserialize<'a> {
+pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
     /// The expression at its top level, which must follow the grammar.
     fn expression(&self) -> Option<&str> {
         None
@@ -197,7 +197,7 @@ fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, 
 }
 
 /// Takes one item of `queries` apart. The body that it was part of is JSON, so it is too.
-pub(super) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
+pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
     let text = item.get();
     match read_object::<B>(text) {
         Ok(body) => Ok(body),

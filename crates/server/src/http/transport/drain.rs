@@ -25,7 +25,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The body of a request with this head, whose rest is read when it is dropped.
-pub(in crate::http) fn drained<B>(
+pub(super) fn drained<B>(
     version: Version,
     headers: &HeaderMap,
     body: B,

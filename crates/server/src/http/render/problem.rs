@@ -4,8 +4,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::ApiError;
-use super::error::Shape;
+use crate::http::ApiError;
+use crate::http::error::Shape;
 
 impl ApiError {
     /// What some codes carry besides.
@@ -50,7 +50,7 @@ impl ApiError {
     }
 
     /// The problem document that answers the request of this id.
-    pub(super) fn document(&self, request_id: &str) -> Vec<u8> {
+    pub(in crate::http) fn document(&self, request_id: &str) -> Vec<u8> {
         let mut document = Vec::with_capacity(256);
         let mut writer = serde_json::Serializer::new(&mut document);
         let written = writer.serialize_map(None).and_then(|mut map| {

@@ -1,7 +1,7 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header that carries it, in requests and answers.
-pub(super) const NAME: HeaderName = HeaderName::from_static("x-request-id");
+pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longer ones are not taken over.
 const MAX_BYTES: usize = 128;
@@ -10,11 +10,11 @@ const MAX_BYTES: usize = 128;
 /// up. tower-http's layer would do, but takes over whatever a caller sends, of any length and with any
 /// characters, into the log.
 #[derive(Debug, Clone)]
-pub(super) struct RequestId(HeaderValue);
+pub(in crate::http) struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The caller's, if it is of visible characters and not too long; otherwise a random one.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
         let is_usable = |id: &&HeaderValue| {
             let bytes = id.as_bytes();
             (1..=MAX_BYTES).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
@@ -34,11 +34,11 @@ impl RequestId {
         Self(HeaderValue::from_bytes(&digits).expect("hexadecimal digits"))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::http) fn as_str(&self) -> &str {
         self.0.to_str().expect("visible ASCII characters")
     }
 
-    pub(super) fn into_value(self) -> HeaderValue {
+    pub(in crate::http) fn into_value(self) -> HeaderValue {
         self.0
     }
 }

@@ -18,7 +18,7 @@ use super::activity::{Activity, Unsent};
 const PIECE: usize = 16 << 10;
 
 /// An answer whose way is watched.
-pub(in crate::http) fn watched(response: Response, activity: &Arc<Activity>) -> Response {
+pub(super) fn watched(response: Response, activity: &Arc<Activity>) -> Response {
     if response.body().is_end_stream() {
         return response;
     }
