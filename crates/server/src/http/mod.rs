@@ -31,7 +31,6 @@ mod suggestions;
 mod text;
 pub mod transport;
 mod words;
-mod words_as_json;
 
 use parse::{body, negotiation};
 use render::{caching, server_timing};
@@ -44,7 +43,8 @@ pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};
 pub use front::Front;
 pub use odd_one_out::MAX_COMPARED_WORDS;
 pub use rank::MAX_RANKED;
+pub(crate) use routes::LABELS as ROUTE_LABELS;
+pub use routes::all as routes;
 pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
 pub use text::MAX_TEXT_WORDS;
 pub use words::MAX_LISTED;
-pub use words_as_json::WordsAsJson;

@@ -14,10 +14,10 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::http::aside::Work;
-use crate::http::fields::invalid;
+use crate::http::fields::{MAX_QUERIES, invalid};
 use crate::http::look_up::cut;
 use crate::http::{ApiError, query_string};
-use crate::models::Call;
+use crate::models::{Call, ServedModel};
 use kindred::expression;
 use scheduler::account::{Held, Pool};
 
@@ -29,6 +29,15 @@ pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 /// numbers that take eight bytes where they were written in two.
 pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
+
+/// The largest body that can be valid, in bytes.
+fn body_limit(served: &ServedModel) -> usize {
+    /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
+    const BYTES_PER_COMPONENT: usize = 27;
+    /// Everything else in a body: words, options and excluded words.
+    const REST: usize = 4 << 20;
+    REST + served.model().dim() * MAX_QUERIES * BYTES_PER_COMPONENT
+}
 
 /// A POST request that has arrived whole, with a query string that can be decoded.
 pub(in crate::http) struct Received {
@@ -44,7 +53,7 @@ impl<S: Send + Sync> FromRequest<S> for Received {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let call = Call::of(request.extensions()).clone();
-        let (limit, body_read_timeout) = (call.body_limit, call.service().timeouts.body_read);
+        let (limit, body_read_timeout) = (body_limit(&call), call.service().timeouts.body_read);
         refuse_large(request.headers(), limit)?;
         let (head, body) = request.into_parts();
         let (within, latest) = (Instant::now() + body_read_timeout, call.latest());

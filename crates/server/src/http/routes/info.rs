@@ -13,27 +13,13 @@ use kindred::evaluation::results::Engine;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
-const START_PAGE: &str = "\
-Kindred finds kindred words: exact nearest neighbours in a table of word vectors.
-
-  GET  /nearest?word=frog&k=5
-  GET  /analogy?expression=king+-+man+%2B+woman
-  POST /nearest, /analogy   the same as JSON, single or many at once
-  POST /rank, /similarity, /odd-one-out, /evaluate
-  GET  /words?prefix=fro    which words there are
-  GET  /models, /model      what is served; /models/NAME/nearest and so on speak to one of several
-  GET  /health/live, /health/ready
-  GET  /metrics             what it does, for Prometheus
-  GET  /docs, /openapi.yaml all of it in detail: to read and try in a browser, and for programs
-";
-
 /// `GET /`: where to begin, as text.
 pub(in crate::http) async fn start_page(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], START_PAGE).into_response())
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], super::start_text()).into_response())
 }
 
 /// `GET /openapi.yaml`: the contract for clients.

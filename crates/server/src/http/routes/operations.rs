@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::http::answer::counted;
 use crate::http::aside::{Work, elsewhere};
-use crate::http::edge::keys::require_admin;
 use crate::http::parse::negotiation;
 use crate::http::search::whole_seconds;
 use crate::http::size::room_for;
@@ -102,9 +101,7 @@ pub(in crate::http) async fn post_reload(
     State(reloader): State<Arc<Reloader>>,
     headers: HeaderMap,
     uri: Uri,
-    extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    require_admin(&extensions)?;
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let reloaded = reloader.reload().await.map_err(|e| match e {
         ReloadError::InProgress => ApiError::ReloadInProgress,

@@ -1,3 +1,5 @@
+//! Where a model comes from: `DIR`, `NAME=DIR`, or the built-in one.
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
