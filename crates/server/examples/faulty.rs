@@ -22,9 +22,8 @@ use contract::{
 use gpu_core::GpuError;
 use kindred::device::Device;
 use kindred::engines::{self, EngineStartError, Wanted};
-use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
-use server::config::Config;
+use server::config::{Config, ServeFlags};
 
 // As in the program itself.
 #[global_allocator]

@@ -7,14 +7,15 @@
 //! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
 #![forbid(unsafe_code)]
 
+pub mod assembly;
 pub mod cli;
 mod client;
 pub mod commands;
 pub mod config;
 pub mod console;
+pub mod escape;
 pub mod http;
 pub mod logging;
 pub mod models;
 pub mod observe;
-pub mod shown;
 mod workers;

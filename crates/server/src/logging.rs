@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Config, ConfigError, LogFormat};
-use crate::shown::is_shown;
+use crate::escape::is_harmless;
 
 /// Starts logging as the settings say. Once a process.
 ///
@@ -54,7 +54,7 @@ struct Escaping<W> {
 
 impl<W> Escaping<W> {
     fn keeps(&self, c: char) -> bool {
-        is_shown(c) || c == '\n' || (self.colours && c == '\x1b')
+        is_harmless(c) || c == '\n' || (self.colours && c == '\x1b')
     }
 
     fn escaped<'a>(&self, line: &'a [u8]) -> Cow<'a, str> {

@@ -1,48 +1,39 @@
 //! The wire: requests into queries, answers into JSON, every fault into a problem document.
 //!
-//! The data's path: `front` → `routes` → `body` or `query_string` (bytes to fields) → `request`
-//! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
-//! the repository says what clients may rely on; tests hold the two against each other.
+//! The data's path: `transport` (connections) → `front` (what every request meets, with the `edge` around it) →
+//! `routes` → `parse` (bytes to fields) → `request` (fields to checked queries) → the queue → `answer` (hits to JSON) and
+//! `render` (what all answers have in common). `openapi.yaml` at the top of the repository says what clients may rely
+//! on; tests hold the two against each other.
 
-mod admin;
 mod answer;
 mod aside;
 mod ask;
-mod body;
-mod caching;
-pub mod connections;
-mod docs;
 pub mod edge;
 mod error;
 mod evaluate;
 mod explain;
-mod explorer;
 mod fields;
 mod fold_case;
 mod formula;
 mod front;
-mod health;
-mod info;
-pub mod listen;
 mod look_up;
-mod metrics;
-mod negotiation;
 mod odd_one_out;
-mod problem;
+mod parse;
 mod query_string;
 mod rank;
+mod render;
 mod request;
-mod request_id;
 mod routes;
 mod search;
-mod server_timing;
 mod similarity;
 mod size;
 mod suggestions;
 mod text;
-pub mod threads;
+pub mod transport;
 mod words;
-mod words_as_json;
+
+use parse::{body, negotiation};
+use render::{caching, server_timing};
 
 pub use error::{ApiError, UnknownWord};
 pub use evaluate::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
@@ -52,7 +43,8 @@ pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};
 pub use front::Front;
 pub use odd_one_out::MAX_COMPARED_WORDS;
 pub use rank::MAX_RANKED;
+pub(crate) use routes::LABELS as ROUTE_LABELS;
+pub use routes::all as routes;
 pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
 pub use text::MAX_TEXT_WORDS;
 pub use words::MAX_LISTED;
-pub use words_as_json::WordsAsJson;

@@ -1,3 +1,5 @@
+//! Loads a model and starts its engine: at the start of a service, or beside the models that it serves.
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,9 +11,9 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::ServedModel;
 use super::readiness::NotReady;
-use super::{ModelSource, ServedModel, memory};
-use crate::config::Config;
+use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::engines::EngineStartError;
@@ -230,10 +232,10 @@ fn check_memory(
     config: &Config,
 ) -> Result<(), LoadError> {
     const MB: u64 = 1_000_000;
-    let Some(available) = memory::available() else {
+    let Some(available) = available_memory() else {
         return Ok(());
     };
-    let (needed, reserve) = (memory::needed(model), config.memory_reserve_mb.saturating_mul(MB));
+    let (needed, reserve) = (needed_memory(model), config.memory_reserve_mb.saturating_mul(MB));
     if needed.saturating_add(reserve) <= available {
         return Ok(());
     }
@@ -246,4 +248,24 @@ fn check_memory(
         available_mb: available / MB,
         reserve_mb: config.memory_reserve_mb,
     })
+}
+
+/// Bytes of memory that programs may still take, as the system says, within the bounds of a container if the
+/// process is in one. `None` where the system does not say.
+fn available_memory() -> Option<u64> {
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    let of_machine = system.available_memory();
+    let of_container = system.cgroup_limits().map(|limits| limits.free_memory);
+    let available = of_container.map_or(of_machine, |container| container.min(of_machine));
+    (system.total_memory() > 0).then_some(available)
+}
+
+/// Bytes that a model takes in memory beside others: its files, which are mapped, and a byte for each component
+/// that engines derive.
+fn needed_memory(model: &ModelStore) -> u64 {
+    let (rows, dim) = (model.rows() as u64, model.dim() as u64);
+    let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));
+    let files = rows * (4 * dim + 16) + header.words_bytes + header.index_bytes;
+    files + rows * (rounded_dim + 64)
 }

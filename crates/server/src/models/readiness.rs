@@ -1,3 +1,5 @@
+//! Whether a model's engine still answers, and right: a query whose answer is known.
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

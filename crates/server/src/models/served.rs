@@ -1,3 +1,5 @@
+//! A model that is served.
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +8,15 @@ use contract::EngineDescription;
 use model_store::ModelStore;
 
 use super::readiness::Readiness;
-use crate::http::{MAX_QUERIES, WordsAsJson};
+use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
 use kindred::queue::{QueueHandle, QueueStatistics};
 
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
 /// say of it.
 pub struct ServedModel {
-    // In this order they go: so it is the engine's thread that has the table last and gives its memory back,
-    // and not a thread that others wait for.
+    // They are dropped in this order: so it is the engine's thread that has the table last and frees its memory, and not
+    // a thread that others wait for.
     /// Table and words.
     pub(crate) model: Arc<ModelStore>,
     /// Where queries go.
@@ -27,8 +29,6 @@ pub struct ServedModel {
     pub(crate) beginning: Vec<u8>,
     /// A hash of name and version, as an entity tag: answers have both. Weak, for an answer may be compressed.
     pub(crate) etag: String,
-    /// The largest body that there can be any use for, in bytes.
-    pub(crate) body_limit: usize,
     pub(crate) readiness: Readiness,
 }
 
@@ -36,11 +36,6 @@ pub struct ServedModel {
 pub(crate) fn weak_tag(content: &[u8]) -> String {
     format!("W/\"{}\"", &blake3::hash(content).to_hex()[..16])
 }
-
-/// A component in JSON: sign, 17 digits, point, exponent, comma, space.
-const BYTES_PER_COMPONENT: usize = 27;
-/// Everything else in a body: words, options and excluded words.
-const BYTES_BESIDES: usize = 4 << 20;
 
 impl fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +57,6 @@ impl ServedModel {
         Self {
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
-            body_limit: BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT,
             readiness: Readiness::new(&model, readiness_timeout),
             beginning,
             engine,

@@ -1,3 +1,5 @@
+//! What the requests to all models share.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -126,7 +126,7 @@ mod tests {
             counters: vec![("fallbacks", 7), ("unheard_of", 1)],
             ..EngineFigures::default()
         };
-        let observer = Observer::new(AccessLog::default());
+        let observer = Observer::new(AccessLog::default(), &[]);
         let memory = Memory::new(1, 2);
         let known = Known { engine: "cpu", is_ready: true, memory: &memory };
         let text = observer.write(known, std::slice::from_ref(&model), Format::Text);
