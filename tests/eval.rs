@@ -172,7 +172,7 @@ fn what_can_not_be_evaluated_is_said_with_the_cure() {
         (&["--analogies", &good, &bad], &["bad.txt, line 2", "3 words instead of four"]),
         (&["--analogies", "/no/such.txt"], &["can't read /no/such.txt"]),
         (&["--analogies", none], &["none", "no .txt, .csv or .tsv file"]),
-        (&["--similarities", &pairs], &["pairs.txt, line 2", "2 columns of numbers", "`score`"]),
+        (&["--similarities", &pairs], &["pairs.txt, line 2", "2 number columns", "`score`"]),
         (&["--analogies", &good, "--methods", "3cosdiv"], &["3cosdiv", "3cosmul"]),
         (&["--analogies", &good, "--case", "upper"], &["upper", "lower", "exact"]),
     ] {

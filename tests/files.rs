@@ -72,7 +72,7 @@ fn words_files_are_asked_for_where_they_are_needed() {
     let words = place.path().join("w.txt");
     let words = words.to_str().unwrap();
     let needless = export(&["--format", "glove", "--words", words]);
-    assert!(!needless.status.success() && said(&needless).contains("leave --words out"));
+    assert!(!needless.status.success() && said(&needless).contains("omit --words"));
     assert!(export(&["--format", "npy", "--words", words]).status.success());
     assert_eq!(fs::read_to_string(words).unwrap(), "east\nnorth\nnortheast\nwest\nzero\nEast\n");
     let twice = export(&["--format", "npy", "--words", words]);

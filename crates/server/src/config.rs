@@ -98,9 +98,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Lines for people
+    /// Plain lines
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -124,7 +124,7 @@ pub enum ConfigError {
         source: toml::de::Error,
     },
     /// A key that does not exist.
-    #[error("{origin}: unknown setting `{key}`; there are {}", known.join(", "))]
+    #[error("{origin}: unknown setting `{key}`; known settings: {}", known.join(", "))]
     UnknownKey {
         /// The file or the variable.
         origin: String,
@@ -134,7 +134,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// An environment variable of ours that is not UTF-8. Never ignored: it may name the file of keys.
-    #[error("environment variable {variable}: its {part} is not UTF-8; set it again, or unset it")]
+    #[error("environment variable {variable}: its {part} is not UTF-8; correct it, or unset it")]
     NotUtf8 {
         /// Its name, with what can't be read replaced.
         variable: String,
@@ -146,8 +146,8 @@ pub enum ConfigError {
     Value(#[from] config::ConfigError),
     /// Two models of one name.
     #[error(
-        "setting `model`: `{first}` and `{second}` would both be called `{name}`; call one of them something else: \
-         NAME=DIR"
+        "setting `model`: `{first}` and `{second}` would both have the name `{name}`; give one of them \
+         another name: NAME=DIR"
     )]
     SameName {
         /// The name.

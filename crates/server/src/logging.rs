@@ -33,7 +33,7 @@ fn subscriber(
     let levels = format!("h2=error,{}", config.log_level);
     let filter = EnvFilter::try_new(levels).map_err(|_| ConfigError::OutOfRange {
         key: "log_level",
-        reason: "must be error, warn, info, debug, trace, or such per module: info,server::queue=debug",
+        reason: "must be error, warn, info, debug, trace, or a filter per module: info,server::queue=debug",
     })?;
     let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
@@ -112,7 +112,7 @@ pub fn say_settings(config: &Config) {
         version = env!("CARGO_PKG_VERSION"),
         features = features(),
         settings = changed(config).join(", "),
-        "kindred starts"
+        "starting kindred"
     );
 }
 
@@ -126,7 +126,7 @@ fn changed(config: &Config) -> Vec<String> {
     let differs = |(key, value): &(String, Value)| defaults.get(key) != Some(value);
     let shown = |(key, value): (String, Value)| {
         if is_secret(&key, &value) {
-            format!("{key} = (not shown)")
+            format!("{key} = (hidden)")
         } else {
             format!("{key} = {value}")
         }

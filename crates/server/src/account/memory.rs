@@ -68,7 +68,8 @@ impl fmt::Display for Full {
         };
         write!(
             f,
-            "{what} takes {:.1} MB of memory; {:.1} MB of {:.0} MB ({setting}) are free, and this caller holds {:.1} MB",
+            "{what} needs {:.1} MB of memory; {:.1} MB of {:.0} MB ({setting}) are free, and this caller \
+             holds {:.1} MB",
             mb(self.asked),
             mb(self.free),
             mb(self.capacity),

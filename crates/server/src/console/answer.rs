@@ -59,7 +59,8 @@ impl Problem {
         if self.unknown.len() > 1 {
             for UnknownWord { word, suggestions } in self.unknown {
                 if !suggestions.is_empty() {
-                    message += &format!("; for `{word}` it has {}", suggestions.join(", "));
+                    message +=
+                        &format!("; instead of `{word}`, did you mean {}?", suggestions.join(", "));
                 }
             }
         }

@@ -18,7 +18,7 @@ pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> 
     let place = (0..answer.neighbors.len().max(reference.neighbors.len()))
         .find(|&place| !are_same(answer.neighbors.get(place), reference.neighbors.get(place)))?;
     Some(format!(
-        "at place {} it has {} and the reference {}",
+        "at rank {} it has {}, but the reference has {}",
         place + 1,
         in_full(answer.neighbors.get(place)),
         in_full(reference.neighbors.get(place))

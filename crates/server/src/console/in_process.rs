@@ -63,7 +63,7 @@ impl InProcess {
     fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let no_threads =
-            |source| ConsoleError::System { doing: "can't start the threads that answer", source };
+            |source| ConsoleError::System { doing: "can't start the worker threads", source };
         let runtime = runtime.map_err(no_threads)?;
         let loader = Loader::new(make, runtime.handle().clone());
         let served = config.sources().into_iter().next().map(|source| loader.load(&source, config));
@@ -133,7 +133,7 @@ impl Service for InProcess {
             let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
             let body = to_bytes(response.into_body(), usize::MAX).await;
             let body = body.map_err(|e| ConsoleError::System {
-                doing: "the answer broke off",
+                doing: "the answer was cut off",
                 source: std::io::Error::other(e),
             })?;
             // From the first byte of the question to the last one of its answer, as it was seen here.
@@ -144,7 +144,7 @@ impl Service for InProcess {
     }
 
     fn name(&self) -> String {
-        "the model here".to_owned()
+        "the local model".to_owned()
     }
 }
 

@@ -275,7 +275,7 @@ impl Passes {
             }
             Fault::Engine(reason) => {
                 error!(
-                    "the engine failed in a pass of {size} queries and is not used again: {reason}"
+                    "the engine failed in a pass of {size} queries and will be replaced: {reason}"
                 );
                 self.shared.engine_restarts(Duration::ZERO);
                 Err(End::EngineFailed(reason))
@@ -314,7 +314,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
 /// A pass's answers, if they are as many as the questions.
@@ -324,7 +324,7 @@ fn checked<T>(
 ) -> Result<Vec<T>, Fault> {
     match result {
         Ok(Ok(answers)) if answers.len() == size => Ok(answers),
-        Ok(Ok(answers)) => Err(Fault::Engine(format!("it gave {} answers", answers.len()))),
+        Ok(Ok(answers)) => Err(Fault::Engine(format!("it returned {} answers", answers.len()))),
         Ok(Err(e)) => Err(Fault::of(e)),
         Err(panic) => Err(Fault::Engine(panic)),
     }

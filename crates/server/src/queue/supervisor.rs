@@ -68,7 +68,7 @@ where
         loop {
             match self.passes.run(&mut *engine) {
                 End::NobodyAsks => {
-                    debug!("every handle is gone and every job is answered");
+                    debug!("every handle is dropped and every job is answered");
                     say_counters(&*engine);
                     return;
                 }
@@ -84,11 +84,11 @@ where
     /// Another engine in place of one that failed. `None` if there is none, or nobody to ask it.
     fn replace(&mut self, engine: Box<dyn Engine>, failure: String) -> Option<Box<dyn Engine>> {
         self.shared.engine_restarts(self.pause() + self.making_took);
-        self.passes.begin("dropping the engine that failed", Instant::now());
+        self.passes.begin("dropping the failed engine", Instant::now());
         let dropped = caught(|| drop(engine));
         self.passes.end().ok()?;
         if let Err(reason) = dropped {
-            error!("the engine that failed could not even be dropped: {reason}");
+            error!("dropping the failed engine failed: {reason}");
         }
         self.shared.statistics.engine_is_dropped();
         let mut last = failure;
@@ -110,17 +110,17 @@ where
             if !goes_on {
                 return None;
             }
-            self.passes.begin("making the engine again", Instant::now());
+            self.passes.begin("restarting the engine", Instant::now());
             let made = self.make();
             self.passes.end().ok()?;
             match made {
                 Ok(engine) => {
                     self.shared.statistics.engine_restarts.fetch_add(1, Relaxed);
-                    info!("the engine works again");
+                    info!("the engine is restarted");
                     return self.shared.engine_works().then_some(engine);
                 }
                 Err(reason) => {
-                    warn!("the engine could not be made again: {reason}");
+                    warn!("restarting the engine failed: {reason}");
                     last = reason.to_string();
                     let retry_after = self.pause() + self.making_took;
                     self.shared.engine_restarts(retry_after);
@@ -142,6 +142,6 @@ fn say_counters(engine: &dyn Engine) {
     if !counters.is_empty() {
         let counted: Vec<String> =
             counters.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        info!("the engine counted: {}", counted.join(", "));
+        info!("counts of the engine: {}", counted.join(", "));
     }
 }

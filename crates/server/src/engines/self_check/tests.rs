@@ -132,7 +132,7 @@ fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
         }
     });
     let said = said.unwrap_err().to_string();
-    assert!(said.contains("where the formula gives row"), "{said}");
+    assert!(said.contains("but the formula gives row"), "{said}");
 }
 
 #[test]

@@ -90,18 +90,18 @@ fn pairs_are_asked_against_each_other() {
 #[test]
 fn what_is_no_form_or_could_be_two_is_refused_with_line_and_cure() {
     for (text, part) in [
-        ("", "set.txt: no questions"),
-        ("good better rough\nbig bigger low\n", "line 1: neither four words"),
+        ("", "set.txt: there are no questions"),
+        ("good better rough\nbig bigger low\n", "lines are neither four words"),
         (
             "a b c d\n\na b c\n",
-            "line 3: 3 fields instead of 4, as on the first line, with white space",
+            "line 3: the line has 3 fields, but the first line has 4, separated by white space",
         ),
         (
             "good better\trough rougher\nbig bigger\tlow lower\n",
-            "line 1: 2 fields with tabs between them, but 4 with white space",
+            "line 1: the file has 2 fields separated by tabs, but 4 by white space",
         ),
-        ("a b c d e\nf g h i j\n", "line 1: five fields, but neither"),
-        ("A_B b c d E_F\n", "line 1: five fields, but neither"),
+        ("a b c d e\nf g h i j\n", "line 1: lines have five fields, but neither"),
+        ("A_B b c d E_F\n", "line 1: lines have five fields, but neither"),
     ] {
         assert!(error(text).contains(part), "{text:?}: {}", error(text));
     }
