@@ -162,7 +162,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
         "line 5: unknown command `:nonsense`; commands: :k, :compare",
         "line 6: the expression can't be read at column",
         "line 7: the model does not have `froggz`, `kingz`",
-        "for `kingz` it has king",
+        "instead of `kingz`, did you mean king",
         "line 8: ",
         "6 of 8 lines could not be answered",
     ] {
@@ -379,7 +379,7 @@ fn what_can_not_be_asked_is_said_with_the_cure() {
         ("http://me:topsecret@127.0.0.1:8080", "no user and password"),
         (&other.url("").replace("http:", "https:"), "try --url http://127.0.0.1:"),
         (&other.url("/models/none"), "there is no model `none`; models: demo"),
-        (&other.url("/nowhere"), "nothing at /nowhere/nearest"),
+        (&other.url("/nowhere"), "no route /nowhere/nearest"),
     ] {
         let output = kindred(&["nearest", "frog", "--url", url]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}");

@@ -115,7 +115,7 @@ fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
     };
     let output = limited(&["prepare", "in.txt", "--out", "model"]);
     assert!(!output.status.success());
-    assert!(said(&output).contains("can't write the model for model: "), "{}", said(&output));
+    assert!(said(&output).contains("can't write the model to model: "), "{}", said(&output));
     for arguments in [&["--format", "glove"][..], &["--format", "npy", "--words", "w.txt"]] {
         let export = ["export", model.to_str().unwrap(), "--out", "out"];
         let output = limited(&[&export[..], arguments].concat());

@@ -347,10 +347,10 @@ fn the_console_shows_a_wrong_answer_beside_the_reference() {
     let Output { status, stdout, stderr } = kindred(&ask).output().expect("it runs");
     assert_eq!(status.code(), Some(1));
     let (shown, said) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(shown.contains("DIFFERENT: at place 1 it has `east` (row 0"), "{shown}");
+    assert!(shown.contains("DIFFERENT: at rank 1 it has `east` (row 0"), "{shown}");
     for part in [
         "DIFFERS from the reference's",
-        "the reference `northeast` (row 2",
+        "the reference has `northeast` (row 2",
         "bits 0x3fe6a09e667f3bc",
     ] {
         assert!(said.contains(part), "{part}: {said}");

@@ -230,10 +230,10 @@ fn files_that_are_no_vectors_are_refused_whole() {
             [b"x 1\n", &vec![b'y'; 9 << 20][..], b" 1\n"].concat(),
             "line 2: the line is longer than 4 MiB",
         ),
-        (gzip(TEXT.as_bytes())[..20].to_vec(), "the gzip data is cut short or damaged"),
+        (gzip(TEXT.as_bytes())[..20].to_vec(), "the gzip data is cut off or damaged"),
         (
             [&gzip(TEXT.as_bytes())[..30], &[0u8; 30]].concat(),
-            "the gzip data is cut short or damaged",
+            "the gzip data is cut off or damaged",
         ),
     ] {
         let place = Place::new();
@@ -246,7 +246,7 @@ fn files_that_are_no_vectors_are_refused_whole() {
         "x 1\ny z\n",
         &PrepareOptions { dim: NonZeroUsize::new(7), skip_bad_rows: true, ..Default::default() },
     );
-    assert!(error.unwrap_err().to_string().contains("not one line could be read"));
+    assert!(error.unwrap_err().to_string().contains("every line is invalid"));
     assert!(place.left_behind().is_empty());
 }
 

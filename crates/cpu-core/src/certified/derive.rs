@@ -174,7 +174,9 @@ impl Work {
         let pool = match pool {
             Ok(pool) => pool,
             Err(e) => {
-                return no_table(format!("the threads that derive the scan table can't start: {e}"));
+                return no_table(format!(
+                    "the threads that derive the scan table can't start: {e}"
+                ));
             }
         };
         let built = Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);

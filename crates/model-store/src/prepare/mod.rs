@@ -82,7 +82,7 @@ pub fn prepare_folder(
 ) -> Result<Summary, ModelError> {
     // What is in the way is found out before any work, and folders are made after the input was opened.
     NewFolder::check(out, options.replace)?;
-    let can_not_write = |e| ModelError::io("write the model", out)(e);
+    let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(NewFolder::beside(out, options.replace)?).create_vectors();
     let (writer, summary, provenance) =

@@ -129,7 +129,7 @@ mod tests {
         let file = folder.path().join("latin1.txt");
         fs::write(&file, b"one\ntwo\ncaf\xe9\n").unwrap();
         let error = Source::read(&file).unwrap_err().to_string();
-        assert!(error.contains("latin1.txt, line 3: not UTF-8"), "{error}");
+        assert!(error.contains("latin1.txt, line 3: it is not UTF-8"), "{error}");
         let error = Source::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("can't read") && error.contains("none"), "{error}");
     }

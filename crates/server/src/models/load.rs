@@ -55,9 +55,8 @@ pub enum LoadError {
     Engine(#[from] EngineStartError),
     /// There is no room for it beside what is served.
     #[error(
-        "{source_name} needs {needed_mb} MB of memory, but only {available_mb} MB are available, of which \
-         memory_reserve_mb keeps {reserve_mb} MB free; free some memory, or restart the service with the new \
-         model"
+        "{source_name} needs {needed_mb} MB of memory; {available_mb} MB are available, but memory_reserve_mb \
+         keeps {reserve_mb} MB free; free some memory, or restart the service with the new model"
     )]
     NoMemory {
         /// The folder.

@@ -37,7 +37,7 @@ fn googles_form_has_sections() {
     assert_eq!(read(text), expected);
     for (text, part) in [
         (": a\nx y z\n", "set.txt, line 2: 3 words instead of four"),
-        ("x y z w\n: a\n", "line 1: a question before the first section"),
+        ("x y z w\n: a\n", "line 1: there is a question before the first section"),
         (":\nx y z w\n", "line 1: the section has no name"),
     ] {
         assert!(error(text).contains(part), "{text:?}: {}", error(text));
@@ -83,8 +83,8 @@ fn pairs_are_asked_against_each_other() {
     assert_eq!(read("king queen/lady\ndog bitch/\nbull cow\n"), expected);
     let words = read("new york\tu.s./usa\nbonn\tgermany\n");
     assert_eq!(words[0].1[0], "new york u.s./usa bonn germany", "tabs leave spaces in words");
-    assert!(error("a b\n").contains("set.txt: one pair only"));
-    assert!(error("a\tb\nc\t/\n").contains("line 2: a word of the pair is missing"));
+    assert!(error("a b\n").contains("set.txt: there is only one pair"));
+    assert!(error("a\tb\nc\t/\n").contains("line 2: one word of the pair is missing"));
 }
 
 #[test]

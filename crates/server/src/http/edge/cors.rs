@@ -89,6 +89,6 @@ mod tests {
                 "{said}"
             );
         }
-        assert!(of(&["*", "https://a.org"]).unwrap_err().contains("alone"));
+        assert!(of(&["*", "https://a.org"]).unwrap_err().contains("only value"));
     }
 }

@@ -92,7 +92,11 @@ fn read(certificate: &Path, private_key: &Path) -> Result<InForce, EdgeError> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain.clone(), key))
         .map_err(|e| {
             let with = private_key.display();
-            bad("tls_certificate", certificate, format!("it does not match the key in {with}: {e}"))
+            bad(
+                "tls_certificate",
+                certificate,
+                format!("it can't be used with the key in {with}: {e}"),
+            )
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(InForce { chain, config: Arc::new(config) })
