@@ -82,12 +82,12 @@ pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
     (
         "full",
         "kindred_scan_uncertified_queries",
-        "Queries answered by a full scan without trying a certificate",
+        "Queries answered by scoring every row, without trying a certificate",
     ),
     (
         "exact",
         "kindred_scan_uncertified_queries",
-        "Queries answered by a full scan without trying a certificate",
+        "Queries answered by scoring every row, without trying a certificate",
     ),
     (
         "retried",
@@ -97,7 +97,7 @@ pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
     (
         "fallbacks",
         "kindred_scan_fallbacks",
-        "Queries that fell back to a full scan, for lack of a certificate",
+        "Queries without a certificate, which fell back to scoring every row",
     ),
     (
         "second_looks",
