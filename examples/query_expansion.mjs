@@ -1,5 +1,5 @@
-// Expands a search query by kindred words: node query_expansion.mjs 'frog pond'
-// Kindred's answers for all words, by one request; again if it is busy and says until when.
+// Expands a search query by similar words: node query_expansion.mjs 'frog pond'
+// Kindred's answers for all words, in one request; retries if the service is busy and says when.
 async function ask(words, tries = 3) {
   const url = (process.env.WORDS_URL ?? "http://127.0.0.1:8080") + "/nearest";
   const body = { k: 2, min_score: 0.6, fold_case: true, queries: words.map((text) => ({ text })) };
@@ -7,7 +7,7 @@ async function ask(words, tries = 3) {
   const signal = AbortSignal.timeout(2000);
   const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal });
   if (answer.ok) return (await answer.json()).results;
-  const wait = answer.headers.get("Retry-After"); // 429 and 503 may say when to ask again, in seconds
+  const wait = answer.headers.get("Retry-After"); // 429 and 503 may say when to retry, in seconds
   if (tries === 1 || !["0", "1", "2"].includes(wait)) throw new Error(`HTTP status ${answer.status}`);
   await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   return ask(words, tries - 1);

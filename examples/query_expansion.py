@@ -1,15 +1,15 @@
-"""Expands a search query by kindred words: python3 query_expansion.py 'frog pond'"""
+"""Expands a search query by similar words: python3 query_expansion.py 'frog pond'"""
 import json, os, sys, time, urllib.error, urllib.request
 
 def ask(words, tries=3):
-    """Kindred's answers for all words, by one request; again if it is busy and says until when."""
+    """Kindred's answers for all words, in one request; retries if the service is busy and says when."""
     url = os.environ.get("WORDS_URL", "http://127.0.0.1:8080") + "/nearest"
     body = {"k": 2, "min_score": 0.6, "fold_case": True, "queries": [{"text": w} for w in words]}
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=2) as answer:
             return json.load(answer)["results"]
-    except urllib.error.HTTPError as error:  # 429 and 503 may say when to ask again, in seconds
+    except urllib.error.HTTPError as error:  # 429 and 503 may say when to retry, in seconds
         wait = error.headers.get("Retry-After", "")
         if tries == 1 or wait not in ("0", "1", "2"): raise
         time.sleep(int(wait))

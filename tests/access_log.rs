@@ -161,7 +161,7 @@ fn the_first_line_says_what_differs_from_the_defaults() {
     let (_place, model) = prepared(TINY);
     let (_, log) = logged(&model, &["--log-format", "json", "--max-batch-queries", "7"], &[]);
     let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
-    assert_eq!(first["message"], "kindred starts");
+    assert_eq!(first["message"], "starting kindred");
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
     let settings = first["settings"].as_str().unwrap();
     assert!(settings.contains("max_batch_queries = 7"), "{settings}");

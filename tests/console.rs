@@ -158,11 +158,11 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
     for part in [
         "line 3: ",
         "two words need an operator between them; a word with a space in it needs double quotes",
-        "line 4: the model does not have `frogz`; it has frog",
-        "line 5: there is no command `:nonsense`; there are :k, :compare",
+        "line 4: the model does not have `frogz`; did you mean frog",
+        "line 5: unknown command `:nonsense`; commands: :k, :compare",
         "line 6: the expression can't be read at column",
         "line 7: the model does not have `froggz`, `kingz`",
-        "for `kingz` it has king",
+        "instead of `kingz`, did you mean king",
         "line 8: ",
         "6 of 8 lines could not be answered",
     ] {
@@ -241,7 +241,7 @@ fn a_service_is_compared_with_the_reference_of_its_own_model_only() {
     assert!(err(&other).contains("can't be compared"), "{}", err(&other));
     // A line of a console without a reference is wrong; the console goes on.
     let console = piped(kindred(&["console", "--url", &url]), ":compare\neast\n");
-    assert!(err(&console).contains("line 1: a service has no reference"), "{}", err(&console));
+    assert!(err(&console).contains("line 1: --compare runs the reference"), "{}", err(&console));
     assert!(out(&console).starts_with("east\n"));
 }
 
@@ -287,7 +287,9 @@ fn one_question_on_the_command_line() {
 
     let unknown = here(&["nearest", "frogz"]).output().unwrap();
     assert_eq!((unknown.status.code(), out(&unknown)), (Some(1), String::new()));
-    assert!(err(&unknown).starts_with("kindred: the model does not have `frogz`; it has frog"));
+    assert!(
+        err(&unknown).starts_with("kindred: the model does not have `frogz`; did you mean frog")
+    );
 
     let all =
         ["analogy", "king - man + woman", "--json", "-k", "5", "--method", "3cosmul", "--compare"];
@@ -369,15 +371,15 @@ fn what_can_not_be_asked_is_said_with_the_cure() {
     drop(free);
     let other = Service::with_default_model();
     for (url, part) in [
-        (nobody.as_str(), "is a service running there"),
+        (nobody.as_str(), "is the service running there"),
         ("127.0.0.1:8080", "http://HOST:PORT"),
         ("ftp://127.0.0.1", "http://HOST:PORT"),
         ("http://127.0.0.1:8080/?k=5", "no query"),
         ("http://127.0.0.1:8080/#x", "no fragment"),
         ("http://me:topsecret@127.0.0.1:8080", "no user and password"),
         (&other.url("").replace("http:", "https:"), "try --url http://127.0.0.1:"),
-        (&other.url("/models/none"), "there is no model `none` here; there are demo"),
-        (&other.url("/nowhere"), "nothing at /nowhere/nearest"),
+        (&other.url("/models/none"), "there is no model `none`; models: demo"),
+        (&other.url("/nowhere"), "no route /nowhere/nearest"),
     ] {
         let output = kindred(&["nearest", "frog", "--url", url]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{url}");

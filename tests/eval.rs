@@ -148,7 +148,7 @@ fn tables_are_for_people() {
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert!(text.starts_with("tiny: 10 rows × 4 dimensions; words looked up as written, else in"));
+    assert!(text.starts_with("tiny: 10 rows × 4 dimensions; words looked up as written, then in"));
     for line in [
         vec!["royal", "questions", "in", "vocabulary", "3CosAdd", "3CosMul", "PairDirection"],
         vec!["sex", "3", "3", "2", "66.67", "%", "1", "33.33", "%", "2", "66.67", "%"],
@@ -172,7 +172,7 @@ fn what_can_not_be_evaluated_is_said_with_the_cure() {
         (&["--analogies", &good, &bad], &["bad.txt, line 2", "3 words instead of four"]),
         (&["--analogies", "/no/such.txt"], &["can't read /no/such.txt"]),
         (&["--analogies", none], &["none", "no .txt, .csv or .tsv file"]),
-        (&["--similarities", &pairs], &["pairs.txt, line 2", "2 columns of numbers", "`score`"]),
+        (&["--similarities", &pairs], &["pairs.txt, line 2", "2 number columns", "`score`"]),
         (&["--analogies", &good, "--methods", "3cosdiv"], &["3cosdiv", "3cosmul"]),
         (&["--analogies", &good, "--case", "upper"], &["upper", "lower", "exact"]),
     ] {

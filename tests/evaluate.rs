@@ -185,7 +185,7 @@ fn as_much_as_the_bounds_allow_is_answered_by_the_smallest_queue() {
         let reply = service.post("/evaluate", &body);
         assert_eq!(reply.status, 422, "{what}");
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains(what) && detail.contains("in another request"), "{detail}");
+        assert!(detail.contains(what) && detail.contains("over several requests"), "{detail}");
     }
 }
 

@@ -72,7 +72,7 @@ fn words_files_are_asked_for_where_they_are_needed() {
     let words = place.path().join("w.txt");
     let words = words.to_str().unwrap();
     let needless = export(&["--format", "glove", "--words", words]);
-    assert!(!needless.status.success() && said(&needless).contains("leave --words out"));
+    assert!(!needless.status.success() && said(&needless).contains("omit --words"));
     assert!(export(&["--format", "npy", "--words", words]).status.success());
     assert_eq!(fs::read_to_string(words).unwrap(), "east\nnorth\nnortheast\nwest\nzero\nEast\n");
     let twice = export(&["--format", "npy", "--words", words]);
@@ -115,7 +115,7 @@ fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
     };
     let output = limited(&["prepare", "in.txt", "--out", "model"]);
     assert!(!output.status.success());
-    assert!(said(&output).contains("can't write the model for model: "), "{}", said(&output));
+    assert!(said(&output).contains("can't write the model to model: "), "{}", said(&output));
     for arguments in [&["--format", "glove"][..], &["--format", "npy", "--words", "w.txt"]] {
         let export = ["export", model.to_str().unwrap(), "--out", "out"];
         let output = limited(&[&export[..], arguments].concat());

@@ -60,7 +60,11 @@ fn each_model_has_its_routes_and_the_first_is_the_default() {
     folder.prepare("other", OTHER);
     let named = format!("b c={}", folder.text("other"));
     let service = Service::start(&["--model", &folder.text("tiny"), "--model", &named]);
-    assert!(service.welcome.contains("Also b c (3 rows × 2 dimensions)"), "{}", service.welcome);
+    assert!(
+        service.welcome.contains("It also serves b c (3 rows × 2 dimensions)"),
+        "{}",
+        service.welcome
+    );
 
     let listed = ok(&service.get("/models"));
     assert_eq!(listed["default"], "tiny");
@@ -113,7 +117,7 @@ fn two_models_of_one_name_are_refused() {
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && said.contains("would both be called `tiny`"),
+        output.status.code() == Some(1) && said.contains("would both have the name `tiny`"),
         "{said}"
     );
 }
@@ -200,7 +204,7 @@ fn a_model_that_memory_has_no_room_for_is_refused() {
     let before = version(&service, "/model");
     folder.prepare("m", OTHER);
     let said = reload(&service).text().to_owned();
-    assert!(said.contains("memory_reserve_mb keeps 1000000000 free"), "{said}");
+    assert!(said.contains("memory_reserve_mb keeps 1000000000 MB free"), "{said}");
     assert_eq!(version(&service, "/model"), before);
 }
 

@@ -142,10 +142,10 @@ fn talk_here() -> Result<(), Failed> {
 fn talk_by_url() -> Result<(), Failed> {
     let service = Service::with_default_model();
     let arguments = ["console", "--url", &service.url("")];
-    let said = talk(&Terminal::new()?, &arguments, "a service has no reference")?;
+    let said = talk(&Terminal::new()?, &arguments, "--compare runs the reference")?;
     assert_eq!(said.matches("round trip").count(), 2, "{said}");
     // A service that is gone is said, twice; completion does not wait for it, and the console goes on to its end.
-    let gone = "is a service running there";
+    let gone = "is the service running there";
     let steps = [
         wait(PROMPT),
         keys("frog\r"),

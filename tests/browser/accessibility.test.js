@@ -49,10 +49,10 @@ test("fields, lists and pictures have names", async () => {
   const page = await open("#word=ocean&k=10");
   const [first] = await listed(page);
   for (const [role, name] of [
-    ["heading", "Which words are close in meaning?"], ["tab", "Analogy"], ["combobox", "A word"], ["combobox", "How many"],
-    ["checkbox", "Only one spelling of each word, upper or lower case"], ["button", "Find"], ["region", "Nearest to “ocean”"], ["region", "Map"],
+    ["heading", "Which words are close in meaning?"], ["tab", "Analogy"], ["combobox", "Word"], ["combobox", "Neighbours"],
+    ["checkbox", "Merge words that differ only in case"], ["button", "Find"], ["region", "Nearest to “ocean”"], ["region", "Map"],
     ["link", first], ["button", "Zoom in"], ["button", "Theme: system"], ["button", "Copy as curl"], ["link", "API"],
-    ["tablist", "What to ask"], ["group", "Map of 11 words"], ["img", /^Similarities of 11 words/],
+    ["tablist", "Kind of query"], ["group", "Map of 11 words"], ["img", /^Pairwise similarities of 11 words/],
   ]) {
     assert.ok((await page.getByRole(role, { name, exact: true }).count()) > 0, `${role} ${name}`);
   }
@@ -84,7 +84,7 @@ test("live regions tell answers and problems", async () => {
   await shows(page, "king - man + woman ≈");
   assert.match(await status.textContent(), /^king - man \+ woman is nearest to queen, 0\.\d\d$/);
   await page.evaluate(() => (location.hash = "word=oceann"));
-  await becomes(async () => /An unknown word/.test(await page.getByRole("alert").textContent()), true);
+  await becomes(async () => /Unknown word/.test(await page.getByRole("alert").textContent()), true);
   assert.equal(await status.textContent(), "");
   // The grid's pair is a live region, too.
   await page.evaluate(() => (location.hash = "word=tree"));

@@ -53,7 +53,7 @@ test("the words of the question are named with the places that they would have",
   const { inputs } = await service.post("analogy", { expression: "king - man + woman", explain: true });
   const note = await page.locator("#answer .note").textContent();
   for (const { word, rank, score } of inputs) {
-    assert.ok(note.includes(`${word} would be number ${rank.toLocaleString("en")} with ${score.toFixed(3).replace("-", "−")}`), note);
+    assert.ok(note.includes(`${word} would have rank ${rank.toLocaleString("en")} with ${score.toFixed(3).replace("-", "−")}`), note);
   }
 });
 

@@ -15,11 +15,11 @@ const { open } = await explorer(["--api-keys-file", keys]);
 
 test("the key is asked for, refused when wrong, taken when right, and kept in this tab only", async () => {
   const page = await open("#word=ocean", { failing: /401/ });
-  await becomes(() => page.locator("#notice h2").textContent(), "This service takes API keys");
-  await page.getByLabel("Yours; it is kept").fill("wrong");
+  await becomes(() => page.locator("#notice h2").textContent(), "This service requires an API key");
+  await page.getByLabel("API key (kept").fill("wrong");
   await page.keyboard.press("Enter");
-  await page.getByLabel("That key was refused").fill(key);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByLabel("This key was refused").fill(key);
+  await page.getByRole("button", { name: "Continue" }).click();
   await shows(page, "Nearest to “ocean”");
   assert.equal(await page.locator("#notice").textContent(), "");
 
@@ -38,5 +38,5 @@ test("the key is asked for, refused when wrong, taken when right, and kept in th
 
   const other = await open("#word=ocean", { failing: /401/ });
   await settled(other);
-  assert.equal(await other.locator("#notice h2").textContent(), "This service takes API keys");
+  assert.equal(await other.locator("#notice h2").textContent(), "This service requires an API key");
 });

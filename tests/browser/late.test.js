@@ -32,7 +32,7 @@ test("an answer is shown without its pictures where they fail", async () => {
   );
   await go(page, "word=piano");
   await shows(page, "Nearest to “piano”");
-  await becomes(() => page.locator("#map").textContent(), "No picture: out of order.");
+  await becomes(() => page.locator("#map").textContent(), "Can't draw this: out of order.");
   assert.equal(await page.locator("#answer li").count(), 20);
   assert.equal(await page.locator("#notice").textContent(), "");
 });

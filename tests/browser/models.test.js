@@ -55,14 +55,14 @@ test("two words: a list of one, a map, a grid and a comparison", async () => {
   // The two terms nearly cancel each other, and no word is left.
   await page.evaluate(() => (location.hash = "analogy=yes+%2B+no"));
   await shows(page, "yes + no ≈");
-  assert.match(await page.locator("#answer").textContent(), /No other word passes these filters/);
-  assert.match(await page.locator("#status").textContent(), /No other word passes/);
+  assert.match(await page.locator("#answer").textContent(), /No word passes these filters/);
+  assert.match(await page.locator("#status").textContent(), /No word passes/);
 });
 
 test("a word with no neighbour at all, and one whose vector is zero", async () => {
   const page = await open("#word=lonely&model=alone", { failing: /422/ });
   await shows(page, "Nearest to “lonely”");
-  assert.match(await page.locator("#answer").textContent(), /No other word passes these filters/);
+  assert.match(await page.locator("#answer").textContent(), /No word passes these filters/);
   assert.ok(!/NaN|Infinity|undefined/.test(await page.locator("main").innerHTML()));
   await page.evaluate(() => (location.hash = "word=zero&model=alone"));
   await becomes(async () => (await page.locator("#notice p").count()) > 0, true);

@@ -61,7 +61,7 @@ test("odd words as terms, beside each other, and as unknown words", async () => 
 test("an unknown word that is markup is told as text", async () => {
   const page = await open("", { failing: /404/ });
   await ask(page, { word: "<script>alert(2)</script>" });
-  await becomes(() => page.locator("#notice h2").textContent(), "An unknown word");
+  await becomes(() => page.locator("#notice h2").textContent(), "Unknown word");
   await settled(page);
   assert.equal(await page.locator("#notice b").textContent(), "<script>alert(2)</script>");
   const chips = await page.locator("#notice .chip").allTextContents();

@@ -20,7 +20,7 @@ test("while the service is gone the page says so, keeps what it has, and goes on
   await first.stop();
   await page.fill("#word", "piano");
   await page.press("#word", "Enter");
-  await becomes(() => page.locator("#notice h2").textContent(), "The service does not answer");
+  await becomes(() => page.locator("#notice h2").textContent(), "The service is not responding");
   assert.deepEqual(await listed(page), before);
   assert.equal(await page.locator("#notice").getAttribute("role"), "alert");
   await start([], first.port);
@@ -33,7 +33,7 @@ test("`Try now` asks at once", async () => {
   const page = await open("#word=ocean", { at: `${first.url}/`, failing });
   await first.stop();
   await page.evaluate(() => (location.hash = "word=tree"));
-  await becomes(() => page.locator("#notice h2").textContent(), "The service does not answer");
+  await becomes(() => page.locator("#notice h2").textContent(), "The service is not responding");
   await start([], first.port);
   await page.getByRole("button", { name: "Try now" }).click().catch(() => {}); // It may have gone on already.
   await shows(page, "Nearest to “tree”");
@@ -50,7 +50,7 @@ test("a service that is too busy is asked again when it said", async () => {
     return route.fulfill({ status: 429, headers: { "Retry-After": "2" }, contentType: "application/problem+json", body: JSON.stringify(problem) });
   });
   await page.evaluate(() => (location.hash = "word=tree"));
-  await becomes(() => page.locator("#notice").textContent(), "Too many requeststhe queue is full. It is asked again in 2 s.Try now");
+  await becomes(() => page.locator("#notice").textContent(), "Too many requeststhe queue is full. Retrying in 2 s.Try now");
   const began = Date.now();
   await shows(page, "Nearest to “tree”");
   assert.ok(Date.now() - began > 1000);

@@ -49,7 +49,7 @@ test("a slow way: the answer comes late, the time says so, and a newer question 
   await page.evaluate(() => (location.hash = "word=ocean"));
   await becomes(() => page.evaluate(() => document.body.classList.contains("busy")), true);
   await shows(page, "Nearest to “ocean”");
-  const way = await page.locator("#timings tr", { hasText: "the way" }).locator("td").textContent();
+  const way = await page.locator("#timings tr", { hasText: "network and browser" }).locator("td").textContent();
   assert.ok(/ s$/.test(way) || parseFloat(way) >= 650, way);
 
   await page.evaluate(() => (location.hash = "word=ocean&k=10"));
@@ -67,10 +67,10 @@ test("a proxy that fails by itself is told as no answer, and the page goes on by
   const page = await open("#word=ocean", { at, failing: /502/ });
   fails = true;
   await page.evaluate(() => (location.hash = "word=tree"));
-  await becomes(() => page.locator("#notice h2").textContent(), "The service does not answer");
+  await becomes(() => page.locator("#notice h2").textContent(), "The service is not responding");
   await sleep(2000);
   // It still does not: what the proxy says is no sign of life.
-  assert.equal(await page.locator("#notice h2").textContent(), "The service does not answer");
+  assert.equal(await page.locator("#notice h2").textContent(), "The service is not responding");
   fails = false;
   await shows(page, "Nearest to “tree”");
   await becomes(() => page.locator("#notice").textContent(), "");

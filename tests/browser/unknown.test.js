@@ -12,7 +12,7 @@ const notice = (page) => page.locator("#notice").textContent();
 
 test("an unknown word is answered with the service's suggestions, and a click takes one", async () => {
   const page = await open("#word=oceann", { failing });
-  await becomes(() => page.locator("#notice h2").textContent(), "An unknown word");
+  await becomes(() => page.locator("#notice h2").textContent(), "Unknown word");
   const { unknown } = await service.get("nearest", { word: "oceann" });
   const chips = await page.locator("#notice .chip").allTextContents();
   assert.ok(chips.length > 0);
@@ -28,7 +28,7 @@ test("all unknown words of an expression are named, and each is replaced where i
   await becomes(() => page.locator("#notice h2").textContent(), "Unknown words");
   assert.deepEqual(await page.locator("#notice b").allTextContents(), ["kingg", "womann"]);
   await page.click("#notice .chip:text-is('king')");
-  await becomes(() => page.locator("#notice h2").textContent(), "An unknown word");
+  await becomes(() => page.locator("#notice h2").textContent(), "Unknown word");
   assert.equal(await page.inputValue("#analogy"), "king - man + womann");
   await page.click("#notice .chip:text-is('woman')");
   await shows(page, "king - man + woman ≈");
@@ -57,7 +57,7 @@ test("unknown words of a comparison", async () => {
 
 test("several words where one is wanted can be taken as a text", async () => {
   const page = await open("#word=the deep blue ocean qqqq", { failing });
-  await page.getByRole("link", { name: /Take it as a text/ }).click();
+  await page.getByRole("link", { name: /Search for it as a text/ }).click();
   await shows(page, "Nearest to “the deep blue ocean qqqq”");
   const { neighbors } = await service.get("nearest", { text: "the deep blue ocean qqqq", k: 20 });
   assert.deepEqual(await listed(page), neighbors.map((hit) => hit.word));

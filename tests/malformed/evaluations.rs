@@ -32,15 +32,15 @@ pub(crate) fn evaluations() -> Vec<Case> {
                 .to_string(),
             "invalid_request",
         )
-        .detail("65 sets together, and 64 is the most"),
+        .detail("65 sets together, but the maximum is 64"),
         invalid(
             "1,001 questions",
             json!({"analogies": [questions(500), questions(501)]}),
             "analogies",
         )
-        .detail("at most 1000 questions together, not 1001; send the others in another request"),
+        .detail("at most 1000 questions in total, not 1001; split them over several requests"),
         invalid("10,001 pairs", json!({"similarities": [pairs(10_000), pairs(1)]}), "similarities")
-            .detail("at most 10000 pairs together, not 10001; send the others in another request"),
+            .detail("at most 10000 pairs in total, not 10001; split them over several requests"),
         invalid(
             "a set as a list",
             json!({"analogies": [questions(1), ["q", [question]]]}),

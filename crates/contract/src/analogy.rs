@@ -24,19 +24,19 @@ pub struct WeightedWord {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AnalogyError {
     /// No words, or all of them cancelled.
-    #[error("nothing is left of the analogy: no words were given, or their weights cancel")]
+    #[error("the analogy is empty: it has no words, or their weights cancel out")]
     NothingLeft,
     /// A word whose vector is zero has no direction to add.
-    #[error("row {row} is a zero vector: it has no direction and can't be part of an analogy")]
+    #[error("row {row} is a zero vector: it has no direction, so it can't be part of an analogy")]
     ZeroRow {
         /// The word's row.
         row: Row,
     },
     /// The weighted unit vectors sum to zero.
-    #[error("the weighted vectors of the analogy sum to zero: it points nowhere")]
+    #[error("the weighted vectors of the analogy sum to zero: the result has no direction")]
     ZeroSum,
     /// A sum or its norm left the range of float64.
-    #[error("the weights of the analogy are too large: their sum is not a finite number")]
+    #[error("the weights of the analogy are too large: the sum is not finite")]
     NotFinite,
 }
 

@@ -105,10 +105,10 @@ pub struct EngineDescription {
 #[non_exhaustive]
 pub enum EngineError {
     /// A query was made for a table of another shape.
-    #[error("a query of this batch was made for another table than this engine's")]
+    #[error("a query of this batch was made for a different table")]
     ForeignQuery,
     /// The engine has no full pass of its own.
-    #[error("the engine `{0}` can only search; full passes need an engine beside it")]
+    #[error("the engine `{0}` can only search; full passes need another engine beside it")]
     SearchOnly(&'static str),
     /// The device failed. It may answer again, or never.
     #[error("the device failed: {0}")]

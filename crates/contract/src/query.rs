@@ -136,7 +136,7 @@ impl Filter {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum QueryError {
     /// The caller's vector has another number of components than the table.
-    #[error("the vector has {found} components; this model's vectors have {expected}")]
+    #[error("the vector has {found} components, but the model has {expected} dimensions")]
     Dimension {
         /// The caller's number of components.
         found: usize,
@@ -144,16 +144,16 @@ pub enum QueryError {
         expected: usize,
     },
     /// A component is NaN, infinite or outside the range of float32.
-    #[error("component {index} of the vector is not a finite 32-bit number")]
+    #[error("component {index} of the vector is not a finite float32")]
     NotFinite {
         /// The component, from 0.
         index: usize,
     },
     /// Every component is zero: no direction, so no cosine.
-    #[error("the query is a zero vector: it has no direction, so nothing is near it")]
+    #[error("the query is a zero vector: it has no direction, so it has no neighbours")]
     Zero,
     /// There is no such row.
-    #[error("row {row} does not exist; this model has {rows} rows, counted from 0")]
+    #[error("row {row} does not exist; the model has {rows} rows, numbered from 0")]
     NoSuchRow {
         /// The row asked for.
         row: Row,

@@ -13,8 +13,8 @@ pub enum GpuError {
     },
     /// A driver of an older major version than the compiler that made the kernels.
     #[error(
-        "the NVIDIA driver is for CUDA {major}.{minor} and this kindred needs {needed}.0: update the \
-         driver, or build kindred with the nvcc of CUDA {major}"
+        "the NVIDIA driver supports CUDA {major}.{minor}, but this kindred needs {needed}.0: update the \
+         driver, or build kindred with nvcc of CUDA {major}"
     )]
     DriverTooOld {
         /// The CUDA version that the driver is for.
@@ -25,7 +25,7 @@ pub enum GpuError {
         needed: i32,
     },
     /// There are GPUs, but not this one.
-    #[error("there is no GPU cuda:{asked}; this machine has {found}, counted from cuda:0")]
+    #[error("there is no GPU cuda:{asked}; this machine has {found}, numbered from cuda:0")]
     NoSuchDevice {
         /// The one that was asked for.
         asked: u32,
@@ -33,7 +33,7 @@ pub enum GpuError {
         found: u32,
     },
     /// A GPU that lacks the instructions.
-    #[error("{name} has compute capability {major}.{minor}; the CUDA engine needs 7.5 or more")]
+    #[error("{name} has compute capability {major}.{minor}; the CUDA engine needs 7.5 or later")]
     TooOld {
         /// The GPU's name.
         name: String,
@@ -44,8 +44,8 @@ pub enum GpuError {
     },
     /// The table and what is derived from it need more memory than is free.
     #[error(
-        "the model does not fit on {name}: {needed:.2} GB are needed ({parts}), {free:.2} GB of {total:.2} GB are free; \
-         use a larger GPU, free its memory, or use --device cpu",
+        "the model does not fit on {name}: it needs {needed:.2} GB ({parts}), but {free:.2} GB of {total:.2} \
+         GB are free; use a larger GPU, free some of its memory, or use --device cpu",
         needed = *.needed as f64 / 1e9, free = *.free as f64 / 1e9, total = *.total as f64 / 1e9
     )]
     DoesNotFit {

@@ -27,7 +27,14 @@ pub fn open(cache_dir: &Path) -> Result<ModelStore, ModelError> {
         Some(cache_dir.to_owned())
     };
     let cached = cache.map(|cache| cache.join(folder_name())).and_then(|folder| {
-        open_cached(&folder).inspect_err(|e| warn!("the built-in model stays in memory: {e}")).ok()
+        open_cached(&folder)
+            .inspect_err(|e| {
+                warn!(
+                    "can't store the built-in model, so it is kept in memory: \
+             {e}"
+                )
+            })
+            .ok()
     });
     match cached {
         Some(model) => Ok(model.named(NAME)),

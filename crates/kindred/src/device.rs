@@ -30,7 +30,7 @@ impl FromStr for Device {
                 .and_then(|ordinal| ordinal.parse().ok())
                 .map(|ordinal| Self::Cuda(Some(ordinal)))
                 .ok_or_else(|| {
-                    format!("`{text}` is no device; there are auto, cpu, cuda and cuda:N (cuda:0 is the first GPU)")
+                    format!("unknown device `{text}`; use auto, cpu, cuda or cuda:N (cuda:0 is the first GPU)")
                 }),
         }
     }

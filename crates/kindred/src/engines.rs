@@ -27,7 +27,7 @@ pub enum EngineStartError {
     Cpu(#[from] StartError),
     /// The GPU engine does not start, and was insisted on.
     #[error(
-        "--device {device}: {source}; use --device cpu, or --device auto to take what is there"
+        "--device {device}: {source}; use --device cpu, or --device auto to use a GPU only if there is one"
     )]
     Gpu {
         /// As asked for.
@@ -36,10 +36,10 @@ pub enum EngineStartError {
         source: GpuError,
     },
     /// The thread that owns the engine does not start.
-    #[error("can't start the engine's thread: {0}")]
+    #[error("can't start the engine thread: {0}")]
     Thread(#[from] std::io::Error),
     /// It panicked while it was being made.
-    #[error("the engine broke while it was being made: {0}; the log has more")]
+    #[error("the engine failed while starting: {0}; see the log")]
     Broken(String),
     /// It gives wrong answers.
     #[error(transparent)]
@@ -90,7 +90,7 @@ pub fn make(
         }
         Device::Auto => match on_gpu(model, None) {
             Ok(engine) => return beside_host(engine),
-            Err(e) => info!("searching on the CPU: {e}"),
+            Err(e) => info!("using the CPU: {e}"),
         },
         Device::Cpu => {}
     }
@@ -161,7 +161,7 @@ fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engin
     let engine = gpu_core::engine(model, options)?;
     let bytes = size_of_val(model.table().components());
     info!(
-        "uploaded {:.2} GB and made the scans' tables in {:.2} s",
+        "uploaded {:.2} GB and derived the scan tables in {:.2} s",
         bytes as f64 / 1e9,
         started.elapsed().as_secs_f64()
     );

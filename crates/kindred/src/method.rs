@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Method {
-    /// The nearest word to b − a + c
+    /// The word nearest to b − a + c
     #[serde(rename = "3CosAdd")]
     ThreeCosAdd,
-    /// The similarities to b and c, multiplied, divided by that to a
+    /// Similarity to b times similarity to c, divided by similarity to a
     #[serde(rename = "3CosMul")]
     ThreeCosMul,
-    /// From c in the direction from a to b
+    /// The step from c most parallel to the step from a to b
     #[serde(rename = "PairDirection")]
     PairDirection,
 }

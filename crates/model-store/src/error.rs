@@ -17,7 +17,7 @@ pub enum ModelError {
         source: io::Error,
     },
     /// The folder does not hold a model.
-    #[error("{} is not a Kindred model: {reason}; make one with `kindred prepare INPUT --out DIR`", path.display())]
+    #[error("{} is not a Kindred model: {reason}; create one with `kindred prepare INPUT --out DIR`", path.display())]
     NotAModel {
         /// The folder or file.
         path: PathBuf,
@@ -26,8 +26,8 @@ pub enum ModelError {
     },
     /// The model was written by a kindred with another format.
     #[error(
-        "{} has model format {found}, this kindred reads format {supported}; \
-         prepare the model again from its vectors file", path.display()
+        "{} has model format {found}, but this kindred reads format {supported}; prepare the model again from \
+         its vectors file", path.display()
     )]
     Version {
         /// The file that says so.
@@ -39,8 +39,8 @@ pub enum ModelError {
     },
     /// A file of the model has another size than its header says.
     #[error(
-        "{} is {found} bytes long and should be {expected}: the copy is incomplete or was changed; \
-         copy the model folder again or prepare it again from its vectors file", path.display()
+        "{} has {found} bytes instead of {expected}: the copy is incomplete or was changed; copy the model \
+         folder again, or prepare it again from its vectors file", path.display()
     )]
     Size {
         /// The file.
@@ -52,8 +52,7 @@ pub enum ModelError {
     },
     /// A file of the model contradicts itself or another file.
     #[error(
-        "{} is damaged: {reason}; \
-         copy the model folder again or prepare it again from its vectors file", path.display()
+        "{} is damaged: {reason}; copy the model folder again, or prepare it again from its vectors file", path.display()
     )]
     Damaged {
         /// The file.
@@ -63,7 +62,7 @@ pub enum ModelError {
     },
     /// A line of a vectors file can't be read.
     #[error(
-        "{}, line {line}: {reason} (correct the line, or leave such lines out with --skip-bad-rows)",
+        "{}, line {line}: {reason} (correct the line, or skip such lines with --skip-bad-rows)",
         path.display()
     )]
     BadLine {
@@ -75,7 +74,7 @@ pub enum ModelError {
         reason: String,
     },
     /// A row of a vectors file without lines can't be read.
-    #[error("{}, row {row}, {byte}: {reason} (leave such rows out with --skip-bad-rows)", path.display())]
+    #[error("{}, row {row}, {byte}: {reason} (skip such rows with --skip-bad-rows)", path.display())]
     BadRow {
         /// The vectors file.
         path: PathBuf,
@@ -111,7 +110,7 @@ pub enum ModelError {
         reason: &'static str,
     },
     /// The caller stopped it. Nothing was left behind.
-    #[error("stopped before the end; nothing was written")]
+    #[error("interrupted; nothing was written")]
     Cancelled,
 }
 

@@ -168,7 +168,7 @@ fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
         (b"bad 1 two", "component 2 is not a number: `two`"),
         (b"bad NaN 2", "component 1 is not finite: NaN"),
         (b"bad 1 -inf", "component 2 is not finite: -inf"),
-        (b"bad 1 4e38", "component 2 is outside the range of 32-bit numbers: 4e38"),
+        (b"bad 1 4e38", "component 2 is outside the range of float32: 4e38"),
         (b" 1 2", "the word is empty"),
         (b"", "the line is empty"),
         (b"b\xffd 1 2", "the word is not valid UTF-8 (byte 2)"),
@@ -223,17 +223,17 @@ fn files_that_are_no_vectors_are_refused_whole() {
     for (content, reason) in [
         (Vec::new(), "the file is empty"),
         (b"justaword\n".to_vec(), "line 1 has no space"),
-        (b"400000 2\nthe 0.1 0.2\n".to_vec(), "its header says 400000 rows, and it has 1"),
+        (b"400000 2\nthe 0.1 0.2\n".to_vec(), "its header announces 400000 rows, but it has 1"),
         (vec![b'x'; 9 << 20], "line 1 has no space"),
         ([&vec![b'x'; 9 << 20][..], b" 1\n"].concat(), "line 1 has no space"),
         (
             [b"x 1\n", &vec![b'y'; 9 << 20][..], b" 1\n"].concat(),
             "line 2: the line is longer than 4 MiB",
         ),
-        (gzip(TEXT.as_bytes())[..20].to_vec(), "the gzip data is cut short or damaged"),
+        (gzip(TEXT.as_bytes())[..20].to_vec(), "the gzip data is cut off or damaged"),
         (
             [&gzip(TEXT.as_bytes())[..30], &[0u8; 30]].concat(),
-            "the gzip data is cut short or damaged",
+            "the gzip data is cut off or damaged",
         ),
     ] {
         let place = Place::new();
@@ -246,7 +246,7 @@ fn files_that_are_no_vectors_are_refused_whole() {
         "x 1\ny z\n",
         &PrepareOptions { dim: NonZeroUsize::new(7), skip_bad_rows: true, ..Default::default() },
     );
-    assert!(error.unwrap_err().to_string().contains("not one line could be read"));
+    assert!(error.unwrap_err().to_string().contains("every line is invalid"));
     assert!(place.left_behind().is_empty());
 }
 
@@ -306,7 +306,7 @@ fn a_folder_that_is_no_model_is_never_replaced() {
     fs::write(&precious, "years of work").unwrap();
     let replace = PrepareOptions { replace: true, ..Default::default() };
     let said = place.prepare(TEXT, &replace).unwrap_err().to_string();
-    assert!(said.contains("is in the way"), "{said}");
+    assert!(said.contains("is not a model"), "{said}");
     assert_eq!(fs::read_to_string(&precious).unwrap(), "years of work");
     fs::remove_file(&precious).unwrap();
     place.prepare(TEXT, &PrepareOptions::default()).expect("an empty folder is as good as none");
@@ -377,7 +377,7 @@ fn impossible_dimensions_are_refused() {
     for dim in [65_537, 1_000_000_000_000, usize::MAX] {
         let options = PrepareOptions { dim: NonZeroUsize::new(dim), ..Default::default() };
         let said = place.prepare(TEXT, &options).unwrap_err().to_string();
-        assert!(said.contains("components in a row are too many"), "{said}");
+        assert!(said.contains("components per row are too many"), "{said}");
         assert!(place.left_behind().is_empty());
     }
 }

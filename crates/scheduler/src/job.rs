@@ -55,7 +55,7 @@ impl<R> Default for Answered<R> {
 pub enum SubmitError {
     /// The queue is full, or its caller holds too much of it.
     #[error(
-        "{asked} slots of the queue are not free: {free} of {capacity} are, and this caller holds {held}"
+        "{asked} queue slots are needed, but {free} of {capacity} are free, and this caller holds {held}"
     )]
     Full {
         /// Slots that were asked for.

@@ -156,7 +156,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
                 Ok(true)
             }
             Some(responses) => {
-                Err(PassError::Device(format!("it gave {} answers", responses.len())))
+                Err(PassError::Device(format!("it returned {} answers", responses.len())))
             }
         }
     }

@@ -21,8 +21,8 @@ pub enum DeviceState {
 pub enum EngineLost {
     /// It failed too often.
     #[error(
-        "the engine was given up after {most} new ones within a minute, as many as \
-         engine_max_restarts allows; at last: {last}"
+        "the engine failed after {most} restarts within a minute, the maximum that engine_max_restarts \
+         allows; last error: {last}"
     )]
     TooManyRestarts {
         /// The setting.
@@ -41,6 +41,6 @@ pub enum EngineLost {
         milliseconds: u128,
     },
     /// A fault of ours.
-    #[error("the engine's thread ended; the log has more")]
+    #[error("the engine thread ended; see the log")]
     ThreadEnded,
 }

@@ -73,7 +73,7 @@ where
         loop {
             match worker.run(&mut device) {
                 End::NobodyAsks => {
-                    debug!("every handle is gone and every job is answered");
+                    debug!("every handle is dropped and every job is answered");
                     log_counters(&*device);
                     return;
                 }
@@ -95,11 +95,11 @@ where
     /// Another device in place of one that failed. `None` if there is none, or nobody to ask it.
     fn replace(&mut self, device: Box<D>, failure: String) -> Option<Box<D>> {
         self.restarts_in(self.pause() + self.making_took);
-        self.core.begin(self.index, "dropping the engine that failed", Instant::now(), Vec::new());
+        self.core.begin(self.index, "dropping the failed engine", Instant::now(), Vec::new());
         let dropped = caught(|| drop(device));
         self.core.end(self.index)?;
         if let Err(reason) = dropped {
-            error!("the engine that failed could not even be dropped: {reason}");
+            error!("dropping the failed engine failed: {reason}");
         }
         self.core.counters(self.index).device_is_dropped();
         let mut last = failure;
@@ -117,18 +117,18 @@ where
             if self.core.shared.parking.are_callers_gone() {
                 return None;
             }
-            self.core.begin(self.index, "making the engine again", Instant::now(), Vec::new());
+            self.core.begin(self.index, "restarting the engine", Instant::now(), Vec::new());
             let made = self.make();
             self.core.end(self.index)?;
             match made {
                 Ok(device) => {
                     self.core.shared.statistics.restarts.fetch_add(1, Relaxed);
-                    info!("the engine works again");
+                    info!("the engine is restarted");
                     let works = self.core.shared.set_state(self.index, DeviceState::Working);
                     return works.then_some(device);
                 }
                 Err(reason) => {
-                    warn!("the engine could not be made again: {reason}");
+                    warn!("restarting the engine failed: {reason}");
                     last = reason.to_string();
                     let retry_after = self.pause() + self.making_took;
                     self.restarts_in(retry_after);
@@ -158,6 +158,6 @@ fn log_counters<D: Device + ?Sized>(device: &D) {
     if !counters.is_empty() {
         let counted: Vec<String> =
             counters.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        info!("the engine counted: {}", counted.join(", "));
+        info!("counts of the engine: {}", counted.join(", "));
     }
 }

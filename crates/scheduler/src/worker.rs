@@ -138,7 +138,7 @@ impl<D: Device + ?Sized> Worker<D> {
             }
             Err(PassError::Device(reason)) => {
                 error!(
-                    "the engine failed in {} of {} requests and is not used again: {reason}",
+                    "the engine failed in {} of {} requests and will be replaced: {reason}",
                     pass.name(),
                     pass.len()
                 );
@@ -172,5 +172,5 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

@@ -39,7 +39,7 @@ function legend(terms) {
   return make(
     "div",
     { class: "terms" },
-    make("p", { class: "legend" }, "Each score is the sum of what its terms give to it; to the left of the line, what they take."),
+    make("p", { class: "legend" }, "Each score is the sum of its terms' contributions. Negative ones are left of the line."),
     make("ul", {}, names),
   );
 }
@@ -79,7 +79,7 @@ function leftOut(inputs, question) {
   const places = inputs.flatMap(({ word, score, rank }, place) => [
     place > 0 ? "; " : "",
     make("a", { href: ofWord(word, question) }, word),
-    ` would be number ${count(rank)} with ${number(score)}`,
+    ` would have rank ${count(rank)} with ${number(score)}`,
   ]);
-  return ["Left out, as words of the question: ", ...places, "."];
+  return ["Excluded, because they are in the query: ", ...places, "."];
 }

@@ -49,7 +49,7 @@ export async function ask(route, { parameters, body, model = null, signal } = {}
     answer = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Unreachable("the service does not answer", { cause: error });
+    throw new Unreachable("the service is not responding", { cause: error });
   }
   const roundTrip = performance.now() - began;
   if (!response.ok) throw new Problem(response, answer);

@@ -18,9 +18,9 @@ export async function find(question, signal) {
   const union = [...new Set([...ofOne, ...ofOther])].filter((word) => word !== one && word !== other);
   const scores = await scoresOf([one, other], union, { model, signal });
   const parts = [
-    [`Only of “${one}”`, union.filter((word) => !ofOther.includes(word))],
-    ["Of both", union.filter((word) => ofOne.includes(word) && ofOther.includes(word))],
-    [`Only of “${other}”`, union.filter((word) => !ofOne.includes(word))],
+    [`Only near “${one}”`, union.filter((word) => !ofOther.includes(word))],
+    ["Near both", union.filter((word) => ofOne.includes(word) && ofOther.includes(word))],
+    [`Only near “${other}”`, union.filter((word) => !ofOne.includes(word))],
   ];
   const between = scores.get(other)[0];
   return {
@@ -30,7 +30,7 @@ export async function find(question, signal) {
       make("p", {}, "Their similarity is ", make("strong", { title: between }, number(between)), "."),
       make("div", { class: "parts" }, parts.map((part) => column(part, scores, question))),
     ],
-    status: `${within(one)} and ${within(other)}: similarity ${number(between, 2)}, ${parts[1][1].length} neighbours of both`,
+    status: `${within(one)} and ${within(other)}: similarity ${number(between, 2)}, ${parts[1][1].length} shared neighbours`,
     center: null,
     asked: [one, other],
     hits: [...parts[1][1], ...alternating(parts[0][1], parts[2][1])],

@@ -65,7 +65,7 @@ export function fit() {
       class: "heat",
       role: "img",
       tabindex: 0,
-      "aria-label": `Similarities of ${size} words in pairs, from ${number(least)} to ${number(most)}. Arrow keys go from pair to pair.`,
+      "aria-label": `Pairwise similarities of ${size} words, from ${number(least)} to ${number(most)}. Use the arrow keys to move from pair to pair.`,
       viewBox: `0 0 ${side} ${side}`,
       width: side,
       height: side,

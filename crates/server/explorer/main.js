@@ -93,7 +93,7 @@ async function picture({ center, asked, hits }, question, signal) {
   } catch (error) {
     if (error instanceof Unreachable || signal.aborted) throw error;
     // The answer is right without its pictures.
-    for (const id of ["map", "heat"]) byId(id).replaceChildren(make("p", { class: "note" }, `No picture: ${error.message}.`));
+    for (const id of ["map", "heat"]) byId(id).replaceChildren(make("p", { class: "note" }, `Can't draw this: ${error.message}.`));
     for (const id of ["map-legend", "heat-legend"]) byId(id).textContent = "";
     document.body.classList.remove("drawing");
     return;
@@ -107,10 +107,10 @@ async function picture({ center, asked, hits }, question, signal) {
     isCenter,
     question,
   };
-  const part = all.length > MOST_WORDS ? ` Of ${all.length} words the first ${MOST_WORDS}.` : "";
+  const part = all.length > MOST_WORDS ? ` Only the first ${MOST_WORDS} of ${all.length} words are shown.` : "";
   map.drawMap(points, part);
   heatMap.drawHeatMap(points);
-  byId("heat-legend").textContent = `The exact cosine similarity of each pair.${part}`;
+  byId("heat-legend").textContent = `Exact cosine similarity of each pair.${part}`;
   document.body.classList.remove("drawing");
 }
 

@@ -47,16 +47,16 @@ export function drawMap(shown, part = "") {
     draw("g", {}, [...marks.slice(asked), ...marks.slice(0, asked)].map((mark) => mark.element)),
   );
   byId("map").replaceChildren(chart);
-  const first = isCenter ? "the question" : names[0];
+  const first = isCenter ? "the query" : names[0];
   byId("map-legend").replaceChildren(
-    `Alike words lie near to each other, and lines join the nearest. The stronger the colour, the nearer to ${within(first)}.${part}`,
+    `Similar words lie close together, and lines join the nearest. A stronger colour means nearer to ${within(first)}.${part}`,
     make(
       "details",
       {},
-      make("summary", {}, "How true is it?"),
-      `A map has two dimensions. These two, by a principal component analysis of the unit vectors, show ${Math.round(share * 100)} % ` +
-        "of the variance, so lengths are approximate. Exact is the cosine distance, 1 − similarity, that each word tells, and " +
-        "the lines: they join all words with the least cosine distance in all.",
+      make("summary", {}, "How accurate is the map?"),
+      `The map is a projection onto the first two principal components of the unit vectors. They keep ${Math.round(share * 100)} % ` +
+        "of the variance, so distances on the map are approximate. Two things are exact: the cosine distance (1 − similarity) shown " +
+        "for each word, and the lines, which form the minimum spanning tree of the cosine distances.",
     ),
   );
   current?.stop();
@@ -69,8 +69,8 @@ export function drawMap(shown, part = "") {
 /** What a point says of itself: its exact distance to the question, or to the first word of it. */
 function describe({ names, matrix, isCenter }, place) {
   const name = names[place];
-  if (place === 0) return isCenter ? `the question: ${name}` : name;
-  const first = isCenter ? "the question" : names[0];
+  if (place === 0) return isCenter ? `the query: ${name}` : name;
+  const first = isCenter ? "the query" : names[0];
   return `${name}: cosine distance ${number(1 - matrix[0][place], 4)} to ${first}`;
 }
 

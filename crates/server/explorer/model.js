@@ -30,7 +30,7 @@ export function showModel({ model: name, limit: chosen }) {
     ["Dimensions", count(model.dim)],
     ["Vectors", bytes(model.rows * model.dim * 4)],
     ["Engine", `${model.engine.name}: ${model.engine.detail}`],
-    ["Made from", `${from.source} (${from.source_format}, ${bytes(from.source_bytes)})`],
+    ["Source", `${from.source} (${from.source_format}, ${bytes(from.source_bytes)})`],
     ["Prepared", `${from.prepared_at.slice(0, 10)} by ${from.prepared_by}`],
     ["Version", model.version],
   ];

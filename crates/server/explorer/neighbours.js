@@ -37,7 +37,7 @@ export async function find(question, signal) {
 }
 
 /** What is said where there is no answer. */
-export const NONE = "No other word passes these filters.";
+export const NONE = "No word passes these filters.";
 
 /** A ranked list of such lines as `row` makes. */
 export function ranked(rows, kind = "hits") {
@@ -46,7 +46,7 @@ export function ranked(rows, kind = "hits") {
 
 /** One line of a list, with what stands for its score. */
 export function row(hit, question, picture, note = null) {
-  const title = `score ${hit.score}; number ${count(hit.row + 1)} by frequency`;
+  const title = `score ${hit.score}; frequency rank ${count(hit.row + 1)}`;
   return make(
     "li",
     { "data-word": hit.word, title },

@@ -41,8 +41,8 @@ function content(error, question, again) {
   if (error instanceof Unreachable) {
     lookAgain(again);
     return [
-      make("h2", {}, "The service does not answer"),
-      make("p", {}, "It may be starting again, or the network is gone. This page goes on as soon as it is back."),
+      make("h2", {}, "The service is not responding"),
+      make("p", {}, "It may be restarting, or the network may be down. This page continues as soon as the service is back."),
       make("button", { type: "button", onclick: again }, "Try now"),
     ];
   }
@@ -51,11 +51,11 @@ function content(error, question, again) {
   if (error instanceof Problem && error.status === 401) return keyWanted(again);
   if (error instanceof Problem && [429, 503].includes(error.status)) {
     timer = setTimeout(again, error.retryAfterSeconds * 1000);
-    return [make("h2", {}, document.title), make("p", {}, `${document.detail}. It is asked again in ${error.retryAfterSeconds} s.`), make("button", { type: "button", onclick: again }, "Try now")];
+    return [make("h2", {}, document.title), make("p", {}, `${document.detail}. Retrying in ${error.retryAfterSeconds} s.`), make("button", { type: "button", onclick: again }, "Try now")];
   }
   const retry = make("button", { type: "button", onclick: again }, "Try again");
   if (!document) console.error(error);
-  return [make("h2", {}, document?.title ?? "That went wrong"), make("p", {}, error.message), retry];
+  return [make("h2", {}, document?.title ?? "The request failed"), make("p", {}, error.message), retry];
 }
 
 function lookAgain(again) {
@@ -81,9 +81,9 @@ function unknown(words, question) {
   });
   if (question.kind === "word" && /\s/.test(question.word.trim())) {
     const href = write({ ...question, kind: "text", text: question.word });
-    lines.push(make("p", {}, make("a", { href }, "Take it as a text: the sum of its words")));
+    lines.push(make("p", {}, make("a", { href }, "Search for it as a text: the sum of its words")));
   }
-  return [make("h2", {}, words.length === 1 ? "An unknown word" : "Unknown words"), lines];
+  return [make("h2", {}, words.length === 1 ? "Unknown word" : "Unknown words"), lines];
 }
 
 /** The same question with another word in place of one. */
@@ -106,7 +106,7 @@ function badExpression({ detail, column }, { analogy }) {
     make("h2", {}, "The expression can't be read"),
     make("pre", { class: "pointed" }, `${analogy}\n${" ".repeat(column - 1)}^`),
     make("p", {}, `${detail}.`),
-    make("p", {}, "Write it as king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man."),
+    make("p", {}, "Examples: king - man + woman, or with weights and parentheses: 0.5*(king + queen) - man."),
   ];
 }
 
@@ -118,7 +118,7 @@ function keyWanted(again) {
     required: true,
     // What a header can hold.
     pattern: "\\s*[!-~]+\\s*",
-    title: "The key, as it was given to you: letters and digits without spaces",
+    title: "The API key that you were given: letters and digits without spaces",
   });
   const submit = (event) => {
     event.preventDefault();
@@ -126,13 +126,13 @@ function keyWanted(again) {
     again();
   };
   return [
-    make("h2", {}, "This service takes API keys"),
+    make("h2", {}, "This service requires an API key"),
     make(
       "form",
       { onsubmit: submit, class: "key" },
-      make("label", { for: "api-key" }, apiKey.get() ? "That key was refused. Yours" : "Yours; it is kept until this tab is closed"),
+      make("label", { for: "api-key" }, apiKey.get() ? "This key was refused. API key" : "API key (kept until you close this tab)"),
       input,
-      make("button", { type: "submit" }, "Go on"),
+      make("button", { type: "submit" }, "Continue"),
     ),
   ];
 }

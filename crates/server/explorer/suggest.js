@@ -59,7 +59,7 @@ export function suggest(input, { model, expression = false, chosen }) {
           "li",
           { role: "option", id: `${list.id}-${place}`, "data-word": word, "aria-selected": "false" },
           make("span", {}, make("b", {}, word.slice(0, prefix.length)), word.slice(prefix.length)),
-          make("small", { title: "place by frequency" }, count(row + 1)),
+          make("small", { title: "frequency rank" }, count(row + 1)),
         ),
       ),
     );

@@ -11,10 +11,10 @@ export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
   const searching = Math.min(engine, total);
   const waiting = Math.min(queue, total - searching);
   const stages = [
-    ["queue", "waiting in the queue", waiting],
-    ["engine", "the engine", searching],
-    ["service", "the rest of the service", total - searching - waiting],
-    ["way", "the way, and the browser", Math.max(roundTrip - total, 0)],
+    ["queue", "queue", waiting],
+    ["engine", "engine", searching],
+    ["service", "rest of the service", total - searching - waiting],
+    ["way", "network and browser", Math.max(roundTrip - total, 0)],
   ];
   history.push({ stages, total, roundTrip });
   if (history.length > KEPT) history.shift();
@@ -22,12 +22,12 @@ export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
     make("tr", {}, make("th", { scope: "row", class: `stage-${name}` }, label), make("td", {}, time(milliseconds))),
   );
   const body = make("tbody", {}, rows);
-  const sum = make("tr", { class: "sum" }, make("th", { scope: "row" }, "in all"), make("td", {}, time(roundTrip)));
+  const sum = make("tr", { class: "sum" }, make("th", { scope: "row" }, "total"), make("td", {}, time(roundTrip)));
   byId("timings").replaceChildren(
     make("p", { class: "big" }, time(total), make("small", {}, " in the service")),
     make("table", {}, make("caption", { class: "hidden" }, "The last answer"), body, make("tfoot", {}, sum)),
     chart(),
-    make("p", { class: "legend" }, history.length === 1 ? "The last answer." : `The last ${history.length} answers, the newest to the right.`),
+    make("p", { class: "legend" }, history.length === 1 ? "The last answer." : `The last ${history.length} answers, newest on the right.`),
   );
 }
 

@@ -37,7 +37,7 @@ pub enum AssemblyError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The system has no threads left.
-    #[error("can't start the threads that answer: {0}")]
+    #[error("can't start the worker threads: {0}")]
     Threads(io::Error),
 }
 

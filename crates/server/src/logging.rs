@@ -112,7 +112,7 @@ pub fn say_settings(config: &Config) {
         version = env!("CARGO_PKG_VERSION"),
         features = features(),
         settings = changed(config).join(", "),
-        "kindred starts"
+        "starting kindred"
     );
 }
 
@@ -126,7 +126,7 @@ fn changed(config: &Config) -> Vec<String> {
     let differs = |(key, value): &(String, Value)| defaults.get(key) != Some(value);
     let shown = |(key, value): (String, Value)| {
         if is_secret(&key, &value) {
-            format!("{key} = (not shown)")
+            format!("{key} = (hidden)")
         } else {
             format!("{key} = {value}")
         }

@@ -88,7 +88,7 @@ struct Lines {
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tasks wait", self.0.lock().waiting)
+        write!(f, "{} tasks waiting", self.0.lock().waiting)
     }
 }
 

@@ -69,22 +69,22 @@ impl ScoringVector {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScoringError {
     /// Neither positive nor negative words.
-    #[error("no words were given to score by; give at least one")]
+    #[error("no words to score by; give at least one")]
     NoWords,
     /// More words than the formula takes.
-    #[error("{found} words are too many to multiply; give at most {MAX_SCORING_WORDS}")]
+    #[error("{found} words to multiply are too many; give at most {MAX_SCORING_WORDS}")]
     TooManyWords {
         /// How many were given.
         found: usize,
     },
     /// A word whose vector is zero is near nothing and far from nothing.
-    #[error("row {row} is a zero vector: it has no direction, so nothing can be compared with it")]
+    #[error("row {row} is a zero vector: it has no direction, so it can't be compared")]
     ZeroRow {
         /// The word's row.
         row: Row,
     },
     /// There is no such row.
-    #[error("row {row} does not exist; this model has {rows} rows, counted from 0")]
+    #[error("row {row} does not exist; the model has {rows} rows, numbered from 0")]
     NoSuchRow {
         /// The row asked for.
         row: Row,
@@ -93,7 +93,8 @@ pub enum ScoringError {
     },
     /// The two words of a pair have the same direction, so there is none from the one to the other.
     #[error(
-        "rows {a} and {b} point the same way: no direction leads from one to the other; give two different words"
+        "rows {a} and {b} have the same direction, so there is no step from one to the other; give two \
+         different words"
     )]
     SameDirection {
         /// The row that is taken away.

@@ -58,11 +58,11 @@ impl Header {
 pub(crate) enum CacheError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("what was there is damaged: {0}")]
+    #[error("the old file is damaged: {0}")]
     Damaged(&'static str),
-    #[error("what was there is for other vectors, or of another version of kindred")]
+    #[error("the old file is for other vectors or another version of kindred")]
     Foreign,
-    #[error("the engine stops")]
+    #[error("the engine is stopping")]
     Cancelled,
 }
 

@@ -49,20 +49,20 @@ impl fmt::Display for TablesReport {
         let (megabytes, seconds) = (self.bytes as f64 / 1e6, self.took.as_secs_f64());
         match &self.origin {
             Origin::Built { kept_in, instead_of } => {
-                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s")?;
-                write!(f, "; kept in {}", kept_in.display())?;
+                write!(f, "derived the scan table, {megabytes:.1} MB, in {seconds:.2} s")?;
+                write!(f, "; saved in {}", kept_in.display())?;
                 instead_of.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
             }
             Origin::NotKept(reason) => {
-                write!(f, "made the scan's table, {megabytes:.1} MB, in {seconds:.2} s")?;
-                reason.as_ref().map_or(Ok(()), |reason| write!(f, "; not kept: {reason}"))
+                write!(f, "derived the scan table, {megabytes:.1} MB, in {seconds:.2} s")?;
+                reason.as_ref().map_or(Ok(()), |reason| write!(f, "; not saved: {reason}"))
             }
             Origin::Loaded(path) => {
-                write!(f, "loaded the scan's table, {megabytes:.1} MB, in {seconds:.3} s")?;
+                write!(f, "loaded the scan table, {megabytes:.1} MB, in {seconds:.3} s")?;
                 write!(f, " from {}", path.display())
             }
             Origin::None(why) => {
-                write!(f, "every query is answered by the full scan, which is slower: {why}")
+                write!(f, "every query runs a full scan, which is slower: {why}")
             }
         }
     }
@@ -173,12 +173,18 @@ impl Work {
             .build();
         let pool = match pool {
             Ok(pool) => pool,
-            Err(e) => return no_table(format!("its threads do not start: {e}")),
+            Err(e) => {
+                return no_table(format!(
+                    "the threads that derive the scan table can't start: {e}"
+                ));
+            }
         };
         let built = Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);
         let tables = match built {
             Ok(tables) => tables?,
-            Err(e) => return no_table(format!("there is no memory for its table: {e}")),
+            Err(e) => {
+                return no_table(format!("there is not enough memory for the scan table: {e}"));
+            }
         };
         let took = started.elapsed();
         let bytes = tables.bytes().len();

@@ -38,7 +38,7 @@ pub struct FullScanEngine {
 
 /// The engine's threads could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("can't start {threads} search threads: {source}; ask for fewer with --threads")]
+#[error("can't start {threads} search threads: {source}; set a lower number with --threads")]
 pub struct StartError {
     threads: usize,
     source: Box<dyn std::error::Error + Send + Sync>,

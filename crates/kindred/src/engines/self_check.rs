@@ -25,8 +25,9 @@ pub const SELF_CHECK_PASSES: u64 = 3;
 pub enum WrongAnswer {
     /// Other rows or other scores.
     #[error(
-        "the engine {engine} gives a wrong answer and is not used: asked {asked}, it found {found} where the formula gives \
-         {expected}; check the machine's memory and device, or try another --device"
+        "the engine {engine} gave a wrong answer in its self-check and is not used: asked for {asked}, it \
+         found {found}, but the formula gives {expected}; check the machine's memory and device, or try \
+         another --device"
     )]
     Differs {
         /// The engine's name.
@@ -39,7 +40,7 @@ pub enum WrongAnswer {
         found: String,
     },
     /// An error in place of an answer.
-    #[error("the engine {engine} does not answer and is not used: {source}")]
+    #[error("the self-check of the engine {engine} got no answer, so it is not used: {source}")]
     Failed {
         /// The engine's name.
         engine: &'static str,
@@ -78,7 +79,7 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
         .collect();
     check.search(engine, &batch)?;
     check.full_pass(engine, first, last)?;
-    debug!(engine = name, rows = sample, "the engine answers as the formula does");
+    debug!(engine = name, rows = sample, "the engine passed its self-check");
     Ok(())
 }
 
@@ -119,8 +120,12 @@ impl Check<'_> {
             let components = query.components(&self.table);
             let score = |row| self.table.score(components, query.norm(), row);
             let asked = || match query.vector() {
-                QueryVector::Row(row) => format!("the {} nearest to row {row}", query.k()),
-                QueryVector::Components(_) => format!("the {} nearest to a vector", query.k()),
+                QueryVector::Row(row) => {
+                    format!("the {} nearest neighbours of row {row}", query.k())
+                }
+                QueryVector::Components(_) => {
+                    format!("the {} nearest neighbours of a vector", query.k())
+                }
             };
             let found = found.get(place).map_or(&[][..], Vec::as_slice);
             self.compare(found, query.filter(), query.k(), score, asked)?;
@@ -134,7 +139,7 @@ impl Check<'_> {
         let query = FullPassQuery::new(scoring, K, self.filter(a, None, false), vec![b]);
         let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
         let score = |row| query.score(&self.table, row);
-        let asked = || format!("the {K} best rows for row {a} and not row {b}");
+        let asked = || format!("the {K} best rows for row {a} minus row {b}");
         let (hits, ranks) =
             found.first().map_or((&[][..], &[][..]), |found| (&found.hits[..], &found.ranks[..]));
         self.compare(hits, query.filter(), K, score, asked)?;
@@ -145,7 +150,7 @@ impl Check<'_> {
         }
         Err(WrongAnswer::Differs {
             engine: self.name,
-            asked: format!("the rank of row {b} for row {a}"),
+            asked: format!("the rank of row {b} among the neighbours of row {a}"),
             expected: format!("{rank:?}"),
             found: format!("{ranks:?}"),
         })

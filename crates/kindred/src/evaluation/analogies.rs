@@ -121,7 +121,7 @@ fn with_sections(source: &Source) -> Result<Vec<Section>, EvaluationError> {
             }
             if name.is_empty() {
                 return Err(
-                    source.error(line.number, "the section has no name; put it after the `:`")
+                    source.error(line.number, "the section has no name; write it after the `:`")
                 );
             }
             sections.push((name, Vec::new()));
@@ -132,12 +132,12 @@ fn with_sections(source: &Source) -> Result<Vec<Section>, EvaluationError> {
         } else if let Some((_, questions)) = sections.last_mut() {
             questions.push(four(line));
         } else {
-            let what = "a question before the first section; put a line `: name` above it";
+            let what = "there is a question before the first section; add a line `: name` above it";
             return Err(source.error(line.number, what));
         }
     }
     if sections.iter().all(|(_, questions)| questions.is_empty()) {
-        return Err(source.empty("sections without questions; give lines `a b c d` below them"));
+        return Err(source.empty("the sections have no questions; add lines `a b c d` below them"));
     }
     Ok(sections.into_iter().map(|(name, questions)| Section::listed(name, questions)).collect())
 }
@@ -150,7 +150,7 @@ fn four(line: Line) -> [String; 4] {
 /// on the number.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     let Some((first, _)) = lines(&source.text).next() else {
-        return Err(source.empty("no questions; give lines `a b c d`, or pairs `a b`"));
+        return Err(source.empty("there are no questions; add lines `a b c d`, or pairs `a b`"));
     };
     let is_form = |fields: usize| matches!(fields, 2 | 4 | 5);
     let (mut even, mut uneven) = (Vec::new(), None);
@@ -167,7 +167,7 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
         && fields(some) != fields(others)
     {
         let what = format!(
-            "{} fields with {} between them, but {} with {}; use one of them only",
+            "the file has {} fields separated by {}, but {} by {}; use only one separator",
             fields(some),
             one.name(),
             fields(others),
@@ -179,13 +179,14 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
         return Ok(lines);
     }
     let Some((separator, lines)) = uneven else {
-        let what = "neither four words (a b c d), nor four and a tag, nor a pair (a b), with tabs, commas or \
-                    spaces between them; and there are no `: section` lines";
+        let what = "unknown format: there are no `: section` lines, and lines are neither four words (a b c \
+             d), nor four words and a tag, nor a pair (a b), separated by tabs, commas or spaces";
         return Err(source.error(first, what));
     };
     let odd = lines.iter().find(|line| line.fields.len() != fields(&lines)).expect("uneven");
     let what = format!(
-        "{} fields instead of {}, as on the first line, with {} between them; make all lines alike",
+        "the line has {} fields, but the first line has {}, separated by {}; all lines must have the same \
+         number",
         odd.fields.len(),
         fields(&lines),
         separator.name()
@@ -201,8 +202,8 @@ fn tagged(source: &Source, lines: Vec<Line>) -> Result<Vec<Section>, EvaluationE
         (true, false) => 0,
         (false, true) => 4,
         _ => {
-            let what = "five fields, but neither the first nor the last is a tag such as JJ_JJR on every line; \
-                        leave out what is not one of the four words";
+            let what = "lines have five fields, but neither the first nor the last is always a tag such as \
+                 JJ_JJR; keep only the four words";
             return Err(source.error(lines[0].number, what));
         }
     };
@@ -227,12 +228,15 @@ fn pairs(source: &Source, lines: Vec<Line>) -> Result<Section, EvaluationError> 
         let becomes: Vec<String> =
             becomes.split('/').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         if word.is_empty() || becomes.is_empty() {
-            return Err(source.error(line.number, "a word of the pair is missing; give both"));
+            return Err(source.error(line.number, "one word of the pair is missing; give both"));
         }
         pairs.push(Pair { word, becomes });
     }
     if pairs.len() < 2 {
-        return Err(source.empty("one pair only; pairs are asked against each other, so give two"));
+        return Err(source.empty(
+            "there is only one pair; pairs are combined with each other, so give at least \
+             two",
+        ));
     }
     Ok(Section { name: source.name.clone(), questions: Questions::Pairs(pairs) })
 }

@@ -14,7 +14,7 @@ use crate::method::Method;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum Case {
-    /// As written, else in lower case
+    /// As written, then in lower case
     Lower,
     /// As written only
     Exact,

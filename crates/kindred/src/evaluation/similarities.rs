@@ -42,7 +42,7 @@ pub fn parse(source: &Source) -> Result<Vec<Pair>, EvaluationError> {
     let numbers: Vec<usize> =
         (0..example.fields.len()).filter(|&column| is_number(&example.fields[column])).collect();
     if numbers.is_empty() {
-        let what = "no number on this line; give each pair its score: word, word, score";
+        let what = "the line has no number; give each pair a score: word, word, score";
         return Err(source.error(example.number, what));
     }
     let first = &lines[0];
@@ -53,8 +53,8 @@ pub fn parse(source: &Source) -> Result<Vec<Pair>, EvaluationError> {
         Vec::new()
     };
     if has_header && !header.iter().any(|name| names_a_column(name)) {
-        let what = "no score on this line, and it does not name the columns either; give it a score, or make \
-                    it `word1`, `word2`, `score`";
+        let what = "the line has no score and is not a header; add a score, or make it the header `word1`, \
+             `word2`, `score`";
         return Err(source.error(first.number, what));
     }
     let columns = Columns {
@@ -70,12 +70,12 @@ impl Columns {
         let score = &line.fields[self.score];
         let number = score.parse().ok().filter(|number: &f64| number.is_finite());
         let Some(score) = number else {
-            let what = format!("`{score}` should be this pair's score, a number");
+            let what = format!("the pair's score `{score}` is not a number");
             return Err(source.error(line.number, what));
         };
         let words = self.words.map(|column| line.fields[column].clone());
         if words.iter().any(String::is_empty) {
-            return Err(source.error(line.number, "a word is missing; give each pair two"));
+            return Err(source.error(line.number, "a word is missing; each pair needs two"));
         }
         Ok(Pair { words, score })
     }
@@ -84,7 +84,7 @@ impl Columns {
 /// The lines by the separator that gives all of them the same number of fields, at least three.
 fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     if lines(&source.text).next().is_none() {
-        return Err(source.empty("no pairs; give a line `word word score` for each"));
+        return Err(source.empty("there are no pairs; add a line `word word score` for each"));
     }
     let separators =
         [Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::WhiteSpace];
@@ -100,14 +100,15 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
     }
     let Some((separator, lines)) = uneven else {
         let (line, _) = lines(&source.text).next().expect("there is one");
-        let what = "fewer than three fields; give two words and a score, with tabs, commas or spaces between \
-                    them";
+        let what = "the line has fewer than three fields; give two words and a score, separated by tabs, \
+             commas or spaces";
         return Err(source.error(line, what));
     };
     let expected = lines[0].fields.len();
     let odd = lines.iter().find(|line| line.fields.len() != expected).expect("they are uneven");
     let what = format!(
-        "{} fields instead of {expected}, as on the first line, with {} between them; make all lines alike",
+        "the line has {} fields, but the first line has {expected}, separated by {}; all lines must have the \
+         same number",
         odd.fields.len(),
         separator.name()
     );
@@ -132,8 +133,8 @@ fn word_columns(
         return Ok([one, other]);
     }
     let what = format!(
-        "{} columns of text: which two are the words? Name the columns on a first line, with `word1`, \
-         `word2` and `score` among them, or leave out the others",
+        "there are {} text columns, so the words are ambiguous; add a header line with `word1`, `word2` and \
+         `score`, or remove the other columns",
         texts.len()
     );
     Err(source.error(example.number, what))
@@ -155,10 +156,10 @@ fn score_column(
         return Ok(*score);
     }
     let what = format!(
-        "{} columns of numbers{}: which is the score? Name the columns on a first line, the score's \
-         `score`, or leave out the others",
+        "there are {} number columns{}, so the score is ambiguous; add a header line that names one `score`, \
+         or remove the others",
         numbers.len(),
-        if named.is_empty() { "" } else { ", several of them called scores" }
+        if named.is_empty() { "" } else { ", several of them named as scores" }
     );
     Err(source.error(example.number, what))
 }
@@ -219,13 +220,13 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_refused_with_the_cure() {
         for (text, parts) in [
-            ("old new A 1.58\ngem jewel N 9", &["line 2", "3 columns of text", "`word1`"][..]),
-            ("old new 1.58 2.7\ngem jewel 9 2.7", &["line 2", "2 columns of numbers", "`score`"]),
+            ("old new A 1.58\ngem jewel N 9", &["line 2", "3 text columns", "`word1`"][..]),
+            ("old new 1.58 2.7\ngem jewel 9 2.7", &["line 2", "2 number columns", "`score`"]),
             (
                 "word1 word2 score mean\nold new 1.58 2.7\n",
-                &["line 2", "several of them called scores"],
+                &["line 2", "several of them named as scores"],
             ),
-            ("old new oops\ngem jewel 9", &["line 1", "no score on this line", "`word2`"]),
+            ("old new oops\ngem jewel 9", &["line 1", "the line has no score", "`word2`"]),
         ] {
             let error = error(text);
             assert!(error.starts_with("set.txt, "), "{error}");
@@ -236,11 +237,14 @@ mod tests {
     #[test]
     fn what_can_not_be_read_is_named_by_its_line() {
         for (text, part) in [
-            ("", "set.txt: no pairs"),
-            ("old new\ngem jewel", "line 1: fewer than three fields"),
-            ("old new 1\n\ngem jewel\n", "line 3: 2 fields instead of 3"),
-            ("old new low\ngem jewel high\n", "line 2: no number"),
-            ("old new 1\ngem jewel 2\ncar auto inf\n", "line 3: `inf` should be this pair's score"),
+            ("", "set.txt: there are no pairs"),
+            ("old new\ngem jewel", "line 1: the line has fewer than three fields"),
+            ("old new 1\n\ngem jewel\n", "line 3: the line has 2 fields, but the first line has 3"),
+            ("old new low\ngem jewel high\n", "line 2: the line has no number"),
+            (
+                "old new 1\ngem jewel 2\ncar auto inf\n",
+                "line 3: the pair's score `inf` is not a number",
+            ),
             ("old,new,1\ngem,,2\n", "line 2: a word is missing"),
         ] {
             assert!(error(text).contains(part), "{text:?}: {}", error(text));

@@ -32,7 +32,9 @@ impl Source {
         let text = String::from_utf8(bytes).map_err(|e| {
             let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-            let what = "not UTF-8; convert the file, as with iconv -f latin1 -t utf8".to_owned();
+            let what =
+                "it is not UTF-8; convert the file, for example with iconv -f latin1 -t utf8"
+                    .to_owned();
             EvaluationError::Line { file: file.clone(), line, what }
         })?;
         Ok(Self { file, name: name(path), text })
@@ -50,7 +52,8 @@ impl Source {
         let mut files = Vec::new();
         find(path, &mut files)?;
         if files.is_empty() {
-            let what = "no .txt, .csv or .tsv file in this folder; name a folder or file of a set";
+            let what =
+                "the folder has no .txt, .csv or .tsv file; name a file or folder with a set";
             let (file, what) = (path.display().to_string(), what.to_owned());
             return Err(EvaluationError::Empty { file, what });
         }
@@ -126,7 +129,7 @@ mod tests {
         let file = folder.path().join("latin1.txt");
         fs::write(&file, b"one\ntwo\ncaf\xe9\n").unwrap();
         let error = Source::read(&file).unwrap_err().to_string();
-        assert!(error.contains("latin1.txt, line 3: not UTF-8"), "{error}");
+        assert!(error.contains("latin1.txt, line 3: it is not UTF-8"), "{error}");
         let error = Source::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("can't read") && error.contains("none"), "{error}");
     }

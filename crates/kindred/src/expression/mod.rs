@@ -129,14 +129,17 @@ impl Parser {
         {
             weight *= number;
             if !weight.is_finite() {
-                return Err(ExpressionError::new(column, "a weight that is a finite number"));
+                return Err(ExpressionError::new(column, "a finite number as the weight"));
             }
-            expected = "a word or `(` right behind the weight";
+            expected = "a word or `(` directly after the weight";
         }
         match self.pieces.next() {
             Some(Piece { column, kind: PieceKind::Word(word) }) => {
                 if self.terms.len() == MAX_TERMS {
-                    return Err(ExpressionError::new(column, "the end: 256 terms are the most"));
+                    return Err(ExpressionError::new(
+                        column,
+                        "the end, because 256 terms are the maximum",
+                    ));
                 }
                 self.terms.push(Term { word, weight });
                 Ok(())
@@ -145,7 +148,7 @@ impl Parser {
                 if nesting == MAX_NESTING {
                     return Err(ExpressionError::new(
                         column,
-                        "a word: 64 open parentheses are the most",
+                        "a word, because 64 open parentheses are the maximum",
                     ));
                 }
                 self.expression(weight, nesting + 1)?;

@@ -67,7 +67,7 @@ fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), Ex
         // The text is a decimal number, so it has a value; too large a one is infinite.
         let number: f64 = cursor.rest[..length].parse().unwrap_or(f64::INFINITY);
         if !number.is_finite() {
-            return Err(ExpressionError::new(column, "a weight that is a finite number"));
+            return Err(ExpressionError::new(column, "a finite number as the weight"));
         }
         cursor.advance(length + 1);
         pieces.push(Piece { column, kind: PieceKind::Weight(number) });
@@ -81,7 +81,7 @@ fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), Ex
             Some(c) if c.is_whitespace() => Ok(()),
             Some(_) => Err(ExpressionError::new(
                 cursor.column,
-                "white space, a parenthesis or the end behind the closing quote",
+                "white space, a parenthesis or the end after the closing quote",
             )),
         };
     }
@@ -90,7 +90,7 @@ fn bare_piece(cursor: &mut Cursor<'_>, pieces: &mut Vec<Piece>) -> Result<(), Ex
     if let Some(at) = word.find('"') {
         cursor.advance(at);
         return Err(ExpressionError::new(cursor.column, "no quote inside a word")
-            .hinting("put the whole word in double quotes and write \\\" for a quote in it"));
+            .hinting("put the whole word in double quotes and write \\\" for a quote inside it"));
     }
     if !word.is_empty() {
         pieces.push(Piece { column, kind: PieceKind::Word(word.to_owned()) });
@@ -108,7 +108,7 @@ fn quoted_word(cursor: &mut Cursor<'_>) -> Result<String, ExpressionError> {
         match cursor.peek() {
             None => {
                 return Err(ExpressionError::new(cursor.column, "a closing quote")
-                    .hinting("a double quote opens a word that it does not close"));
+                    .hinting("an opening double quote has no closing one"));
             }
             Some('"') => {
                 cursor.advance(1);
@@ -124,7 +124,7 @@ fn quoted_word(cursor: &mut Cursor<'_>) -> Result<String, ExpressionError> {
                     _ => {
                         return Err(ExpressionError::new(
                             cursor.column,
-                            "`\"` or `\\` behind a backslash",
+                            "`\"` or `\\` after a backslash",
                         ));
                     }
                 }

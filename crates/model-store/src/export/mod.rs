@@ -64,20 +64,20 @@ impl ExportFormat {
                     || word.contains('\t') =>
             {
                 Some(
-                    "its spaces could not be told from those between numbers; use npy or safetensors",
+                    "its spaces can't be told apart from those between numbers; use npy or safetensors",
                 )
             }
             Self::Glove
                 if row == Row(0) && (word.contains(' ') || word.starts_with('\u{feff}')) =>
             {
                 Some(
-                    "the first line would not tell the dimension; use word2vec, npy or safetensors",
+                    "the first line would not reveal the dimension; use word2vec, npy or safetensors",
                 )
             }
             Self::Word2vecBinary if word.contains(|c: char| c == ' ' || c.is_ascii_control()) => {
                 Some(
-                    "a word ends at its first space there, and has no control characters; use word2vec, npy or \
-                 safetensors",
+                    "this format allows no spaces or control characters in a word; use word2vec, npy or \
+                     safetensors",
                 )
             }
             Self::Word2vecBinary | Self::Npy | Self::Safetensors if word.len() > MAX_WORD_BYTES => {
@@ -86,7 +86,7 @@ impl ExportFormat {
             Self::Npy | Self::Safetensors
                 if word.ends_with('\r') || row == Row(0) && word.starts_with('\u{feff}') =>
             {
-                Some("it would not read back from a line of text; use word2vec")
+                Some("it would not read back from a text line; use word2vec")
             }
             _ => None,
         }

@@ -56,7 +56,7 @@ impl NewFile {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let temporary =
-            builder.tempfile_in(parent).map_err(ModelError::io("make a file in", parent))?;
+            builder.tempfile_in(parent).map_err(ModelError::io("create a file in", parent))?;
         // Held until the file is closed.
         let _ = lock(temporary.as_file());
         let temporary = BufWriter::with_capacity(1 << 20, temporary);

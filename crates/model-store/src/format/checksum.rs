@@ -30,6 +30,6 @@ impl FromStr for Checksum {
         s.strip_prefix("blake3:")
             .and_then(|hex| blake3::Hash::from_hex(hex).ok())
             .map(Self)
-            .ok_or_else(|| format!("`{s}` is not a checksum (blake3: and 64 hexadecimal digits)"))
+            .ok_or_else(|| format!("`{s}` is not a checksum (`blake3:` and 64 hexadecimal digits)"))
     }
 }

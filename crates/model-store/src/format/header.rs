@@ -188,7 +188,7 @@ impl Header {
         }
         // Written again from what was understood, checksum included, it must be the same bytes.
         if header.to_bytes().as_deref() != Some(&file[..DATA_START]) {
-            return Err(ModelError::damaged(path, "its header is not as it was written"));
+            return Err(ModelError::damaged(path, "its header was changed after it was written"));
         }
         Ok(header)
     }
@@ -198,18 +198,18 @@ impl Header {
         vectors: Option<&TensorInfo>,
     ) -> Result<Self, String> {
         let text = |key: &str| -> Result<String, String> {
-            texts.get(key).cloned().ok_or_else(|| format!("its metadata lacks `{key}`"))
+            texts.get(key).cloned().ok_or_else(|| format!("its metadata has no `{key}`"))
         };
         let number = |key: &str| -> Result<u64, String> {
             text(key)?.parse().map_err(|_| format!("`{key}` in its metadata is not a number"))
         };
         let checksum = |key: &str| text(key)?.parse::<Checksum>();
         let &[rows, dim] = vectors.map_or(&[][..], |info| &info.shape[..]) else {
-            return Err("it has no tensor `vectors` of two dimensions".into());
+            return Err("it has no two-dimensional tensor `vectors`".into());
         };
         if rows == 0 || dim == 0 || u32::try_from(rows).is_err() || Layout::new(rows, dim).is_none()
         {
-            return Err(format!("a table of {rows} × {dim} is not possible"));
+            return Err(format!("a table of {rows} × {dim} is impossible"));
         }
         Ok(Self {
             rows,
@@ -295,12 +295,12 @@ fn read_safetensors_header(path: &Path, file: &[u8]) -> Result<Metadata, ModelEr
         // The header is whole and the data is not as long as it says.
         Err(SafeTensorError::MetadataIncompleteBuffer) => Err(ModelError::damaged(
             path,
-            format!("it is {} bytes long, which is not what its header says", file.len()),
+            format!("its size of {} bytes contradicts its header", file.len()),
         )),
         Err(SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength) => {
             Err(ModelError::damaged(
                 path,
-                format!("it ends within its header, after {} bytes", file.len()),
+                format!("it ends inside its header, after {} bytes", file.len()),
             ))
         }
         Err(e) => Err(ModelError::NotAModel {

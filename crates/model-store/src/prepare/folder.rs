@@ -67,7 +67,7 @@ impl NewFolder {
             builder.permissions(fs::Permissions::from_mode(0o777));
         }
         let temporary =
-            builder.tempdir_in(parent).map_err(ModelError::io("make a folder in", parent))?;
+            builder.tempdir_in(parent).map_err(ModelError::io("create a folder in", parent))?;
         let handle = File::open(temporary.path()).ok();
         let lock = handle.filter(|handle| lock(handle).is_some());
         Ok(Self { out, replace, temporary, _lock: lock, made: Some(made) })
@@ -142,11 +142,9 @@ fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
     if !out.exists() || is_empty_folder(out) {
         Ok(())
     } else if !holds_only_a_model(out) {
-        in_the_way(
-            "is in the way: it is not a model, or holds other files too; choose another --out",
-        )
+        in_the_way("exists, but is not a model or holds other files too; choose another --out")
     } else if !replace {
-        in_the_way("already holds a model; choose another --out, or replace it with --replace")
+        in_the_way("already holds a model; choose another --out, or add --replace")
     } else {
         Ok(())
     }

@@ -153,9 +153,9 @@ impl Seen {
         let whole = self.lock().whole.take();
         match whole {
             Some(Whole::Hashed(bytes, checksum)) => Ok((bytes, checksum)),
-            Some(Whole::Hashing(thread)) => {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("hashing it panicked")))
-            }
+            Some(Whole::Hashing(thread)) => thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the hashing thread panicked"))),
             None => {
                 let seen = self.lock();
                 Ok((seen.bytes, Checksum::from_hasher(&seen.hasher)))

@@ -82,7 +82,7 @@ pub fn prepare_folder(
 ) -> Result<Summary, ModelError> {
     // What is in the way is found out before any work, and folders are made after the input was opened.
     NewFolder::check(out, options.replace)?;
-    let can_not_write = |e| ModelError::io("write the model for", out)(e);
+    let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
     let create = || folder.insert(NewFolder::beside(out, options.replace)?).create_vectors();
     let (writer, summary, provenance) =
@@ -146,7 +146,8 @@ fn read_rows<W: Write + Seek>(
             && expected != records
         {
             return Err(rows.so_far.bad(format!(
-                "its header says {expected} rows, and it has {records}; the file is cut, or its header is wrong"
+                "its header announces {expected} rows, but it has {records}; the file is cut off, or its \
+                 header is wrong"
             )));
         }
         rows.finish(&description, options)
@@ -213,7 +214,7 @@ impl<W: Write + Seek> Rows<W> {
         match self.unit {
             Unit::Line { .. } => {
                 if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
-                    reason += "; if the first word has spaces in it, give --dim";
+                    reason += "; if the first word contains spaces, give --dim";
                 }
                 ModelError::BadLine { path, line: number, reason }
             }
@@ -237,9 +238,9 @@ impl<W: Write + Seek> Rows<W> {
         let unit = if unit == Unit::Row { "row" } else { "line" };
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
-                None => "it holds no rows".into(),
+                None => "it has no rows".into(),
                 Some((number, reason)) => {
-                    format!("not one {unit} could be read; the first, {unit} {number}: {reason}")
+                    format!("every {unit} is invalid; the first, {unit} {number}: {reason}")
                 }
             }));
         }

@@ -58,7 +58,7 @@ pub(super) fn run(
                 }
                 drop(chunks);
             });
-        reading.map_err(ModelError::io("start a thread to read", &so_far.path))?;
+        reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
         // Moved in here: when `deliver` fails it is gone, and the reader stops.
         let arriving: Receiver<Result<Chunk, Fault>> = arriving;
         let mut records = 0;
@@ -151,6 +151,6 @@ impl Fault {
 pub(super) fn byte_name(byte: u64, so_far: &ReadSoFar) -> String {
     match so_far.packing {
         None => format!("byte {byte}"),
-        Some(_) => format!("byte {byte} of what is unpacked"),
+        Some(_) => format!("byte {byte} of the decompressed data"),
     }
 }

@@ -112,14 +112,16 @@ pub(super) fn read<T>(
     if packing == Some(Packing::Zip) {
         let Some(archive) = raw.seekable(&path, &seen).map_err(can_not_read)? else {
             return Err(progress.bad(
-                "a zip archive can't be read from a pipe, because its table of contents is at its \
-                 end; save it to a file first",
+                "a zip archive can't be read from a pipe, because its directory is at its end; save it to a \
+                 file first",
             ));
         };
         return read_member(archive, member, progress, f);
     }
     if let Some(member) = member {
-        return Err(progress.bad(format!("it is no zip archive, so it has no member `{member}`")));
+        return Err(
+            progress.bad(format!("it is not a zip archive, so it has no member `{member}`"))
+        );
     }
     let raw = raw.watched(&seen);
     let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
@@ -149,7 +151,7 @@ fn read_member<T>(
 ) -> Result<T, ModelError> {
     let damaged = |e: zip::result::ZipError| {
         progress.bad(format!(
-            "the zip archive is cut short or damaged ({e}); fetch the file again (`unzip -t` checks it)"
+            "the zip archive is cut off or damaged ({e}); download the file again (`unzip -t` checks it)"
         ))
     };
     let mut archive = ZipArchive::new(archive).map_err(damaged)?;
@@ -164,7 +166,7 @@ fn read_member<T>(
         shown.join(", ") + more
     };
     let name = match (member, names.as_slice()) {
-        (_, []) => return Err(progress.bad("the zip archive holds no file")),
+        (_, []) => return Err(progress.bad("the zip archive contains no file")),
         (Some(member), names) if names.iter().any(|name| name == member) => member.to_owned(),
         (Some(member), _) => {
             let reason = format!("the zip archive has no member `{member}`; it has {}", listed());
@@ -173,7 +175,7 @@ fn read_member<T>(
         (None, [one]) => one.clone(),
         (None, _) => {
             let reason = format!(
-                "the zip archive holds several files; choose one with --member: {}",
+                "the zip archive contains several files; choose one with --member: {}",
                 listed()
             );
             return Err(progress.bad(reason));
@@ -202,8 +204,8 @@ impl Unpacked<'_> {
         let allowed = self.progress.bytes_read().saturating_mul(MOST_EXPANSION) + ALWAYS_ALLOWED;
         if self.progress.packing.is_some() && self.bytes > allowed {
             return Err(self.progress.bad(format!(
-                "it unpacks to more than {MOST_EXPANSION} times its size, as no vectors do; \
-                 if it is meant so, unpack it first"
+                "it expands to more than {MOST_EXPANSION} times its size, which is implausible for vectors; \
+                 if this is intended, decompress it first"
             )));
         }
         Ok(read == bytes)
@@ -225,8 +227,8 @@ impl Unpacked<'_> {
                     && error.to_string().contains("memory") =>
             {
                 self.progress.bad(format!(
-                    "unpacking this {packing} file takes more memory than is allowed here ({error}); \
-                     unpack it first"
+                    "decompressing this {packing} file needs more memory than allowed ({error}); decompress \
+                     it first"
                 ))
             }
             Some(packing) if error.raw_os_error().is_none() => {
@@ -237,8 +239,8 @@ impl Unpacked<'_> {
                     Packing::Zip => "unzip -t",
                 };
                 self.progress.bad(format!(
-                    "the {packing} data is cut short or damaged, at or before byte {} ({error}); \
-                     fetch the file again (`{test}` checks it)",
+                    "the {packing} data is cut off or damaged, at or before byte {} ({error}); download the \
+                     file again (`{test}` checks it)",
                     self.progress.bytes_read()
                 ))
             }

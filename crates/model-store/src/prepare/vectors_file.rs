@@ -38,9 +38,9 @@ impl VectorsFile {
     pub(super) fn finish(mut self) -> io::Result<()> {
         if let Some(Syncing { wake, thread }) = self.syncing.take() {
             drop(wake);
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the syncing thread panicked")))?;
+            thread.join().unwrap_or_else(|_| {
+                Err(io::Error::other("the thread that syncs the file panicked"))
+            })?;
         }
         self.file.sync_all()
     }

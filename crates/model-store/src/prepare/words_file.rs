@@ -27,7 +27,7 @@ impl WordList {
         unpack::read(Input::File(path), None, |unpacked| {
             let bad = |line: usize, reason: &str| {
                 let reason =
-                    format!("line {}: {reason}; a words file has one word a line", line + 1);
+                    format!("line {}: {reason}; a words file has one word per line", line + 1);
                 bad_words(path, reason)
             };
             let mut buffer = Vec::new();

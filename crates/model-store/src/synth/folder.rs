@@ -44,7 +44,7 @@ pub fn synth_folder(
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
     let folder = NewFolder::beside(out, replace)?;
-    let can_not_write = |e| ModelError::io("write the model for", out)(e);
+    let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
     let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
     let Some(writer) = writer else { return Err(ModelError::Cancelled) };

@@ -144,7 +144,7 @@ impl Words {
 fn check_offsets(text: &str, offsets: &[u64]) -> Result<(), &'static str> {
     let bytes = text.as_bytes();
     if offsets.first() != Some(&0) || offsets.last() != Some(&(bytes.len() as u64)) {
-        return Err("its word offsets do not span words.txt");
+        return Err("its word offsets do not cover words.txt");
     }
     let ascending = offsets.windows(2).all(|pair| pair[0] < pair[1]);
     // A line feed is never part of a longer UTF-8 sequence, so slices between them are UTF-8.

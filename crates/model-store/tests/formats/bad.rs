@@ -39,7 +39,7 @@ fn truncated_packings() {
         let whole = packing.pack(text.as_bytes());
         for cut in [whole.len() / 2, whole.len() - 1, 7] {
             let said = refused(&whole[..cut]);
-            says(&said, &[name, "cut short or damaged", "fetch the file again"]);
+            says(&said, &[name, "cut off or damaged", "download the file again"]);
         }
         let mut damaged = whole.clone();
         let middle = whole.len() / 2;
@@ -59,7 +59,7 @@ fn bombs() {
         // Good lines, again and again, and words that are to be kept.
         let mut lines = b"a 1 1\n".repeat((80 << 20) / 6);
         let said = refused(packing.pack(&lines));
-        says(&said, &["more than 100 times its size", "unpack it first"]);
+        says(&said, &["more than 100 times its size", "decompress it first"]);
         lines.truncate(600);
         Place::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
     }
@@ -73,20 +73,23 @@ fn bombs() {
 #[test]
 fn packed_twice() {
     let once = Packing::Gzip.pack(glove(" ", "\n").as_bytes());
-    says(&refused(zip(&[("a.gz", &once)])), &["packed again, as gzip", "unpack it once"]);
-    says(&refused(zip(&[])), &["holds no file"]);
+    says(
+        &refused(zip(&[("a.gz", &once)])),
+        &["compressed twice, inside as gzip", "decompress it once"],
+    );
+    says(&refused(zip(&[])), &["contains no file"]);
     let member = PrepareOptions { member: Some("a".into()), ..Default::default() };
-    says(&Place::new().refused(&once, &member), &["no zip archive"]);
+    says(&Place::new().refused(&once, &member), &["not a zip archive"]);
 }
 
 #[test]
 fn headers_that_lie() {
     let lines = glove(" ", "\n");
-    says(&refused(format!("5 3\n{lines}")), &["its header says 5 rows, and it has 4"]);
-    says(&refused(format!("3 3\n{lines}")), &["its header says 3 rows, and it has 4"]);
+    says(&refused(format!("5 3\n{lines}")), &["its header announces 5 rows, but it has 4"]);
+    says(&refused(format!("3 3\n{lines}")), &["its header announces 3 rows, but it has 4"]);
     says(&refused("2 300\na 1\nb 2\n"), &["line 2: 1 components instead of 300", "--format glove"]);
     let dim = refused(format!("4 2\n{lines}"));
-    says(&dim, &["line 2", "3 components instead of 2 (the header in line 1 says so;"]);
+    says(&dim, &["line 2", "3 components instead of 2 (according to the header in line 1;"]);
     says(&refused(format!("4 4\n{lines}")), &["line 2", "3 components instead of 4"]);
     says(&refused(format!("4 0\n{lines}")), &["no components"]);
     says(&refused(format!("4 99999999\n{lines}")), &["too many", "65536"]);
@@ -95,9 +98,9 @@ fn headers_that_lie() {
     let with = |header: &[u8]| [header, &binary[4..]].concat();
     says(
         &refused(with(b"5 3\n")),
-        &["row 4, byte", "the file ends here, and its header says 5 rows"],
+        &["row 4, byte", "the file ends here, but its header announces 5 rows"],
     );
-    says(&refused(with(b"3 3\n")), &["byte", "goes on behind the 3 rows"]);
+    says(&refused(with(b"3 3\n")), &["byte", "more data after the 3 rows"]);
     for header in ["4 2\n", "4 4\n", "4 1\n", "1000000000000 1000\n", "4 65536\n"] {
         let said = refused(with(header.as_bytes()));
         says(&said, &["byte "]);
@@ -106,11 +109,11 @@ fn headers_that_lie() {
 
     let data = components();
     for (shape, said) in [
-        ("(5, 3)", "it has 5 rows, and words.any has 4 words"),
+        ("(5, 3)", "it has 5 rows, but words.any has 4 words"),
         ("(12,)", "1 dimensions"),
         ("(2, 2, 3)", "3 dimensions"),
         ("(4, 4)", "row 3, byte 176: the file ends here"),
-        ("(4, 2)", "byte 160: the file goes on behind its 4 rows"),
+        ("(4, 2)", "byte 160: the file has more data after its 4 rows"),
         ("(4, 0)", "no components"),
     ] {
         says(&refused_with_words(npy("<f4", "False", shape, &data)), &[said]);
@@ -132,39 +135,33 @@ fn other_kinds_of_numbers() {
         &["Fortran", "ascontiguousarray"],
     );
     for descr in [">f4", "<i4", "|u1", "<c8", "<U7"] {
-        says(&refused_with_words(npy(descr, "False", "(4, 3)", &data)), &["are of type", "astype"]);
+        says(
+            &refused_with_words(npy(descr, "False", "(4, 3)", &data)),
+            &["have the type", "astype"],
+        );
     }
-    says(&refused_with_words(safetensors("I32", &data)), &["`table` is of type I32"]);
+    says(&refused_with_words(safetensors("I32", &data)), &["`table` has the type I32"]);
     let mut huge = as_f64();
     huge[16..24].copy_from_slice(&1e300f64.to_le_bytes());
     let said = refused_with_words(npy("<f8", "False", "(4, 3)", &huge));
-    says(
-        &said,
-        &["row 0, byte 128", "component 3 is not a finite 32-bit number", "--skip-bad-rows"],
-    );
+    says(&said, &["row 0, byte 128", "component 3 is not a finite float32", "--skip-bad-rows"]);
 }
 
 #[test]
 fn binary_files_cut_in_the_middle_of_a_row() {
     let binary = word2vec_binary(b"\n");
-    says(&refused(&binary[..binary.len() - 3]), &["row 3, byte", "ends in the middle of this row"]);
-    says(&refused(&binary[..9]), &["row 0, byte 4", "ends in the middle of this row"]);
+    says(&refused(&binary[..binary.len() - 3]), &["row 3, byte", "ends inside this row"]);
+    says(&refused(&binary[..9]), &["row 0, byte 4", "ends inside this row"]);
     let array = npy("<f4", "False", "(4, 3)", &components());
-    says(
-        &refused_with_words(&array[..array.len() - 1]),
-        &["row 3, byte 164", "in the middle of this row"],
-    );
+    says(&refused_with_words(&array[..array.len() - 1]), &["row 3, byte 164", "inside this row"]);
     says(&refused_with_words(&array[..40]), &["npy header"]);
     let tensors = safetensors("F32", &components());
-    says(
-        &refused_with_words(&tensors[..tensors.len() - 7]),
-        &["row 3, byte", "in the middle of this row"],
-    );
+    says(&refused_with_words(&tensors[..tensors.len() - 7]), &["row 3, byte", "inside this row"]);
     says(&refused_with_words(&tensors[..90]), &["safetensors header"]);
     let norms = with_norms();
     says(
         &refused_with_words(&norms[..norms.len() - 5]),
-        &["no whole number of float32", "words.any"],
+        &["do not divide into rows of float32", "words.any"],
     );
 }
 
@@ -194,7 +191,7 @@ fn numbers_that_are_not_finite() {
     norms[0..4].copy_from_slice(&1.0f32.to_le_bytes());
     says(
         &refused_with_words(&norms),
-        &["row 0, byte 0", "the stored norm 1 is not that of the components"],
+        &["row 0, byte 0", "the stored norm is 1, but the components have the norm"],
     );
 }
 
@@ -207,7 +204,7 @@ fn empty_files_and_only_headers() {
         let options = PrepareOptions { format: Some(format), ..Default::default() };
         says(&Place::new().refused(b"", &options), &["the file is empty"]);
     }
-    says(&refused("4 3\n"), &["only a header, which says 4 rows of 3 components"]);
+    says(&refused("4 3\n"), &["only a header, which announces 4 rows of 3 components"]);
     says(&refused("\n"), &["line 1 is empty"]);
     says(
         &refused_with_words(npy("<f4", "False", "(4, 3)", b"")),
@@ -225,20 +222,20 @@ fn a_line_without_an_end() {
         PrepareOptions { format: Some(VectorsFormat::Word2vecBinary), ..Default::default() };
     says(
         &Place::new().refused(binary, &options),
-        &["row 0, byte 4", "no word of at most 4096 bytes"],
+        &["row 0, byte 4", "a word of at most 4096 bytes"],
     );
 }
 
 #[test]
 fn tabs_and_spaces_where_none_belong() {
     says(&refused("a\t1\t2\nb\t1\t2\n"), &["line 1 has no space", "single spaces"]);
-    says(&refused("a 1 2\nb\t1 2\n"), &["line 2", "this line has tabs"]);
+    says(&refused("a 1 2\nb\t1 2\n"), &["line 2", "the line has tabs"]);
     // The first line tells the dimension: not with a number of it in the word.
-    says(&refused("a\t1 2 3\nb\t1 2 3\n"), &["line 1", "this line has tabs"]);
-    says(&refused("a 1 2\nb  1 2\n"), &["line 2: more than one space"]);
+    says(&refused("a\t1 2 3\nb\t1 2 3\n"), &["line 1", "the line has tabs"]);
+    says(&refused("a 1 2\nb  1 2\n"), &["line 2: there is more than one space"]);
     says(
         &refused("a 1 2\n b 1 2\n"),
-        &["line 2: more than one space between two fields, or a space at the start"],
+        &["line 2: there is more than one space between two fields, or a space at the start"],
     );
 }
 
@@ -254,7 +251,7 @@ fn words_that_are_not_utf8() {
     let spaced = [b"3 2\n", &rows[..]].concat();
     let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
     let said = Place::new().refused(&spaced, &skipping);
-    says(&said, &["row ", "byte ", "a space in it"]);
+    says(&said, &["row ", "byte ", "contains a space"]);
     assert!(!said.contains("--skip-bad-rows"), "{said}");
     says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
     let place = Place::new();
@@ -269,7 +266,7 @@ fn words_of_another_file() {
     says(&refused(&array), &["npy holds no words", "--words"]);
     let place = Place::new();
     let options = place.with_words("one\ntwo\n");
-    says(&place.refused(&array, &options), &["it has 4 rows, and words.any has 2 words"]);
+    says(&place.refused(&array, &options), &["it has 4 rows, but words.any has 2 words"]);
     let options = place.with_words("one\n\nthree\nfour\n");
     let said = place.refused(&array, &options);
     assert!(said.contains("words.any: line 2: it is empty"), "{said}");
@@ -278,11 +275,14 @@ fn words_of_another_file() {
     assert!(said.contains("words.any: line 1: the line is longer than 4096 bytes"), "{said}");
     for content in [glove(" ", "\n").into_bytes(), word2vec_binary(b"")] {
         let options = place.with_words(words_text());
-        says(&place.refused(&content, &options), &["its words are in the file itself"]);
+        says(&place.refused(&content, &options), &["the file itself contains the words"]);
     }
     let format = Some(VectorsFormat::Glove);
     let options = PrepareOptions { format, ..place.with_words(words_text()) };
-    says(&place.refused(glove(" ", "\n"), &options), &["its words are in the file itself (glove)"]);
+    says(
+        &place.refused(glove(" ", "\n"), &options),
+        &["the file itself contains the words (glove)"],
+    );
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn one_of_several_members_and_tensors_can_be_chosen() {
     let tensor = |name: &str| PrepareOptions { tensor: Some(name.into()), ..options.clone() };
     let said = place.refused(&file, &tensor("bias"));
     assert!(
-        said.contains("no tensor `bias` of two dimensions") && said.contains("`table` [4, 3]"),
+        said.contains("no two-dimensional tensor `bias`") && said.contains("`table` [4, 3]"),
         "{said}"
     );
     place.prepare(&file, &tensor("table")).unwrap();

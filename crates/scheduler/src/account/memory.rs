@@ -68,7 +68,8 @@ impl fmt::Display for Full {
         };
         write!(
             f,
-            "{what} takes {:.1} MB of memory; {:.1} MB of {:.0} MB ({setting}) are free, and this caller holds {:.1} MB",
+            "{what} needs {:.1} MB of memory; {:.1} MB of {:.0} MB ({setting}) are free, and this caller \
+             holds {:.1} MB",
             mb(self.asked),
             mb(self.free),
             mb(self.capacity),
@@ -214,7 +215,7 @@ mod tests {
         let full = take(&hog, 1).unwrap_err();
         assert_eq!(
             full.to_string(),
-            "this request takes 1.0 MB of memory; 50.0 MB of 100 MB (body_memory_mb) are free, and this caller \
+            "this request needs 1.0 MB of memory; 50.0 MB of 100 MB (body_memory_mb) are free, and this caller \
              holds 50.0 MB"
         );
         let others = (take(&other, 20).unwrap(), take(&other, 5).unwrap());

@@ -175,7 +175,7 @@ async fn a_restart_that_hangs_loses_the_engine_too() {
     // Nobody says what becomes of the attempt.
     assert_eq!(waits.await.unwrap(), Err(SubmitError::EngineGone));
     let lost = setup.thread.lost().await;
-    let hangs = EngineLost::Hangs { doing: "making the engine again", milliseconds: 300 };
+    let hangs = EngineLost::Hangs { doing: "restarting the engine", milliseconds: 300 };
     assert_eq!(lost, Some(hangs));
     drop(setup.remake);
     ended(setup.thread).await;

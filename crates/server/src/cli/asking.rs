@@ -1,4 +1,4 @@
-//! The commands that ask a model, and what the command line itself can be made into.
+//! Commands that query a model, and commands that print completions and manual pages.
 
 use std::path::PathBuf;
 
@@ -11,65 +11,64 @@ use crate::http::MAX_K;
 use kindred::device::Device;
 use kindred::method::Method;
 
-/// Where answers come from.
+/// The model and the engine.
 #[derive(Debug, Default, Clone, Args)]
-#[command(next_help_heading = "Where answers come from")]
+#[command(next_help_heading = "Model and engine")]
 pub struct Place {
-    /// Model folder, as `kindred prepare` writes it [default: the built-in model]. With --url it is for
-    /// comparing alone: the folder that the service serves, which --compare needs then
+    /// Model folder written by `kindred prepare` [default: the built-in model]. With --url, only --compare
+    /// uses it: give the folder that the service serves
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
-    /// Ask a running service: http://HOST:PORT, or http://HOST:PORT/models/NAME for one of several models
+    /// Query a running service: http://HOST:PORT, or http://HOST:PORT/models/NAME for one of several models
     #[arg(long, conflicts_with_all = ["device", "threads", "keep_tables"])]
     pub url: Option<String>,
-    /// The service's API key; better in the environment, as KINDRED_API_KEY, where other users do not see it
+    /// API key of the service. Prefer the variable KINDRED_API_KEY, which other users can't see
     #[arg(long, value_name = "KEY", requires = "url")]
     pub api_key: Option<String>,
-    /// What searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
+    /// Device that searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
     /// [default: auto]
     #[arg(long)]
     pub device: Option<Device>,
-    /// Threads of the CPU engine; 0 is one for each core [default: 0]
+    /// Number of CPU engine threads; 0 means one per core [default: 0]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Whether the CPU engine keeps the table that it derives beside the model folder, for the next start
-    /// [default: true]
+    /// Save the CPU engine's derived table beside the model folder, for faster starts [default: true]
     #[arg(long, value_name = "BOOL")]
     pub keep_tables: Option<bool>,
-    /// Where the built-in model is kept once prepared [default: the user's cache folder]
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
 }
 
-/// What all questions of a call have in common. Serialised, it is that part of a request's body.
+/// Options shared by all questions of a call. They serialise to the options of a request body.
 #[derive(Debug, Default, Clone, Args, Serialize)]
-#[command(next_help_heading = "What is asked for")]
+#[command(next_help_heading = "Query")]
 pub struct QuestionOptions {
-    /// How many neighbours [default: 10]
+    /// Number of neighbours [default: 10]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_K))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub k: Option<u64>,
-    /// Leave a word out of the answers; may be given again
+    /// Exclude a word from the answers; may be repeated
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Do not leave out the words that were asked for
+    /// Allow the words of the query as answers
     #[arg(long)]
     #[serde(skip_serializing_if = "is_false")]
     pub include_query: bool,
-    /// Search the first N rows only: the most frequent words
+    /// Search only the first N rows: the most frequent words
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocab_limit: Option<u64>,
-    /// Only neighbours with at least this score
+    /// Minimum score of a neighbour
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_score: Option<f64>,
-    /// Take words that differ only in upper and lower case for one
+    /// Treat words that differ only in case as one word
     #[arg(long)]
     #[serde(skip_serializing_if = "is_false")]
     pub fold_case: bool,
-    /// Say what each word contributes to each score
+    /// Show what each word contributes to each score
     #[arg(long)]
     #[serde(skip_serializing_if = "is_false")]
     pub explain: bool,
@@ -80,24 +79,24 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// How answers are given.
+/// The form of answers.
 #[derive(Debug, Default, Clone, Copy, Args)]
-#[command(next_help_heading = "How answers are given")]
+#[command(next_help_heading = "Output")]
 pub struct Giving {
-    /// Ask the plain reference, too: one loop over all rows. Prints both times and whether the answers are the
-    /// same, rows and score bits
+    /// Also run the plain reference, one loop over all rows. Prints both times, and whether rows and score bits
+    /// are identical
     #[arg(long)]
     pub compare: bool,
-    /// One JSON object for each answer: that of HTTP with what was asked and the times
+    /// Print each answer as one JSON object: the HTTP answer with the question and timings
     #[arg(long)]
     pub json: bool,
 }
 
 pub(super) const CONSOLE_EXAMPLES: &str = "\
-A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A line that begins
-with a colon and a letter is a command; `:help` lists them. On a terminal there are history (arrow up), and
-completion of words and commands (tab). Where the input is a pipe, each line of it is a question, and the console
-ends with the pipe: with exit code 1 if a line could not be answered, which is said on standard error.
+A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter
+start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and
+commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the
+exit code is 1.
 
 Examples:
   kindred console
@@ -106,29 +105,30 @@ Examples:
   echo 'king - man + woman' | kindred console --json | jq -r '.neighbors[].word'
   printf 'bottle 0\\nsnake 1\\nking - queen ! 0\\n' | kindred console --compat";
 
-/// What `console` needs to know.
+/// Arguments of `console`.
 #[derive(Debug, Default, Clone, Args)]
 pub struct ConsoleArguments {
-    /// Where answers come from.
+    /// The model and the engine.
     #[command(flatten)]
     pub place: Place,
-    /// What all lines have in common.
+    /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// How expressions are answered [default: 3cosadd]
-    #[arg(long, value_parser = methods(), help_heading = "What is asked for")]
+    /// Analogy method [default: 3cosadd]
+    #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// How answers are given.
+    /// The form of answers.
     #[command(flatten)]
     pub giving: Giving,
-    /// Read the lines of the 2020 report instead: `bottle 0`, `snake 1`, `king - queen ! 0`; flag 1 also asks the
-    /// sequential search on the CPU
+    /// Read lines in the format of the 2020 report: `bottle 0`, `snake 1`, `king - queen ! 0`. Flag 1 also runs
+    /// the sequential CPU search
     #[arg(long, conflicts_with_all = ["compare", "method"])]
     pub compat: bool,
 }
 
 pub(super) const NEAREST_EXAMPLES: &str = "\
-The word is looked up by its exact bytes. Exit code 1 if the model does not have it; what it has is said then.
+The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and
+exits with 1.
 
 Examples:
   kindred nearest frog
@@ -136,26 +136,26 @@ Examples:
   kindred nearest 'new york' --model models/phrases --json
   kindred nearest frog --url http://127.0.0.1:8080 --compare --model models/served";
 
-/// What `nearest` needs to know.
+/// Arguments of `nearest`.
 #[derive(Debug, Clone, Args)]
 pub struct NearestArguments {
-    /// The word
+    /// Word to look up
     #[arg(allow_hyphen_values = true)]
     pub word: String,
-    /// Where answers come from.
+    /// The model and the engine.
     #[command(flatten)]
     pub place: Place,
-    /// What is asked for.
+    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// How answers are given.
+    /// The form of answers.
     #[command(flatten)]
     pub giving: Giving,
 }
 
 pub(super) const ANALOGY_EXAMPLES: &str = "\
-Words, + and -, weights like 0.5* and parentheses. Words with spaces, and those that would read as something else,
-stand in double quotes.
+An expression has words, +, -, weights such as 0.5*, and parentheses. Put a word in double quotes if it has spaces
+or would be read as an operator.
 
 Examples:
   kindred analogy 'king - man + woman'
@@ -163,22 +163,22 @@ Examples:
   kindred analogy 'king - man + woman' --method 3cosmul --explain
   kindred analogy 'king - man + woman' --json | jq -r '.neighbors[0].word'";
 
-/// What `analogy` needs to know.
+/// Arguments of `analogy`.
 #[derive(Debug, Clone, Args)]
 pub struct AnalogyArguments {
-    /// The expression
+    /// Expression to answer
     #[arg(allow_hyphen_values = true)]
     pub expression: String,
-    /// Where answers come from.
+    /// The model and the engine.
     #[command(flatten)]
     pub place: Place,
-    /// What is asked for.
+    /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// How the expression is answered [default: 3cosadd]
-    #[arg(long, value_parser = methods(), help_heading = "What is asked for")]
+    /// Analogy method [default: 3cosadd]
+    #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
-    /// How answers are given.
+    /// The form of answers.
     #[command(flatten)]
     pub giving: Giving,
 }
@@ -190,10 +190,10 @@ Examples:
   kindred completions zsh > ~/.zfunc/_kindred        with ~/.zfunc in fpath
   kindred completions fish > ~/.config/fish/completions/kindred.fish";
 
-/// What `completions` needs to know.
+/// Arguments of `completions`.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct CompletionsArguments {
-    /// For which shell
+    /// Shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -203,10 +203,10 @@ Examples:
   kindred man | man -l -
   kindred man --out ~/.local/share/man/man1         kindred.1, kindred-serve.1 and so on";
 
-/// What `man` needs to know.
+/// Arguments of `man`.
 #[derive(Debug, Clone, Args)]
 pub struct ManArguments {
-    /// Folder for all pages, one for each command; made if it is not there
+    /// Folder to write the pages to, one per command; created if missing
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -9,6 +9,7 @@ use crate::http::edge::keys;
 pub fn api_key(arguments: &ApiKeyArguments) -> Result<(), CommandError> {
     let (key, line) = keys::make(&arguments.name, arguments.admin).map_err(CommandError::Usage)?;
     say!(
-        "The key, for the client; it is not shown again:\n{key}\n\nThe line for the file that api_keys_file names:\n{line}"
+        "Key for the client (it is not shown again):\n{key}\n\nLine for the file that api_keys_file \
+         names:\n{line}"
     )
 }

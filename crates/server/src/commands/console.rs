@@ -36,7 +36,8 @@ pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     answered.map_err(|error| match error {
         CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
             ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
-                "{reason} (`kindred nearest` takes it all for one word; `kindred analogy` answers expressions)"
+                "{reason} (`kindred nearest` reads its argument as one word; for expressions use `kindred \
+                 analogy`)"
             ))
             .into(),
             other => other.into(),

@@ -114,7 +114,7 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
 fn tables(report: &Report<'_>, methods: &[Method]) -> String {
     let Model { name, version: _, rows, dim } = report.model;
     let looked_up = match report.case {
-        Case::Lower => "as written, else in lower case",
+        Case::Lower => "as written, then in lower case",
         Case::Exact => "as written",
     };
     let rows = HumanCount(rows as u64);

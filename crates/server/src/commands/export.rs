@@ -17,11 +17,11 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let name = format.name();
     match (format.needs_words_file(), words) {
         (true, None) => {
-            let usage = format!("{name} holds no words; give the file for them with --words FILE");
+            let usage = format!("{name} holds no words; name a file for them with --words FILE");
             return Err(CommandError::Usage(usage));
         }
         (false, Some(_)) => {
-            let usage = format!("{name} holds the words itself; leave --words out");
+            let usage = format!("{name} includes the words; omit --words");
             return Err(CommandError::Usage(usage));
         }
         _ => {}

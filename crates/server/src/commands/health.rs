@@ -35,13 +35,14 @@ pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
 fn check_address(url: &str) -> Result<(), String> {
     let uri = client::service_url(url).map_err(|(shown, reason)| {
         format!(
-            "`{shown}` is no address of a service: {reason}; give --url, or {URL_VARIABLE}, as {DEFAULT_URL}"
+            "`{shown}` is not a service address: {reason}; set --url or {URL_VARIABLE}, for example to \
+             {DEFAULT_URL}"
         )
     })?;
     match uri.host() {
         Some(host) if uri.scheme_str() == Some("https") && !is_loopback(host) => Err(format!(
-            "`{host}` is another machine, and certificates are not checked here: ask on the machine itself, as \
-             https://127.0.0.1:8443, or use curl"
+            "`{host}` is another machine, and this command does not check certificates: run it on that \
+             machine with https://127.0.0.1:8443, or use curl"
         )),
         _ => Ok(()),
     }
@@ -67,15 +68,17 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
     }
     let mut answer = request.call().map_err(|e| match e {
         ureq::Error::Timeout(_) => format!("no answer within {} ms", within.as_millis()),
-        e => format!("{e}; does it run there? --url or {URL_VARIABLE} says where"),
+        e => format!(
+            "{e}; is the service running there? set its address with --url or {URL_VARIABLE}"
+        ),
     })?;
     let status = answer.status();
     let body: Value = answer.body_mut().read_json().unwrap_or_default();
     match (status.as_u16(), body["status"].as_str(), body["detail"].as_str()) {
         (200, Some("ready"), _) => Ok(()),
-        (200, ..) => Err("what answers there is no Kindred".to_owned()),
+        (200, ..) => Err("the server there is not Kindred".to_owned()),
         (_, _, Some(detail)) => Err(format!("{}: {detail}", status.as_u16())),
-        _ => Err(format!("it answered {status}")),
+        _ => Err(format!("it answered with {status}")),
     }
 }
 

@@ -26,8 +26,10 @@ pub fn man(arguments: &ManArguments) -> Result<(), CommandError> {
         None => {
             let mut page = Vec::new();
             let rendered = Man::new(Cli::command()).render(&mut page);
-            rendered
-                .map_err(|source| CommandError::System { doing: "can't make the page", source })?;
+            rendered.map_err(|source| CommandError::System {
+                doing: "can't generate the page",
+                source,
+            })?;
             print(&page)
         }
         Some(folder) => {

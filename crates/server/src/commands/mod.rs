@@ -64,7 +64,8 @@ pub enum CommandError {
     Console(Box<ConsoleError>),
     /// The address.
     #[error(
-        "can't listen on {address}: {source}; choose another with --listen ADDR:PORT (port 0 takes a free one)"
+        "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
+         a free port)"
     )]
     Listen {
         /// As given.
@@ -92,10 +93,12 @@ pub enum CommandError {
     #[error("{0}")]
     Usage(String),
     /// The service had an engine, and has none any more.
-    #[error("{0}; start the service again")]
+    #[error("{0}; restart the service")]
     EngineLost(EngineLost),
     /// Requests were still in flight when the time for draining was over.
-    #[error("stopped with requests in flight: they took longer than drain_timeout_ms ({0} ms)")]
+    #[error(
+        "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
+    )]
     DrainTimeout(u64),
 }
 

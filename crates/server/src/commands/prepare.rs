@@ -56,14 +56,14 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     std::thread::spawn(move || {
         runtime.block_on(super::serve::told_to_stop());
         flag.store(true, Ordering::Relaxed);
-        eprintln!("stopping; once more stops at once");
+        eprintln!("stopping; a second signal stops at once");
         // Who waits for a pipe that says nothing does not see the flag.
         runtime.block_on(async {
             let _ = tokio::time::timeout(UNTIL_STOPPED, super::serve::told_to_stop()).await;
         });
         eprintln!(
-            "kindred: stopped; something called .kindred-* may be left beside the output, which the next run \
-             clears away"
+            "kindred: stopped; a temporary .kindred-* may be left beside the output, and the next run removes \
+             it"
         );
         std::process::exit(130);
     });
@@ -85,14 +85,14 @@ fn print_summary(
         summary.format,
     )?;
     say!(
-        "skipped: {} bad rows, {} repeated words",
+        "skipped {} invalid rows and {} repeated words",
         summary.bad_rows_skipped,
         summary.duplicate_words_dropped
     )?;
     if let Some(first) = &summary.first_bad_row {
-        say!("the first bad row is {first}")?;
+        say!("the first invalid row is {first}")?;
     }
-    say!("serve it with: kindred serve --model {}", arguments.out.display())
+    say!("to serve it: kindred serve --model {}", arguments.out.display())
 }
 
 /// A bar on a terminal, a line now and then elsewhere. Both on standard error.

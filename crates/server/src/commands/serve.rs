@@ -107,7 +107,7 @@ async fn listen_and_drain(
     let service = reloader.models().service().clone();
     let told = async move {
         told_to_stop().await;
-        info!("told to stop: answering what is in flight");
+        info!("stop signal received: draining requests in flight");
         service.start_draining();
         let _ = stop.send(true);
     };
@@ -122,7 +122,7 @@ async fn listen_and_drain(
         }
         tokio::select! {
             () = tokio::time::sleep(drain_timeout) => {}
-            () = told_to_stop() => warn!("told to stop again"),
+            () = told_to_stop() => warn!("second stop signal received: stopping without draining"),
         }
     };
     let lost = async {
@@ -149,7 +149,7 @@ impl Hangup {
         Self(
             #[cfg(unix)]
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
-                .inspect_err(|e| warn!("SIGHUP can't be heard: {e}"))
+                .inspect_err(|e| warn!("can't handle SIGHUP: {e}"))
                 .ok(),
         )
     }
@@ -170,7 +170,7 @@ impl Hangup {
 async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infallible {
     loop {
         hangup.heard().await;
-        info!("told to load the models again");
+        info!("SIGHUP received: reloading the models");
         // The log says what became of it.
         let _ = reloader.reload_next().await;
     }
@@ -220,9 +220,14 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
     )?;
     for other in others {
         let model = other.model();
-        say!("Also {} ({} rows × {} dimensions).", model.name(), model.rows(), model.dim())?;
+        say!(
+            "It also serves {} ({} rows × {} dimensions).",
+            model.name(),
+            model.rows(),
+            model.dim()
+        )?;
     }
-    say!("Listening on {scheme}://{address}\n\nOpen that in a browser, or try:")?;
+    say!("Listening on {scheme}://{address}\n\nOpen this address in a browser, or try:")?;
     say!("  curl '{scheme}://{address}/nearest?word={}&k=5'", word("frog", 100))?;
     say!(
         "  curl '{scheme}://{address}/analogy?expression={}+-+{}+%2B+{}'",
@@ -231,7 +236,7 @@ fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result
         word("woman", 102)
     )?;
     say!("  curl {scheme}://{address}/openapi.yaml")?;
-    say!("Ctrl-C stops it.")
+    say!("Press Ctrl-C to stop.")
 }
 
 fn encoded(word: &str) -> String {

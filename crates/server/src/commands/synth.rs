@@ -36,12 +36,12 @@ pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     if let Some(out) = out {
         synth_folder(options, out, *replace, on_progress)?;
         made(out)?;
-        say!("serve it with: kindred serve --model {}", out.display())?;
+        say!("to serve it: kindred serve --model {}", out.display())?;
     }
     if let Some(text) = text {
         synth_text(options, text, *replace, on_progress)?;
         made(text)?;
-        say!("make a model of it with: kindred prepare {} --out DIR", text.display())?;
+        say!("to convert it into a model: kindred prepare {} --out DIR", text.display())?;
     }
     Ok(())
 }

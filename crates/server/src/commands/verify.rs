@@ -13,7 +13,7 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(
-        "{}: {} rows × {} dimensions, as prepared from {} by {} at {}; every byte is as it was written",
+        "{}: {} rows × {} dimensions, prepared from {} by {} at {}; all checksums match",
         arguments.model.display(),
         header.rows,
         header.dim,

@@ -22,7 +22,7 @@ pub enum ConfigError {
         source: toml::de::Error,
     },
     /// A key that does not exist.
-    #[error("{origin}: unknown setting `{key}`; there are {}", known.join(", "))]
+    #[error("{origin}: unknown setting `{key}`; known settings: {}", known.join(", "))]
     UnknownKey {
         /// The file or the variable.
         origin: String,
@@ -32,7 +32,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// An environment variable of ours that is not UTF-8. Never ignored: it may name the file of keys.
-    #[error("environment variable {variable}: its {part} is not UTF-8; set it again, or unset it")]
+    #[error("environment variable {variable}: its {part} is not UTF-8; correct it, or unset it")]
     NotUtf8 {
         /// Its name, with what can't be read replaced.
         variable: String,
@@ -44,8 +44,8 @@ pub enum ConfigError {
     Value(#[from] config::ConfigError),
     /// Two models of one name.
     #[error(
-        "setting `model`: `{first}` and `{second}` would both be called `{name}`; call one of them something else: \
-         NAME=DIR"
+        "setting `model`: `{first}` and `{second}` would both have the name `{name}`; give one of them \
+         another name: NAME=DIR"
     )]
     SameName {
         /// The name.

@@ -107,9 +107,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Lines for people
+    /// Plain lines
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 

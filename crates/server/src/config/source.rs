@@ -50,10 +50,10 @@ impl FromStr for ModelSource {
             _ => (None, text),
         };
         if name == Some("") {
-            return Err(format!("`{text}` has no name before its `=`; write NAME=DIR, or DIR"));
+            return Err(format!("`{text}` has no name before the `=`; write NAME=DIR, or DIR"));
         }
         if name.is_some() && folder.is_empty() {
-            return Err(format!("`{text}` has no folder behind its `=`; write NAME=DIR"));
+            return Err(format!("`{text}` has no folder after the `=`; write NAME=DIR"));
         }
         let folder = (!folder.is_empty()).then(|| PathBuf::from(folder));
         Ok(Self { name: name.map(str::to_owned), folder })

@@ -59,7 +59,8 @@ impl Problem {
         if self.unknown.len() > 1 {
             for UnknownWord { word, suggestions } in self.unknown {
                 if !suggestions.is_empty() {
-                    message += &format!("; for `{word}` it has {}", suggestions.join(", "));
+                    message +=
+                        &format!("; instead of `{word}`, did you mean {}?", suggestions.join(", "));
                 }
             }
         }
@@ -74,11 +75,12 @@ mod tests {
     #[test]
     fn a_problem_names_what_the_model_has_for_each_unknown_word() {
         let of = |text: &str| serde_json::from_str::<Problem>(text).unwrap().message();
-        let one = r#"{"detail":"no `a`; it has b","unknown":[{"word":"a","suggestions":["b"]}]}"#;
-        assert_eq!(of(one), "no `a`; it has b");
+        let one =
+            r#"{"detail":"no `a`; did you mean b?","unknown":[{"word":"a","suggestions":["b"]}]}"#;
+        assert_eq!(of(one), "no `a`; did you mean b?");
         let two = r#"{"detail":"no `a`, `x`","unknown":[{"word":"a","suggestions":["b","c"]},
             {"word":"x","suggestions":[]}]}"#;
-        assert_eq!(of(two), "no `a`, `x`; for `a` it has b, c");
+        assert_eq!(of(two), "no `a`, `x`; instead of `a`, did you mean b, c?");
         assert_eq!(of(r#"{"detail":"bad","code":"x"}"#), "bad");
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> 
     let place = (0..answer.neighbors.len().max(reference.neighbors.len()))
         .find(|&place| !are_same(answer.neighbors.get(place), reference.neighbors.get(place)))?;
     Some(format!(
-        "at place {} it has {} and the reference {}",
+        "at rank {} it has {}, but the reference has {}",
         place + 1,
         in_full(answer.neighbors.get(place)),
         in_full(reference.neighbors.get(place))
@@ -64,13 +64,13 @@ mod tests {
         let next = f64::from_bits(0.1f64.to_bits() + 1);
         assert_eq!(difference(&answer(&ours), &answer(&ours)), None);
         let said = difference(&answer(&ours), &answer(&[("a", 0.3, 1), ("b", next, 2)])).unwrap();
-        for part in ["place 2", "0x3fb999999999999a", "0x3fb999999999999b", "row 2"] {
+        for part in ["rank 2", "0x3fb999999999999a", "0x3fb999999999999b", "row 2"] {
             assert!(said.contains(part), "{said}");
         }
         let said = difference(&answer(&ours), &answer(&[("a", 0.3, 3)])).unwrap();
-        assert!(said.starts_with("at place 1") && said.contains("row 3"), "{said}");
+        assert!(said.starts_with("at rank 1") && said.contains("row 3"), "{said}");
         let said = difference(&answer(&ours[..1]), &answer(&ours)).unwrap();
-        assert!(said.starts_with("at place 2 it has nothing"), "{said}");
+        assert!(said.starts_with("at rank 2 it has nothing"), "{said}");
         let zeros = (answer(&[("a", 0.0, 1)]), answer(&[("a", -0.0, 1)]));
         assert!(difference(&zeros.0, &zeros.1).is_some(), "the sign of zero is a bit, too");
     }

@@ -3,8 +3,8 @@
 use super::ConsoleError;
 use super::question::Question;
 
-const FORM: &str = "the report's lines are WORD FLAG and WORD + WORD - WORD ! FLAG, with flag 0 for the engine alone and 1 \
-                    for the sequential search on the CPU as well: `bottle 0`, `snake 1`, `king - queen ! 0`";
+const FORM: &str = "lines must be WORD FLAG or WORD + WORD - WORD ! FLAG; flag 0 runs the engine only, flag 1 \
+     also the sequential CPU search: `bottle 0`, `snake 1`, `king - queen ! 0`";
 
 /// What a line asks for, and whether it is to be compared.
 pub(super) fn read(line: &str) -> Result<(Question, bool), ConsoleError> {

@@ -21,7 +21,7 @@ pub enum ConsoleError {
         reason: String,
     },
     /// The service can't be asked.
-    #[error("can't ask {url}: {reason}; {cure}")]
+    #[error("can't query {url}: {reason}; {cure}")]
     Unreachable {
         /// As given.
         url: String,
@@ -32,7 +32,7 @@ pub enum ConsoleError {
     },
     /// Something else answers there.
     #[error(
-        "{url} does not answer as Kindred does ({reason}); give --url as http://HOST:PORT or \
+        "the answer of {url} is not Kindred's ({reason}); give --url as http://HOST:PORT or \
          http://HOST:PORT/models/NAME"
     )]
     NotKindred {
@@ -55,20 +55,17 @@ pub enum ConsoleError {
     BadLine(String),
     /// There is no reference to compare with.
     #[error(
-        "a service has no reference to compare with; give the model that it serves, too: --model DIR, and its answers \
-         are held against the reference here"
+        "--compare runs the reference on this machine, so with --url it needs the served model folder; add \
+         --model DIR"
     )]
     NoReference,
     /// A model beside a URL, and nothing to hold against it.
-    #[error(
-        "--url has a model of its own; --model names the one to compare its answers with: give --compare, too, or leave \
-         --model out"
-    )]
+    #[error("with --url, --model is only used for --compare; add --compare, or omit --model")]
     ModelElsewhere,
     /// The reference's model is not the one that answers.
     #[error(
-        "{answers} is version {found}, and the reference's model is version {expected}: their answers can't be \
-         compared; give --model the folder that is served"
+        "{answers} has version {found}, but the reference's model has version {expected}, so answers can't be \
+         compared; set --model to the folder that is served"
     )]
     OtherVersion {
         /// Who answers.
@@ -79,7 +76,7 @@ pub enum ConsoleError {
         expected: String,
     },
     /// The engine's answer is not the reference's. That is a fault of Kindred's.
-    #[error("the answer is NOT the reference's: {0}")]
+    #[error("the answer DIFFERS from the reference's: {0}")]
     Different(String),
     /// Some lines had no answer; each was said.
     #[error("{failed} of {asked} lines could not be answered")]

@@ -117,7 +117,7 @@ impl Service for InProcess {
             let times = timing.and_then(|timing| Times::read(timing.to_str().ok()?));
             let body = to_bytes(response.into_body(), usize::MAX).await;
             let body = body.map_err(|e| ConsoleError::System {
-                doing: "the answer broke off",
+                doing: "the answer was cut off",
                 source: std::io::Error::other(e),
             })?;
             // From the first byte of the question to the last one of its answer, as it was seen here.
@@ -128,7 +128,7 @@ impl Service for InProcess {
     }
 
     fn name(&self) -> String {
-        "the model here".to_owned()
+        "the local model".to_owned()
     }
 }
 

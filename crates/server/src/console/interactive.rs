@@ -59,7 +59,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
             && let Err(e) = editor.append_history(file)
         {
             keeps = false;
-            eprintln!("the history is not kept: {}: {e}", file.display());
+            eprintln!("the history is not saved: {}: {e}", file.display());
         }
         let turn = Turn { session, form, out: &mut out, number: None };
         let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
@@ -93,7 +93,7 @@ fn history_file() -> Option<PathBuf> {
     let folders = choose_base_strategy().ok()?;
     let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir()).join("kindred");
     if let Err(e) = fs::create_dir_all(&folder) {
-        eprintln!("the history is not kept: {}: {e}", folder.display());
+        eprintln!("the history is not saved: {}: {e}", folder.display());
         return None;
     }
     Some(folder.join("history"))

@@ -31,17 +31,17 @@ pub(super) enum Command {
 
 /// Their names, what follows them, and what they do.
 pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
-    (":k", "N", "give N neighbours from now on"),
+    (":k", "N", "set the number of neighbours"),
     (
         ":compare",
         "[on|off]",
-        "ask the plain reference, too: both times, and whether the answers are identical",
+        "also run the plain reference; show both times and whether the answers are identical",
     ),
-    (":explain", "[on|off]", "say what each word contributes to each score"),
-    (":method", "NAME", "answer expressions by 3cosadd, 3cosmul or pairdirection"),
-    (":model", "", "say what is known of the model"),
+    (":explain", "[on|off]", "show what each word contributes to each score"),
+    (":method", "NAME", "set the analogy method: 3cosadd, 3cosmul or pairdirection"),
+    (":model", "", "show information about the model"),
     (":help", "", "say this"),
-    (":quit", "", "end, as Ctrl-D does"),
+    (":quit", "", "quit, like Ctrl-D"),
 ];
 
 /// Reads a line. One that begins with a colon and a letter is a command; a word that does is asked for in double
@@ -90,7 +90,8 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
         _ => {
             let known: Vec<_> = COMMANDS.iter().map(|(name, ..)| *name).collect();
             Err(ConsoleError::BadLine(format!(
-                "there is no command `{name}`; there are {} (the word stands in double quotes: \"{name}\")",
+                "unknown command `{name}`; commands: {} (to query the word, put it in double quotes: \
+                 \"{name}\")",
                 known.join(", ")
             )))
         }

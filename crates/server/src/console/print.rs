@@ -76,7 +76,7 @@ impl Form {
 
     fn neighbors(self, out: &mut dyn Write, answer: &Answer) -> io::Result<()> {
         if answer.neighbors.is_empty() {
-            writeln!(out, "   no neighbours: nothing passes the filters")?;
+            writeln!(out, "   no neighbours: no row passes the filters")?;
         }
         let words: Vec<String> = answer.neighbors.iter().map(|n| escaped(&n.word)).collect();
         let score = |n: &Neighbor| {
@@ -107,9 +107,9 @@ impl Form {
             let word = escaped(word);
             match (rank, score) {
                 (Some(rank), Some(score)) => {
-                    writeln!(out, "   `{word}` itself would be at place {rank}: {score:.6}")?;
+                    writeln!(out, "   `{word}` itself would have rank {rank}: {score:.6}")?;
                 }
-                _ => writeln!(out, "   `{word}` itself is left out by a filter")?,
+                _ => writeln!(out, "   `{word}` itself is excluded by a filter")?,
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Form {
 
 /// The commands.
 pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "A word (frog) or an expression (king - man + woman), or one of these:")?;
+    writeln!(out, "Enter a word (frog), an expression (king - man + woman), or a command:")?;
     for (name, argument, what) in COMMANDS {
         writeln!(out, "   {:<20}{what}", format!("{name} {argument}"))?;
     }

@@ -71,21 +71,21 @@ impl Remote {
     fn unreachable(&self, error: &ureq::Error) -> ConsoleError {
         let cure = match (&self.proxy, trouble(error), self.url.split_once("://")) {
             (Some(proxy), ..) => format!(
-                "it was asked through the proxy {proxy}, which the environment names: is that one running? With the \
-                 host in NO_PROXY it is asked without"
+                "the request went through the proxy {proxy} from the environment: is the proxy running? To \
+                 bypass it, add the host to NO_PROXY"
             ),
             (_, Trouble::Certificate, _) => {
-                "if that certificate is to be trusted, name a file with it, or with that of \
-                 who signed it, in SSL_CERT_FILE"
+                "to trust this certificate, set SSL_CERT_FILE to a file with it or with its issuer's \
+                 certificate"
                     .to_owned()
             }
             (_, Trouble::Scheme, Some(("https", rest))) => {
-                format!("it may speak HTTP alone: try --url http://{rest}")
+                format!("it may not support HTTPS: try --url http://{rest}")
             }
             (_, Trouble::Scheme, Some((_, rest))) => {
-                format!("if it speaks HTTPS, try --url https://{rest}")
+                format!("if it uses HTTPS, try --url https://{rest}")
             }
-            _ => "is a service running there, and is --url right?".to_owned(),
+            _ => "is the service running there, and is --url correct?".to_owned(),
         };
         ConsoleError::Unreachable { url: self.url.clone(), reason: error.to_string(), cure }
     }

@@ -85,13 +85,13 @@ impl Turn<'_> {
         match command {
             Command::K(k) => {
                 self.session.options.k = Some(k);
-                self.say(&format!("{k} neighbours from now on"))?;
+                self.say(&format!("k is {k}"))?;
             }
             Command::Compare(wanted) => {
                 let on = wanted.unwrap_or(!self.session.compare);
                 self.session.set_compare(on)?;
                 self.say(if on {
-                    "compare is on: the plain reference answers, too, and both are held against each other"
+                    "compare is on: each answer is compared with the plain reference's"
                 } else {
                     "compare is off"
                 })?;
@@ -103,7 +103,7 @@ impl Turn<'_> {
             }
             Command::Method(method) => {
                 self.session.method = Some(method);
-                self.say(&format!("expressions are answered by {} from now on", method.name()))?;
+                self.say(&format!("the method is {}", method.name()))?;
             }
             Command::Model => {
                 let (facts, said) = facts(&*self.session.service)?;

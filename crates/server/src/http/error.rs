@@ -217,14 +217,14 @@ impl ApiError {
                 S::BAD_REQUEST,
                 "unreadable_body",
                 "Unreadable body",
-                "the body did not arrive whole; send it again".into(),
+                "the body was incomplete; send it again".into(),
             ),
             Self::BodyTimeout { limit } => (
                 S::REQUEST_TIMEOUT,
                 "body_timeout",
                 "Body timeout",
                 format!(
-                    "the body did not arrive within {} ms; send it again, faster",
+                    "the body did not arrive within {} ms; send it faster",
                     limit.as_millis()
                 ),
             ),
@@ -238,27 +238,27 @@ impl ApiError {
                 S::BAD_REQUEST,
                 "bad_host",
                 "Bad host",
-                format!("{reason}; HTTP/1.1 takes exactly one"),
+                format!("{reason}; HTTP/1.1 requires exactly one"),
             ),
             Self::UnknownTransferCoding => (
                 S::NOT_IMPLEMENTED,
                 "unknown_transfer_coding",
                 "Unknown transfer coding",
-                "the only Transfer-Encoding that is understood is chunked; send the body as it is"
+                "the only supported Transfer-Encoding is chunked; send the body without another encoding"
                     .into(),
             ),
             Self::UriTooLong { limit } => (
                 S::URI_TOO_LONG,
                 "uri_too_long",
                 "URI too long",
-                format!("path and query string may have {limit} bytes; send a POST request"),
+                format!("path and query string may have at most {limit} bytes; use POST instead"),
             ),
             Self::HeadersTooLarge { limit } => (
                 S::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
                 "Headers too large",
                 format!(
-                    "the header fields may have {limit} bytes in all; send fewer or shorter ones"
+                    "the header fields may have at most {limit} bytes in total; send fewer or shorter ones"
                 ),
             ),
             Self::BadExpression(e) => {
@@ -268,15 +268,15 @@ impl ApiError {
                 S::PAYLOAD_TOO_LARGE,
                 "body_too_large",
                 "Body too large",
-                format!("the body may have {limit} bytes; split the queries over several requests"),
+                format!("the body may have at most {limit} bytes; split the queries over several requests"),
             ),
             Self::UnsupportedMediaType { found } => (
                 S::UNSUPPORTED_MEDIA_TYPE,
                 "unsupported_media_type",
                 "Unsupported media type",
                 format!(
-                    "the body is declared as {found}; send JSON with the header \
-                     Content-Type: application/json (curl: --json, or -H with that header)"
+                    "the Content-Type is {found}; send JSON with the header Content-Type: application/json \
+                     (curl: --json, or -H with that header)"
                 ),
             ),
             Self::InvalidRequest { reason } => {
@@ -286,7 +286,7 @@ impl ApiError {
                 S::UNPROCESSABLE_ENTITY,
                 "unknown_field",
                 "Unknown field",
-                format!("there is no `{field}` here; there are {}", known.join(", ")),
+                format!("there is no field `{field}`; known fields: {}", known.join(", ")),
             ),
             Self::InvalidValue { field, expected } => (
                 S::UNPROCESSABLE_ENTITY,
@@ -319,13 +319,13 @@ impl ApiError {
                 S::NOT_FOUND,
                 "no_such_route",
                 "No such route",
-                format!("there is nothing at {path}; GET /openapi.yaml describes what there is"),
+                format!("there is no route {path}; GET /openapi.yaml describes all routes"),
             ),
             Self::NoSuchModel { name, known } => (
                 S::NOT_FOUND,
                 "no_such_model",
                 "No such model",
-                format!("there is no model `{name}` here; there are {}", known.join(", ")),
+                format!("there is no model `{name}`; models: {}", known.join(", ")),
             ),
             Self::ReloadFailed { reason } => {
                 (S::UNPROCESSABLE_ENTITY, "reload_failed", "Reload failed", reason.clone())
@@ -334,57 +334,57 @@ impl ApiError {
                 S::CONFLICT,
                 "reload_in_progress",
                 "Reload in progress",
-                "the models are being loaded; GET /models says what is served".into(),
+                "another reload is in progress; GET /models shows what is served".into(),
             ),
             Self::MethodNotAllowed { method } => (
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
                 "Method not allowed",
-                format!("{method} is not possible here; the Allow header says what is"),
+                format!("this route does not support {method}; the Allow header lists the methods"),
             ),
             Self::NotAcceptable { offered } => (
                 S::NOT_ACCEPTABLE,
                 "not_acceptable",
                 "Not acceptable",
-                format!("the answer is {offered}, which the Accept header does not take"),
+                format!("the answer is {offered}, which the Accept header excludes"),
             ),
             Self::QueueFull { reason, retry_after_seconds } => (
                 S::TOO_MANY_REQUESTS,
                 "queue_full",
                 "Queue full",
-                format!("too many queries wait: {reason}; ask again in {retry_after_seconds} s"),
+                format!("the queue is full: {reason}; retry in {retry_after_seconds} s"),
             ),
             Self::OverLimit { reason } => (
                 S::TOO_MANY_REQUESTS,
                 "over_limit",
                 "Over limit",
-                format!("{reason}; ask again when others of your requests are answered, or for less at once"),
+                format!("{reason}; retry when your other requests are answered, or ask for less in one request"),
             ),
             Self::Draining => (
                 S::SERVICE_UNAVAILABLE,
                 "draining",
                 "Draining",
-                "the service is stopping; ask another instance".into(),
+                "the service is stopping; use another instance".into(),
             ),
             Self::EngineFailed => (
                 S::SERVICE_UNAVAILABLE,
                 "engine_failed",
                 "Engine failed",
-                "the engine failed while it worked on this request; ask again".into(),
+                "the engine failed during this request; retry".into(),
             ),
             Self::EngineRestarting { retry_after_seconds } => (
                 S::SERVICE_UNAVAILABLE,
                 "engine_restarting",
                 "Engine restarting",
                 format!(
-                    "the engine failed and is being restarted; ask again in {retry_after_seconds} s"
+                    "the engine failed and is restarting; retry in {retry_after_seconds} s"
                 ),
             ),
             Self::EngineGone => (
                 S::SERVICE_UNAVAILABLE,
                 "engine_gone",
                 "Engine gone",
-                "the engine has stopped working and the service is about to end; ask another instance".into(),
+                "the engine has stopped and the service is about to exit; use another instance".into(),
             ),
             Self::NotReady { reason } => {
                 (S::SERVICE_UNAVAILABLE, "not_ready", "Not ready", reason.clone())
@@ -393,13 +393,13 @@ impl ApiError {
                 S::GATEWAY_TIMEOUT,
                 "deadline_passed",
                 "Deadline passed",
-                "the answer was not there in time; ask for less at once, or again later".into(),
+                "the deadline passed before the answer was ready; ask for less in one request, or retry later".into(),
             ),
             Self::Internal => (
                 S::INTERNAL_SERVER_ERROR,
                 "internal",
                 "Internal error",
-                "the service made a mistake, which is in its log".into(),
+                "internal error; the log of the service has the details".into(),
             ),
         };
         Shape { status, code, title, detail }
@@ -439,7 +439,7 @@ fn unknown_detail(unknown: &[UnknownWord]) -> String {
     if let [UnknownWord { suggestions, .. }] = unknown
         && !suggestions.is_empty()
     {
-        detail += &format!("; it has {}", suggestions.join(", "));
+        detail += &format!("; did you mean {}?", suggestions.join(", "));
     }
     detail
 }
@@ -450,7 +450,10 @@ impl From<NotDone> for ApiError {
             NotDone::Late => Self::DeadlinePassed,
             NotDone::Broken => Self::Internal,
             NotDone::Full { waiting, most } => Self::OverLimit {
-                reason: format!("{waiting} requests wait for a thread already; {most} may"),
+                reason: format!(
+                    "{waiting} of this caller's requests are waiting for a thread; the maximum is \
+                     {most}"
+                ),
             },
         }
     }

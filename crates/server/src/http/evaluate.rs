@@ -154,7 +154,7 @@ fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
     let EvaluateBody { analogies, similarities, methods, case, timeout_ms: _ } = body;
     let reason = |reason| Err(ApiError::InvalidRequest { reason });
     if analogies.is_none() && similarities.is_none() {
-        return reason("give `analogies`, `similarities` or both".to_owned());
+        return reason("give `analogies`, `similarities`, or both".to_owned());
     }
     let number_of_analogies = analogies.as_ref().map(|sets| sets.found);
     if number_of_analogies == Some(0) {
@@ -167,8 +167,8 @@ fn check(body: EvaluateBody) -> Result<Asked, ApiError> {
     let sets = number_of_analogies.unwrap_or(0) + number_of_similarities.unwrap_or(0);
     if sets > MAX_SETS {
         return reason(format!(
-            "`analogies` and `similarities` have {sets} sets together, and {MAX_SETS} is the most; send the \
-             others in another request"
+            "`analogies` and `similarities` have {sets} sets together, but the maximum is {MAX_SETS}; split \
+             them over several requests"
         ));
     }
     let analogies = analogies.and_then(AtMost::all).unwrap_or_default();
@@ -199,7 +199,7 @@ fn check_number(field: &str, what: &str, found: usize, most: usize) -> Result<()
         return Ok(());
     }
     let expected = format!(
-        "sets with at most {most} {what} together, not {found}; send the others in another request"
+        "sets with at most {most} {what} in total, not {found}; split them over several requests"
     );
     Err(ApiError::InvalidValue { field: field.to_owned(), expected })
 }

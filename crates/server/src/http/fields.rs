@@ -170,43 +170,45 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("pairs", true) if is_scored(field) => {
             "two words and their score, such as [\"king\", \"queen\", 8.5]"
         }
-        ("vocab_limit", _) => "a whole number from 1 up (the first so many rows are searched)",
+        ("vocab_limit", _) => "a whole number of at least 1 (the number of rows to search)",
         ("min_score", _) => "a finite number (cosines are from -1 to 1)",
         ("k" | "limit", _) => "a whole number from 1 to 1000",
         ("include_query" | "with_vectors" | "with_vector" | "fold_case" | "explain", _) => {
             "true or false"
         }
         ("exclude", false) => "a list of at most 1000 words",
-        ("exclude" | "words", true) | ("word" | "prefix", _) => "a word: a string",
+        ("exclude" | "words", true) | ("word" | "prefix", _) => "a string",
         ("vector", false) => "a list of numbers, one for each dimension of the model",
         ("vector", true) => "a finite number",
         ("pairs", false) => "a list of 1 to 1024 pairs, such as [\"king\", \"queen\"]",
         ("pairs", true) => {
-            "a pair: two words or lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
+            "a pair of words or of lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
         }
-        ("words", false) => "a list of words: 3 to 256 to compare, or 1 to 1000 to rank",
-        ("text", _) => "a text of 1 to 256 words, such as \"a quick brown fox\"",
+        ("words", false) => "a list of words (3 to 256 to compare, or 1 to 1000 to rank)",
+        ("text", _) => "a string of 1 to 256 words, such as \"a quick brown fox\"",
         ("expression", _) => "a string such as \"king - man + woman\"",
-        ("positive" | "negative", false) => "a list of words or of {\"word\", \"weight\"}",
-        ("positive" | "negative", true) => "a word or {\"word\", \"weight\"}",
+        ("positive" | "negative", false) => {
+            "a list whose elements are words or objects {\"word\", \"weight\"}"
+        }
+        ("positive" | "negative", true) => "a word or an object {\"word\", \"weight\"}",
         ("weight", _) => "a finite number",
         ("method", _) | ("methods", true) => "`3cosadd`, `3cosmul` or `pairdirection`",
         ("methods", false) => "a list of 1 to 3 of `3cosadd`, `3cosmul` and `pairdirection`",
         ("case", _) => "`lower` or `exact`",
-        ("name", _) => "a name: a string",
+        ("name", _) => "a string",
         ("analogies" | "similarities", false) => "a list of 1 to 64 sets",
-        ("analogies", true) => "a set: an object with its `name` and its `questions`",
-        ("similarities", true) => "a set: an object with its `name` and its `pairs`",
+        ("analogies", true) => "an object with `name` and `questions`",
+        ("similarities", true) => "an object with `name` and `pairs`",
         ("questions", false) => {
             "a list of questions, such as [[\"man\", \"king\", \"woman\", \"queen\"]]"
         }
         ("questions", true) => {
-            "four words, such as [\"man\", \"king\", \"woman\", \"queen\"]: the last is the answer"
+            "four words, the answer last, such as [\"man\", \"king\", \"woman\", \"queen\"]"
         }
         ("unknown", _) => "`error` or `skip`",
-        ("timeout_ms" | "Request-Timeout-Ms", _) => "a whole number of milliseconds from 1 up",
+        ("timeout_ms" | "Request-Timeout-Ms", _) => "a whole number of milliseconds, at least 1",
         ("queries", _) => "a list of 1 to 1024 queries",
-        _ => "something else",
+        _ => "a different value",
     }
 }
 
@@ -326,7 +328,7 @@ impl<'de> Deserialize<'de> for WordWithWeight {
             type Value = WordWithWeight;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a word or {\"word\", \"weight\"}")
+                f.write_str("a word or an object {\"word\", \"weight\"}")
             }
 
             fn visit_str<E: de::Error>(self, word: &str) -> Result<WordWithWeight, E> {

@@ -133,7 +133,7 @@ pub(super) fn check_form<'a>(
     let mismatch = |reason| Err(ApiError::MethodMismatch { reason });
     if let Some((weight, word)) = words.clone().find(|(weight, _)| weight.abs() != 1.0) {
         return mismatch(format!(
-            "`{name}` takes words with weight 1 or -1, and `{word}` has {weight}; `3cosadd` takes any"
+            "`{name}` needs weights of 1 or -1, but `{word}` has {weight}; `3cosadd` allows any weight"
         ));
     }
     let found = words.clone().count();
@@ -143,8 +143,8 @@ pub(super) fn check_form<'a>(
     let positive = words.filter(|(weight, _)| *weight > 0.0).count();
     if method == Method::PairDirection && (positive, found) != (2, 3) {
         return mismatch(format!(
-            "`{name}` takes two positive words and one negative, as in king - man + woman, not \
-             {positive} and {}",
+            "`{name}` needs two positive words and one negative, as in king - man + woman, not {positive} and \
+             {}",
             found - positive
         ));
     }
@@ -161,7 +161,7 @@ pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, ApiError
 pub(super) fn zero_row(model: &ModelStore, row: Row) -> ApiError {
     let word = model.words().word(row);
     let reason = format!(
-        "the vector of `{word}` is zero: it has no direction, so it has no cosine and can't be added"
+        "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );
     ApiError::ZeroQuery { reason }
 }
@@ -182,8 +182,8 @@ fn scoring_fault(model: &ModelStore, error: ScoringError) -> ApiError {
         ScoringError::SameDirection { a, b } => {
             let [a, b] = [a, b].map(|row| model.words().word(row));
             let reason = format!(
-                "`{a}` and `{b}` point the same way: no direction leads from one to the other; \
-                 give two words that differ"
+                "`{a}` and `{b}` have the same direction, so there is no step from one to the other; give two \
+                 different words"
             );
             ApiError::ZeroQuery { reason }
         }

@@ -74,9 +74,9 @@ pub(super) fn words(query: &str) -> Result<WordsAsked, ApiError> {
         (None, Some(word)) if limit.is_none() => {
             return Ok(WordsAsked::Word { word, with_vector: with_vector.unwrap_or(false) });
         }
-        (Some(_), None) => "`with_vector` goes with `word`, not with `prefix`",
-        (None, Some(_)) => "`limit` goes with `prefix`, not with `word`",
-        _ => "give exactly one of `prefix` or `word`, as in /words?prefix=fro",
+        (Some(_), None) => "`with_vector` can only be used with `word`, not with `prefix`",
+        (None, Some(_)) => "`limit` can only be used with `prefix`, not with `word`",
+        _ => "give exactly one of `prefix` and `word`, as in /words?prefix=fro",
     };
     Err(ApiError::InvalidRequest { reason: reason.to_owned() })
 }
@@ -100,7 +100,7 @@ pub(super) fn nothing(query: &str) -> Result<(), ApiError> {
     match parameters.0.into_iter().next() {
         None => Ok(()),
         Some((field, _)) => Err(ApiError::InvalidRequest {
-            reason: format!("this route takes no parameters; it got `{}`", cut(field.into_owned())),
+            reason: format!("this route has no parameters; remove `{}`", cut(field.into_owned())),
         }),
     }
 }
@@ -114,7 +114,7 @@ impl<'a> Parameters<'a> {
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name)
-                .ok_or_else(|| ApiError::NotUtf8 { place: "the name of a parameter".into() })?;
+                .ok_or_else(|| ApiError::NotUtf8 { place: "a parameter name".into() })?;
             let value = decode(value)
                 .ok_or_else(|| ApiError::NotUtf8 { place: format!("parameter `{name}`") })?;
             Ok((name, value))

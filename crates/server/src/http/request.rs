@@ -197,7 +197,7 @@ impl RawTarget {
                 let found: usize = found.into_iter().sum();
                 if found > MAX_TERMS {
                     let reason = format!(
-                        "`positive` and `negative` have {found} words together; {MAX_TERMS} are the most",
+                        "`positive` and `negative` have {found} words together; the maximum is {MAX_TERMS}",
                     );
                     return Err(ApiError::InvalidRequest { reason });
                 }
@@ -364,15 +364,15 @@ pub(super) fn check_size<'a>(
     let results: usize = options.clone().map(|options| options.k).sum();
     if results > MAX_RESULTS {
         let reason =
-            format!("the sum of `k` over all queries is {results}; {MAX_RESULTS} is the most");
+            format!("the sum of `k` over all queries is {results}; the maximum is {MAX_RESULTS}");
         return Err(ApiError::TooManyResults { reason });
     }
     let components: usize =
         options.filter(|options| options.with_vectors).map(|options| options.k * dim).sum();
     if components > MAX_VECTOR_COMPONENTS {
         let reason = format!(
-            "the sum of `k` × {dim} over all queries with vectors is {components}; \
-             {MAX_VECTOR_COMPONENTS} is the most"
+            "the sum of `k` × {dim} over all queries with vectors is {components}; the maximum is \
+             {MAX_VECTOR_COMPONENTS}"
         );
         return Err(ApiError::TooManyResults { reason });
     }
@@ -392,8 +392,8 @@ pub(super) fn check_work<'a>(
         .sum();
     if compared > MAX_FULL_PASS_WORDS {
         let reason = format!(
-            "the queries by `3cosmul` and `pairdirection` have {compared} words together; \
-             {MAX_FULL_PASS_WORDS} are the most"
+            "the queries with `3cosmul` or `pairdirection` have {compared} words together; the maximum is \
+             {MAX_FULL_PASS_WORDS}"
         );
         return Err(ApiError::TooManyResults { reason });
     }
@@ -404,8 +404,8 @@ pub(super) fn check_work<'a>(
         .sum();
     if terms > MAX_EXPLAINED_TERMS {
         let reason = format!(
-            "the sum of `k` × words over all queries with `explain` is {terms}; \
-             {MAX_EXPLAINED_TERMS} is the most"
+            "the sum of `k` × words over all queries with `explain` is {terms}; the maximum is \
+             {MAX_EXPLAINED_TERMS}"
         );
         return Err(ApiError::TooManyResults { reason });
     }

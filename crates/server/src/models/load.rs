@@ -38,8 +38,8 @@ pub enum LoadError {
     Engine(#[from] EngineStartError),
     /// There is no room for it beside what is served.
     #[error(
-        "{source_name} needs {needed_mb} MB of memory and {available_mb} MB are available, of which \
-         memory_reserve_mb keeps {reserve_mb} free; make room, or restart the service with the new model"
+        "{source_name} needs {needed_mb} MB of memory; {available_mb} MB are available, but memory_reserve_mb \
+         keeps {reserve_mb} MB free; free some memory, or restart the service with the new model"
     )]
     NoMemory {
         /// The folder.
@@ -52,10 +52,10 @@ pub enum LoadError {
         reserve_mb: u64,
     },
     /// Its engine does not answer the trial query.
-    #[error("the new engine does not pass its trial: {0}")]
+    #[error("the new engine failed its trial query: {0}")]
     Trial(String),
     /// The thread that loads it does not start, or broke.
-    #[error("the model could not be loaded: {0}; the log has more")]
+    #[error("the model could not be loaded: {0}; see the log")]
     Broken(String),
 }
 
@@ -128,7 +128,11 @@ impl Loader {
         let Started { served, warm, lost } = self.start_engine(model, config, true)?;
         // That nothing can be received any more is what is waited for.
         if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
-            warn!(model = served.name(), "the new engine is not yet as fast as it will be");
+            warn!(
+                model = served.name(),
+                "the new engine is serving before its scan table is ready, so it is \
+                 still slow"
+            );
         }
         self.timer.block_on(served.readiness.check(&served.queue))?;
         // Not before: an engine that does not stand its trial is not missed.
@@ -221,7 +225,7 @@ fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError>
         rows = model.rows(),
         dim = model.dim(),
         milliseconds = started.elapsed().as_secs_f64() * 1e3,
-        "the model is open"
+        "opened the model"
     );
     Ok(model)
 }

@@ -21,7 +21,7 @@ pub(crate) enum NotReady {
     #[error("the engine failed")]
     EngineFailed,
     /// The engine failed and is being made again.
-    #[error("the engine is being made again")]
+    #[error("the engine is restarting")]
     EngineRestarting {
         /// When it may be there.
         retry_after: Duration,
@@ -30,7 +30,7 @@ pub(crate) enum NotReady {
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
     /// Another answer came than the contract's.
-    #[error("the engine gives a wrong answer to a query whose answer is known")]
+    #[error("the engine gave a wrong answer to a probe")]
     WrongAnswer,
 }
 

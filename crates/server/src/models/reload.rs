@@ -34,7 +34,7 @@ pub struct Reloader {
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// Another reload is under way.
-    #[error("the models are being loaded already")]
+    #[error("another reload is in progress")]
     InProgress,
     /// The settings can't be used.
     #[error(transparent)]
@@ -51,7 +51,7 @@ pub enum ReloadError {
         loaded: Vec<String>,
     },
     /// The thread that loads does not start, or broke.
-    #[error("the models could not be loaded: {0}; the log has more")]
+    #[error("the models could not be loaded: {0}; see the log")]
     Broken(String),
 }
 
@@ -63,7 +63,7 @@ fn and_loaded(loaded: &[String]) -> String {
     if loaded.is_empty() {
         return String::new();
     }
-    format!("; loaded all the same: {}", loaded.join(", "))
+    format!("; loaded nevertheless: {}", loaded.join(", "))
 }
 
 /// What became of all.
@@ -161,10 +161,10 @@ impl Reloader {
             match &result {
                 Ok(Reloaded { models, .. }) => {
                     for one in models {
-                        info!(model = one.name, version = one.version, outcome = ?one.outcome, "loaded again");
+                        info!(model = one.name, version = one.version, outcome = ?one.outcome, "reloaded");
                     }
                 }
-                Err(e) => error!("not all is served that should be: {e}"),
+                Err(e) => error!("the reload failed; the old versions keep serving: {e}"),
             }
             // In this order: the next one may begin as soon as the caller of this one hears of it.
             drop((turn, reloader));
@@ -178,7 +178,7 @@ impl Reloader {
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
         // First: whatever else is wrong, a key that was taken back must not go on to open.
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
-        files.iter().for_each(|line| info!("read again: {line}"));
+        files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let mut reloaded = Vec::new();
         let mut failed = Vec::new();

@@ -82,35 +82,31 @@ pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
     (
         "full",
         "kindred_scan_uncertified_queries",
-        "Queries that took every row by the formula from the start",
+        "Queries answered by scoring every row, without trying a certificate",
     ),
     (
         "exact",
         "kindred_scan_uncertified_queries",
-        "Queries that took every row by the formula from the start",
+        "Queries answered by scoring every row, without trying a certificate",
     ),
     (
         "retried",
         "kindred_scan_retried_queries",
-        "Queries that a second, wider certified pass answered",
+        "Queries answered by a second certified scan with more bits",
     ),
     (
         "fallbacks",
         "kindred_scan_fallbacks",
-        "Queries without a certificate, answered by every row then",
+        "Queries without a certificate, which fell back to scoring every row",
     ),
-    ("second_looks", "kindred_scan_second_looks", "Rows that the first look did not rule out"),
+    (
+        "second_looks",
+        "kindred_scan_second_looks",
+        "Rows that the first comparison did not rule out",
+    ),
     ("candidates", "kindred_scan_candidates", "Rows that the scan did not rule out"),
-    (
-        "survivors",
-        "kindred_scan_survivors",
-        "Rows that were scored by the formula after a certified scan",
-    ),
-    (
-        "full_pass_queries",
-        "kindred_full_pass_queries",
-        "Queries of full passes that the engine answered",
-    ),
+    ("survivors", "kindred_scan_survivors", "Rows rescored by the formula after a certified scan"),
+    ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
 ];
 
 #[cfg(test)]

@@ -47,12 +47,12 @@ fn of_build(known: Known<'_>) -> Vec<Family> {
         ("features", crate::logging::features().to_owned()),
     ];
     let samples = Samples::Gauges(vec![(labels, 1.0)]);
-    let help = "Which program this is; always 1";
+    let help = "Version, engine and features of the program; always 1";
     vec![
         Family { name: "kindred_build_info", help, samples },
         gauge(
             "kindred_ready",
-            "Whether queries are answered right, as /health/ready says",
+            "1 if probes are answered correctly, as for /health/ready, else 0",
             f64::from(u8::from(known.is_ready)),
         ),
     ]
@@ -92,43 +92,39 @@ fn of_requests(threads: &[Arc<ThreadFigures>], routes: &[&str]) -> Vec<Family> {
     let by_route = Samples::Histograms(by_route.collect());
     let requests = Samples::Counts(requests);
     vec![
-        Family { name: "kindred_requests", help: "Requests that were answered", samples: requests },
+        Family { name: "kindred_requests", help: "Requests answered", samples: requests },
         Family {
             name: "kindred_request_seconds",
-            help: "From the head of a request to its answer",
+            help: "Request latency, from the request head to the answer",
             samples: by_route,
         },
         histogram(
             "kindred_request_queue_seconds",
-            "Of requests that search: waiting in the queue before the first pass",
+            "Queueing time before the first pass, for requests that search",
             histogram_of(|one| &one.queue),
         ),
         histogram(
             "kindred_request_engine_seconds",
-            "Of requests that search: in passes of the engine",
+            "Time in engine passes, for requests that search",
             histogram_of(|one| &one.engine),
         ),
         histogram(
             "kindred_request_encode_seconds",
-            "Of requests that search: writing what was found",
+            "Time to encode the answer, for requests that search",
             histogram_of(|one| &one.encode),
         ),
-        gauge("kindred_requests_in_flight", "Requests in work", in_flight as f64),
+        gauge("kindred_requests_in_flight", "Requests in progress", in_flight as f64),
         count(
             "kindred_requests_abandoned",
-            "Requests whose callers went before there was an answer",
+            "Requests whose clients disconnected before the answer",
             abandoned,
         ),
         seconds(
             "kindred_stage_work_seconds",
-            "Estimated CPU time of what requests need outside the engine; short GETs are not counted",
+            "Estimated CPU time of requests outside the engine, without short GETs",
             sum(|one| &one.stage_nanoseconds),
         ),
-        count(
-            "kindred_response_bytes",
-            "Bytes of the bodies of answers",
-            sum(|one| &one.response_bytes),
-        ),
+        count("kindred_response_bytes", "Bytes of response bodies", sum(|one| &one.response_bytes)),
     ]
 }
 
@@ -136,8 +132,8 @@ fn of_connections(observer: &Observer) -> Vec<Family> {
     let open = observer.connections_open() as f64;
     let opened = observer.connections_opened.load(Ordering::Relaxed);
     vec![
-        gauge("kindred_connections", "Connections that are open", open),
-        count("kindred_connections_opened", "Connections that were let in", opened),
+        gauge("kindred_connections", "Open connections", open),
+        count("kindred_connections_opened", "Connections accepted", opened),
     ]
 }
 
@@ -149,17 +145,17 @@ fn of_memory(memory: &Memory) -> Vec<Family> {
     vec![
         Family {
             name: "kindred_memory_bytes",
-            help: "Memory that is counted for requests and answers now",
+            help: "Memory currently reserved for requests and answers",
             samples: Samples::Gauges(gauges(Memory::taken)),
         },
         Family {
             name: "kindred_memory_capacity_bytes",
-            help: "Memory that may be",
+            help: "Limit of the memory for requests and answers",
             samples: Samples::Gauges(gauges(Memory::capacity)),
         },
         Family {
             name: "kindred_memory_counted_bytes",
-            help: "All memory that was ever counted, each time it was",
+            help: "Total memory ever reserved for requests and answers",
             samples: Samples::Counts(by_pool(Memory::counted).to_vec()),
         },
     ]
@@ -191,24 +187,35 @@ fn gauges(
 
 fn of_models(models: &[EngineFigures]) -> Vec<Family> {
     vec![
-        gauges("kindred_model_rows", "Rows of the model", models, |one| one.rows as u64),
-        gauges("kindred_model_dimensions", "Components of a row", models, |one| one.dim as u64),
-        gauges("kindred_model_bytes", "The model's vectors and norms", models, |one| one.bytes),
-        gauges("kindred_queue_capacity_queries", "Places of the queue", models, |one| {
+        gauges("kindred_model_rows", "Number of rows", models, |one| one.rows as u64),
+        gauges("kindred_model_dimensions", "Number of components per row", models, |one| {
+            one.dim as u64
+        }),
+        gauges("kindred_model_bytes", "Size of the vectors and norms", models, |one| one.bytes),
+        gauges("kindred_queue_capacity_queries", "Queue capacity, in slots", models, |one| {
             one.queue_capacity
         }),
-        counts("kindred_jobs_refused", "Jobs answered 429: the queue was full", models, |one| {
-            one.refused
-        }),
-        counts("kindred_jobs_late", "Jobs answered 504: the deadline passed", models, |one| {
-            one.late
-        }),
-        counts("kindred_jobs_abandoned", "Jobs whose callers went first", models, |one| {
-            one.hung_up
-        }),
+        counts(
+            "kindred_jobs_refused",
+            "Jobs shed with 429 because the queue was full",
+            models,
+            |one| one.refused,
+        ),
+        counts(
+            "kindred_jobs_late",
+            "Jobs that expired and were answered with 504",
+            models,
+            |one| one.late,
+        ),
+        counts(
+            "kindred_jobs_abandoned",
+            "Jobs cancelled because their clients disconnected",
+            models,
+            |one| one.hung_up,
+        ),
         counts(
             "kindred_jobs_failed",
-            "Jobs answered 503: the engine failed, or there was none",
+            "Jobs answered with 503 because the engine failed or was missing",
             models,
             |one| one.failed,
         ),
@@ -230,44 +237,42 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
     let mut families = vec![
         Family {
             name: "kindred_queue_queries",
-            help: "Places of the queue that are taken: by queries that wait or are in work",
+            help: "Queue slots in use by queries waiting or in progress",
             samples: Samples::Gauges(by_lane(models, |lane| lane.slots_taken as f64)),
         },
         Family {
             name: "kindred_passes",
-            help: "Passes of the engine",
+            help: "Engine passes",
             samples: Samples::Counts(by_lane(models, |lane| lane.passes)),
         },
         Family {
             name: "kindred_pass_queries",
-            help: "Queries that passes took",
+            help: "Queries answered by passes",
             samples: Samples::Counts(by_lane(models, |lane| lane.queries)),
         },
         Family {
             name: "kindred_batch_queries",
-            help: "Queries of a pass",
+            help: "Batch size: queries per pass",
             samples: Samples::Histograms(by_lane(models, |lane| lane.batch.clone())),
         },
         Family {
             name: "kindred_pass_seconds",
-            help: "Seconds of a pass",
+            help: "Duration of a pass",
             samples: Samples::Histograms(by_lane(models, |lane| lane.pass_seconds.clone())),
         },
         counts(
             "kindred_search_work_queries",
-            "Estimated work of searches, in plain queries: k = 10, all rows",
+            "Estimated work of searches, in plain queries (k = 10, all rows)",
             models,
             |one| one.lanes[0].work,
         ),
         counts(
             "kindred_full_pass_work_components",
-            "Estimated work of full passes, in components of each row",
+            "Estimated work of full passes, in components per row",
             models,
             |one| one.lanes[1].work,
         ),
-        counts("kindred_engine_restarts", "How often the engine was made anew", models, |one| {
-            one.restarts
-        }),
+        counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
     ];
     for (place, &(_, name, help)) in COUNTERS.iter().enumerate() {
         if COUNTERS[..place].iter().any(|(_, before, _)| *before == name) {
@@ -293,29 +298,25 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
 fn of_process() -> Vec<Family> {
     let Some(process) = process::figures() else { return Vec::new() };
     let cpu = Samples::Sum(process.cpu_seconds);
-    let help = "User and system time";
+    let help = "User and system CPU time";
     let anonymous = process.anonymous_bytes.map(|bytes| {
-        let help = "Resident memory that is not mapped from files, as models are";
+        let help = "Resident memory without mapped files, such as models";
         gauge("kindred_process_anonymous_bytes", help, bytes as f64)
     });
     let mut families = vec![
         Family { name: "process_cpu_seconds", help, samples: cpu },
-        gauge(
-            "process_resident_memory_bytes",
-            "Memory that is really there",
-            process.resident_bytes as f64,
-        ),
+        gauge("process_resident_memory_bytes", "Resident memory", process.resident_bytes as f64),
         gauge(
             "process_virtual_memory_bytes",
-            "Memory that is spoken for, mapped models included",
+            "Virtual memory, including mapped models",
             process.virtual_bytes as f64,
         ),
-        gauge("process_open_fds", "Open files and connections", process.open_files as f64),
-        gauge("process_max_fds", "How many of them there may be", process.max_files as f64),
+        gauge("process_open_fds", "Open file descriptors", process.open_files as f64),
+        gauge("process_max_fds", "Limit of open file descriptors", process.max_files as f64),
         gauge("process_threads", "Threads", process.threads as f64),
         gauge(
             "process_start_time_seconds",
-            "When the process began, since 1970",
+            "Start time of the process, in seconds since 1970",
             process.start_seconds,
         ),
     ];

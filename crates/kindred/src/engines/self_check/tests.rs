@@ -102,7 +102,7 @@ fn one_wrong_hit_is_found_in_any_pass_and_place() {
                     }
                 });
                 let said = said.expect_err(&format!("{what} in pass {pass}, query {place}"));
-                assert!(said.to_string().contains("changed gives a wrong answer"), "{said}");
+                assert!(said.to_string().contains("changed gave a wrong answer"), "{said}");
             }
         }
     }
@@ -132,7 +132,7 @@ fn a_row_of_the_sample_that_all_rows_should_have_given_is_missed() {
         }
     });
     let said = said.unwrap_err().to_string();
-    assert!(said.contains("where the formula gives row"), "{said}");
+    assert!(said.contains("but the formula gives row"), "{said}");
 }
 
 #[test]
@@ -151,6 +151,6 @@ fn an_engine_that_fails_or_says_nothing_is_not_used() {
     }
     let model = model(10);
     let said = self_check(&mut Fails, &model).unwrap_err().to_string();
-    assert!(said.contains("fails does not answer") && said.contains("on fire"), "{said}");
+    assert!(said.contains("fails got no answer") && said.contains("on fire"), "{said}");
     assert!(check(&model, &|_, _, hits, _| hits.clear()).is_err());
 }

@@ -37,7 +37,7 @@ fn googles_form_has_sections() {
     assert_eq!(read(text), expected);
     for (text, part) in [
         (": a\nx y z\n", "set.txt, line 2: 3 words instead of four"),
-        ("x y z w\n: a\n", "line 1: a question before the first section"),
+        ("x y z w\n: a\n", "line 1: there is a question before the first section"),
         (":\nx y z w\n", "line 1: the section has no name"),
     ] {
         assert!(error(text).contains(part), "{text:?}: {}", error(text));
@@ -83,25 +83,25 @@ fn pairs_are_asked_against_each_other() {
     assert_eq!(read("king queen/lady\ndog bitch/\nbull cow\n"), expected);
     let words = read("new york\tu.s./usa\nbonn\tgermany\n");
     assert_eq!(words[0].1[0], "new york u.s./usa bonn germany", "tabs leave spaces in words");
-    assert!(error("a b\n").contains("set.txt: one pair only"));
-    assert!(error("a\tb\nc\t/\n").contains("line 2: a word of the pair is missing"));
+    assert!(error("a b\n").contains("set.txt: there is only one pair"));
+    assert!(error("a\tb\nc\t/\n").contains("line 2: one word of the pair is missing"));
 }
 
 #[test]
 fn what_is_no_form_or_could_be_two_is_refused_with_line_and_cure() {
     for (text, part) in [
-        ("", "set.txt: no questions"),
-        ("good better rough\nbig bigger low\n", "line 1: neither four words"),
+        ("", "set.txt: there are no questions"),
+        ("good better rough\nbig bigger low\n", "lines are neither four words"),
         (
             "a b c d\n\na b c\n",
-            "line 3: 3 fields instead of 4, as on the first line, with white space",
+            "line 3: the line has 3 fields, but the first line has 4, separated by white space",
         ),
         (
             "good better\trough rougher\nbig bigger\tlow lower\n",
-            "line 1: 2 fields with tabs between them, but 4 with white space",
+            "line 1: the file has 2 fields separated by tabs, but 4 by white space",
         ),
-        ("a b c d e\nf g h i j\n", "line 1: five fields, but neither"),
-        ("A_B b c d E_F\n", "line 1: five fields, but neither"),
+        ("a b c d e\nf g h i j\n", "line 1: lines have five fields, but neither"),
+        ("A_B b c d E_F\n", "line 1: lines have five fields, but neither"),
     ] {
         assert!(error(text).contains(part), "{text:?}: {}", error(text));
     }

@@ -48,8 +48,8 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     if !is_text {
         let names: Vec<&str> = VectorsFormat::ALL.iter().map(|format| format.name()).collect();
         return Err(format!(
-            "it is neither text nor another format that is known by its first bytes; \
-             say which with --format ({}), and give --words if the words are in another file",
+            "its format can't be detected; name it with --format ({}), and give --words if the words are in \
+             another file",
             names.join(", ")
         ));
     }
@@ -76,20 +76,22 @@ fn is_text(bytes: &[u8]) -> bool {
 /// What people have and this program does not read, and how to make something of it that it reads.
 fn foreign(head: &[u8]) -> Option<String> {
     if let Some(packing) = Packing::of(head) {
-        return Some(format!("what it holds is packed again, as {packing}; unpack it once first"));
+        return Some(format!(
+            "it is compressed twice, inside as {packing}; decompress it once first"
+        ));
     }
     let said = if head.starts_with(&793_712_314_u32.to_le_bytes()) {
-        "it is a fastText model (.bin); use the .vec file that fastText writes beside it, or make one \
-         with fastText's own python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec"
+        "it is a fastText model (.bin); use the .vec file that fastText writes beside it, or convert it with \
+         fastText's python/doc/examples/bin_to_vec.py: bin_to_vec.py MODEL.bin > MODEL.vec"
     } else if head.starts_with(b"\x80") && matches!(head.get(1), Some(2..=5)) {
-        "it is a Python pickle (as gensim's save writes it); in Python: \
+        "it is a Python pickle, as written by gensim's save; convert it in Python: \
          KeyedVectors.load(path).save_word2vec_format('vectors.bin', binary=True)"
     } else if head.starts_with(b"\x89HDF\r\n") {
-        "it is an HDF5 file; save its array with numpy.save and its words as text, one a line"
+        "it is an HDF5 file; save its array with numpy.save and its words as text, one per line"
     } else if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         "it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"
     } else if head.starts_with(b"BZh") && head[3..].get(1..7) == Some(b"1AY&SY") {
-        "it is packed with bzip2; unpack it first: bunzip2"
+        "it is compressed with bzip2; decompress it first: bunzip2"
     } else {
         return None;
     };

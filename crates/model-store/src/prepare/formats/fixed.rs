@@ -24,15 +24,12 @@ impl Framing for FixedFraming {
         let fault = |record, reason| Err(BadBytes { record, byte: whole, reason });
         if self.found == self.rows {
             if bytes.len() > whole && !self.may_go_on {
-                return fault(None, format!("the file goes on behind its {} rows", self.rows));
+                return fault(None, format!("the file has more data after its {} rows", self.rows));
             }
         } else if at_end {
             let reason = match bytes.len() - whole {
-                0 => format!("the file ends here, before the end of its {} rows", self.rows),
-                _ => format!(
-                    "the file ends in the middle of this row; it should have {} rows",
-                    self.rows
-                ),
+                0 => format!("the file ends here, but should have {} rows", self.rows),
+                _ => format!("the file ends inside this row; it should have {} rows", self.rows),
             };
             return fault(Some(self.found), reason);
         }

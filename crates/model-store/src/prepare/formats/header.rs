@@ -48,14 +48,16 @@ impl NumbersHeader {
             .map_err(|reason| format!("its npy header can't be read ({reason})"))?;
         let &[rows, dim] = shape.as_slice() else {
             return Err(format!(
-                "its array has {} dimensions; word vectors are rows × components, 2",
+                "its array has {} dimensions instead of 2 (rows × components)",
                 shape.len()
             ));
         };
         if fortran_order {
-            return Err("its array is in Fortran order (column after column); save it with \
-                 numpy.save(path, numpy.ascontiguousarray(array))"
-                .into());
+            return Err(
+                "its array is in Fortran order (column by column); save it with numpy.save(path, \
+                 numpy.ascontiguousarray(array))"
+                    .into(),
+            );
         }
         let number = match descr.as_str() {
             "<f2" => Number::F16,
@@ -63,8 +65,8 @@ impl NumbersHeader {
             "<f8" => Number::F64,
             _ => {
                 return Err(format!(
-                    "its numbers are of type {descr}; save it as float32, float64 or float16, \
-                     little-endian: numpy.save(path, array.astype('<f4'))"
+                    "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
+                     numpy.save(path, array.astype('<f4'))"
                 ));
             }
         };
@@ -75,13 +77,13 @@ impl NumbersHeader {
     /// Of a safetensors file: the tensor of this name, or the only one of two dimensions.
     pub(super) fn safetensors(head: &[u8], name: Option<&str>) -> Result<Self, String> {
         let (length, rest) =
-            head.split_first_chunk().ok_or("it ends within its safetensors header")?;
+            head.split_first_chunk().ok_or("it ends inside its safetensors header")?;
         let length = u64::from_le_bytes(*length);
         let json = usize::try_from(length).ok().and_then(|length| rest.get(..length));
         let json = json.ok_or_else(|| {
             format!(
-                "its safetensors header should have {length} bytes, which is more than there are or \
-                 than any of vectors has"
+                "its safetensors header claims {length} bytes, which is more than the file has or than is \
+                 plausible"
             )
         })?;
         let metadata: Metadata = serde_json::from_slice(json)
@@ -97,16 +99,16 @@ impl NumbersHeader {
         let (name, info) = match (name, tables.as_slice()) {
             (Some(name), tables) => {
                 *tables.iter().find(|(found, _)| found == name).ok_or_else(|| {
-                    format!("it has no tensor `{name}` of two dimensions; it has {}", listed())
+                    format!("it has no two-dimensional tensor `{name}`; it has {}", listed())
                 })?
             }
             (None, [one]) => one,
             (None, []) => {
-                return Err(format!("it has no tensor of two dimensions; it has {}", listed()));
+                return Err(format!("it has no two-dimensional tensor; it has {}", listed()));
             }
             (None, _) => {
                 return Err(format!(
-                    "it has several tensors of two dimensions; choose one with --tensor: {}",
+                    "it has several two-dimensional tensors; choose one with --tensor: {}",
                     listed()
                 ));
             }
@@ -118,7 +120,7 @@ impl NumbersHeader {
             Dtype::F64 => Number::F64,
             other => {
                 return Err(format!(
-                    "its tensor `{name}` is of type {other:?}; it must be F32, F64, F16 or BF16"
+                    "its tensor `{name}` has the type {other:?}; it must be F32, F64, F16 or BF16"
                 ));
             }
         };

@@ -18,7 +18,8 @@ pub(super) struct NpyHeader {
 impl NpyHeader {
     /// Reads the header of a file that begins with `head`.
     pub(super) fn read(head: &[u8]) -> Result<Self, &'static str> {
-        let rest = head.strip_prefix(b"\x93NUMPY").ok_or("it does not begin as one")?;
+        let rest =
+            head.strip_prefix(b"\x93NUMPY").ok_or("it does not begin with the npy signature")?;
         let (version, rest) = rest.split_at_checked(2).ok_or(CUT)?;
         let (length, rest) = match version[0] {
             1 => rest.split_first_chunk().map(|(n, rest)| (u16::from_le_bytes(*n).into(), rest)),
@@ -33,8 +34,8 @@ impl NpyHeader {
     }
 }
 
-const CUT: &str = "it is cut";
-const NOT_ONE: &str = "it is not a dictionary of descr, fortran_order and shape";
+const CUT: &str = "it is cut off";
+const NOT_ONE: &str = "it is not a dictionary with descr, fortran_order and shape";
 
 /// What is left of the text.
 struct Dictionary<'a>(&'a str);

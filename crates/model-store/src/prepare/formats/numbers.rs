@@ -55,11 +55,9 @@ fn arrays<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
     match components.iter().position(|x| !x.is_finite()) {
         None => Ok(()),
-        Some(place) => Err(format!(
-            "component {} is not a finite 32-bit number: {}",
-            place + 1,
-            components[place]
-        )),
+        Some(place) => {
+            Err(format!("component {} is not a finite float32: {}", place + 1, components[place]))
+        }
     }
 }
 
@@ -71,8 +69,8 @@ pub(super) fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> 
         return Ok(());
     }
     Err(format!(
-        "the stored norm {stored} is not that of the components, {computed:.6}; \
-         is there a norm at all? (--format says how to read the file)"
+        "the stored norm is {stored}, but the components have the norm {computed:.6}; if the file has no \
+         norms, set another --format"
     ))
 }
 

@@ -61,8 +61,8 @@ pub(in crate::prepare) fn plan(
         }
         (_, Some(_)) => {
             return Err(format!(
-                "its words are in the file itself ({format}); --words is for npy, safetensors and \
-                 glove-norm as numbers"
+                "the file itself contains the words ({format}); --words is for npy, safetensors and \
+                 glove-norm with numbers only"
             ));
         }
         (VectorsFormat::Glove, None) => glove(head, false, options)?,
@@ -75,12 +75,12 @@ pub(in crate::prepare) fn plan(
     }
     if plan.dim > MAX_DIM {
         let dim = plan.dim;
-        return Err(format!("{dim} components in a row are too many; {MAX_DIM} is the most"));
+        return Err(format!("{dim} components per row are too many; the maximum is {MAX_DIM}"));
     }
     if let Some(dim) = options.dim
         && dim.get() != plan.dim
     {
-        return Err(format!("its rows have {} components, and --dim says {dim}", plan.dim));
+        return Err(format!("its rows have {} components, but --dim says {dim}", plan.dim));
     }
     Ok(plan)
 }
@@ -93,14 +93,13 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
         None => {
             let line = first_line(text).trim_ascii_end();
             if line.is_empty() {
-                return Err("line 1 is empty; expected a word and its components".into());
+                return Err("line 1 is empty; it should have a word and its components".into());
             }
             let fields = spaces(line) + 1;
             let others = if with_norm { 2 } else { 1 };
             if fields <= others {
                 return Err(
-                    "line 1 has no space in it; expected a word and its components, with single \
-                     spaces between them"
+                    "line 1 has no space; it should have a word and its components, separated by single spaces"
                         .into(),
                 );
             }
@@ -123,12 +122,13 @@ fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan,
 
 fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
     let (text, skip) = without_mark(head);
-    let header = Word2vecHeader::read(text)
-        .ok_or("line 1 is not a word2vec header: two whole numbers, rows and components")?;
+    let header = Word2vecHeader::read(text).ok_or(
+        "line 1 is not a word2vec header; it should have two whole numbers, rows and components",
+    )?;
     let skip = skip + header.bytes;
     if head.len() == skip {
         return Err(format!(
-            "it holds only a header, which says {} rows of {} components",
+            "it has only a header, which announces {} rows of {} components",
             header.rows, header.dim
         ));
     }
@@ -137,8 +137,7 @@ fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
 
 fn word2vec_text(head: &[u8]) -> Result<Plan, String> {
     let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
-    let hint =
-        " (the header in line 1 says so; if line 1 is a word and its number, say --format glove)";
+    let hint = " (according to the header in line 1; if line 1 is a word and its number, use --format glove)";
     Ok(Plan {
         description: "word2vec text".into(),
         dim,
@@ -172,11 +171,11 @@ fn table(
     let NumbersHeader { rows, dim, number, start, may_go_on } = header;
     let words = words.ok_or_else(|| {
         format!(
-            "{description} holds no words; give them with --words FILE, one a line, in row order"
+            "{description} holds no words; give them with --words FILE, one per line, in row order"
         )
     })?;
     if words.len() as u64 != rows {
-        return Err(format!("it has {rows} rows, and {} has {} words", words.name(), words.len()));
+        return Err(format!("it has {rows} rows, but {} has {} words", words.name(), words.len()));
     }
     let parser =
         FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm: false, words: Arc::new(words) };
@@ -207,7 +206,7 @@ fn norms_and_components(
         (Some(dim), _) => dim.get(),
         (None, None) => {
             return Err(
-                "the size of a packed file or a pipe does not tell the dimension; give --dim"
+                "the dimension of a compressed file or a pipe can't be derived from its size; give --dim"
                     .into(),
             );
         }
@@ -219,8 +218,8 @@ fn norms_and_components(
                 || row_bytes < 8
             {
                 return Err(format!(
-                    "its {bytes} bytes are no whole number of float32 (a norm and components) for each of the \
-                     {rows} words in {}; is one of the files cut, or is this another format (--format)?",
+                    "its {bytes} bytes do not divide into rows of float32 (a norm and components) for the \
+                     {rows} words in {}; one of the files may be cut off, or this is another format (--format)",
                     words.name()
                 ));
             }

@@ -14,7 +14,7 @@ impl Framing for LineFraming {
         let whole = if at_end { Some(bytes.len()) } else { memrchr(b'\n', bytes).map(|at| at + 1) };
         if whole.is_none() && bytes.len() >= MAX_RECORD_BYTES {
             let reason = format!(
-                "the line is longer than {} MiB; is this a text of one word a line?",
+                "the line is longer than {} MiB; is this a text file with one word per line?",
                 MAX_RECORD_BYTES >> 20
             );
             return Err(BadBytes { record: None, byte: 0, reason });
@@ -129,7 +129,9 @@ impl Lines {
             return Err("the word is empty".into());
         }
         if word.starts_with(' ') || word.ends_with(' ') {
-            return Err("more than one space between two fields, or a space at the start".into());
+            return Err(
+                "there is more than one space between two fields, or a space at the start".into()
+            );
         }
         // Split from the right, a line with a component too many would hide it in the word.
         if ends_in_a_number(word) {
@@ -164,7 +166,7 @@ pub(crate) fn ends_in_a_number(word: &str) -> bool {
     tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
 }
 
-const TABS: &str = "fields are separated by single spaces, and this line has tabs";
+const TABS: &str = "the line has tabs; fields must be separated by single spaces";
 
 fn trim_end_spaces(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|&b| b != b' ').map_or(0, |last| last + 1);
@@ -180,12 +182,12 @@ fn parse_component(field: &[u8]) -> Result<f32, String> {
     let text = String::from_utf8_lossy(field);
     let shown = || text.chars().take(40).collect::<String>();
     if field.is_empty() {
-        return Err("is empty: fields are separated by single spaces".into());
+        return Err("is empty; fields must be separated by single spaces".into());
     }
     match text.parse::<f32>() {
         Ok(x) if x.is_finite() => Ok(x),
         Ok(_) if text.bytes().any(|b| b.is_ascii_digit()) => {
-            Err(format!("is outside the range of 32-bit numbers: {}", shown()))
+            Err(format!("is outside the range of float32: {}", shown()))
         }
         Ok(_) => Err(format!("is not finite: {}", shown())),
         Err(_) => Err(format!("is not a number: `{}`", shown())),
@@ -244,15 +246,12 @@ mod tests {
         assert_eq!(reason("cat 0x1 2"), "component 1 is not a number: `0x1`");
         assert_eq!(reason("cat nan 1"), "component 1 is not finite: nan");
         assert_eq!(reason("cat 1 -inf"), "component 2 is not finite: -inf");
-        assert_eq!(
-            reason("cat 1 1e39"),
-            "component 2 is outside the range of 32-bit numbers: 1e39"
-        );
+        assert_eq!(reason("cat 1 1e39"), "component 2 is outside the range of float32: 1e39");
         assert_eq!(reason(" 1 2"), "the word is empty");
-        assert!(reason("cat  1 2").starts_with("more than one space"));
+        assert!(reason("cat  1 2").starts_with("there is more than one space"));
         assert!(reason("cat 1  2").starts_with("component 1 is empty"));
         for tabs in ["cat\t1 2", "cat\t0 1 2", "a\tcat 1 2"] {
-            assert!(reason(tabs).contains("fields are separated by single spaces"), "{tabs}");
+            assert!(reason(tabs).contains("fields must be separated by single spaces"), "{tabs}");
         }
     }
 
@@ -262,9 +261,7 @@ mod tests {
         let read = |line: &str| parse_with(&lines, line.as_bytes());
         assert_eq!(read("cat 5.00001 3 -4").unwrap(), ("cat".into(), vec![3.0, -4.0]));
         assert_eq!(read(". . 0 0 0").unwrap().0, ". .");
-        assert!(
-            read("cat 3 4 5").unwrap_err().contains("stored norm 3 is not that of the components")
-        );
+        assert!(read("cat 3 4 5").unwrap_err().contains("stored norm is 3, but the components"));
         assert!(read("cat nan 3 4").unwrap_err().contains("the norm is not finite"));
         assert!(read("cat 3 4").unwrap_err().contains("2 numbers instead of 3"));
     }

@@ -22,7 +22,7 @@ fn split(bytes: &[u8], dim: usize) -> Result<Option<(usize, usize, usize)>, &'st
     let window = &bytes[word..bytes.len().min(word + MAX_WORD_BYTES + 1)];
     let Some(length) = memchr(b' ', window) else {
         if window.len() > MAX_WORD_BYTES {
-            return Err("there is no word of at most 4096 bytes and a space behind it");
+            return Err("expected a word of at most 4096 bytes followed by a space");
         }
         return Ok(None);
     };
@@ -41,22 +41,22 @@ impl Framing for RowFraming {
                 Ok(None) if !at_end => return Ok(whole),
                 Ok(None) if whole + 1 >= bytes.len() => {
                     let reason = format!(
-                        "the file ends here, and its header says {} rows of {} components",
+                        "the file ends here, but its header announces {} rows of {} components",
                         self.rows, self.dim
                     );
                     return Err(fault(whole, reason));
                 }
                 Ok(None) => {
                     let reason = format!(
-                        "the file ends in the middle of this row of {} components (the file is cut, or its \
-                         header is wrong)",
+                        "the file ends inside this row of {} components (the file is cut off, or its header \
+                         is wrong)",
                         self.dim
                     );
                     return Err(fault(whole, reason));
                 }
                 Err(reason) => {
                     let reason = format!(
-                        "{reason} (the file is damaged, or its header, {} rows of {} components, is wrong)",
+                        "{reason} (the file is damaged, or its header is wrong: {} rows of {} components)",
                         self.rows, self.dim
                     );
                     return Err(fault(whole, reason));
@@ -66,8 +66,10 @@ impl Framing for RowFraming {
         }
         let rest = &bytes[whole..];
         if !rest.is_empty() && rest != b"\n" {
-            let reason =
-                format!("the file goes on behind the {} rows that its header says", self.rows);
+            let reason = format!(
+                "the file has more data after the {} rows that its header announces",
+                self.rows
+            );
             return Err(BadBytes { record: None, byte: whole, reason });
         }
         // A line feed behind the last row belongs to it.
@@ -110,12 +112,12 @@ fn check_word(word: &[u8]) -> Result<&str, String> {
     let reason = match utf8(word) {
         Ok("") => "the word is empty".to_owned(),
         Ok(word) if word.contains(|c: char| c.is_ascii_control()) => {
-            "the word has control characters in it".to_owned()
+            "the word contains control characters".to_owned()
         }
         Ok(word) => return Ok(word),
         Err(reason) => reason,
     };
     Err(reason
-        + "; the header may be wrong, or a word before this one have a space in it, which this format has no \
-           place for: then use the text form")
+        + "; the header may be wrong, or an earlier word contains a space, which this format does not allow: \
+             use the text form instead")
 }

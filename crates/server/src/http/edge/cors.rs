@@ -43,7 +43,7 @@ fn check(origin: &str) -> Result<HeaderValue, EdgeError> {
     let wrong =
         |reason| EdgeError::Setting { key: "cors_origins", value: origin.to_owned(), reason };
     if origin == "*" {
-        return Err(wrong("it means every origin and must stand alone"));
+        return Err(wrong("it allows every origin, so it must be the only value"));
     }
     let as_sent = origin.parse::<Uri>().ok().and_then(|uri| {
         let scheme = uri.scheme_str()?;
@@ -51,7 +51,8 @@ fn check(origin: &str) -> Result<HeaderValue, EdgeError> {
     });
     if as_sent.is_none_or(|as_sent| as_sent != origin || origin.contains('@')) {
         return Err(wrong(
-            "an origin is a scheme, a host in lower case and maybe a port, as https://example.org:8443",
+            "an origin has a scheme, a host in lower case and optionally a port, such as \
+             https://example.org:8443",
         ));
     }
     HeaderValue::from_str(origin).map_err(|_| wrong("it must be ASCII"))
@@ -88,6 +89,6 @@ mod tests {
                 "{said}"
             );
         }
-        assert!(of(&["*", "https://a.org"]).unwrap_err().contains("alone"));
+        assert!(of(&["*", "https://a.org"]).unwrap_err().contains("only value"));
     }
 }

@@ -52,8 +52,10 @@ fn check_framing(request: &Request) -> Result<(), ApiError> {
     match (hosts.next(), hosts.next()) {
         (Some(host), None) if is_host(host) => {}
         (None, _) => return Err(ApiError::BadHost { reason: "there is no Host header" }),
-        (_, Some(_)) => return Err(ApiError::BadHost { reason: "there are several Host headers" }),
-        _ => return Err(ApiError::BadHost { reason: "the Host header holds no host" }),
+        (_, Some(_)) => {
+            return Err(ApiError::BadHost { reason: "there is more than one Host header" });
+        }
+        _ => return Err(ApiError::BadHost { reason: "the Host header contains no valid host" }),
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

@@ -39,12 +39,13 @@ pub(in crate::http) fn require_admin(extensions: &Extensions) -> Result<(), ApiE
     match extensions.get::<Caller>() {
         Some(caller) if caller.is_admin => Ok(()),
         Some(_) => Err(ApiError::Forbidden {
-            reason: "this takes an admin key, and this key is none: make one with `kindred api-key NAME --admin`",
+            reason: "this needs an admin key, and the key sent is not one: create one with `kindred api-key \
+                 NAME --admin`",
         }),
         None => Err(ApiError::Forbidden {
-            reason: "this takes an admin key: make one with `kindred api-key NAME --admin`, put the line that it \
-                     prints into the file that the setting api_keys_file names, and send the key as \
-                     Authorization: Bearer KEY",
+            reason: "this needs an admin key: create one with `kindred api-key NAME --admin`, add the line \
+                 that it prints to the file that the setting api_keys_file names, and send the key as \
+                 Authorization: Bearer KEY",
         }),
     }
 }
@@ -80,7 +81,7 @@ impl Keys {
             return Err(EdgeError::Setting {
                 key: "public_routes",
                 value: wrong.clone(),
-                reason: "it must be a path, as /health/live",
+                reason: "it must be a path such as /health/live",
             });
         }
         let keys = Self { file, public_routes: public_routes.to_vec(), keys: ArcSwap::default() };
@@ -113,7 +114,7 @@ impl Keys {
             let (came, went) = (count(&new, &old), count(&old, &new));
             let path = self.file.as_ref()?.display();
             let (all, keys) = (new.len(), if new.len() == 1 { "key" } else { "keys" });
-            Some(format!("{path}: {all} {keys} in force, {came} of them new, {went} no longer"))
+            Some(format!("{path}: {all} {keys} valid, {came} added, {went} removed"))
         })
     }
 
@@ -139,14 +140,14 @@ impl Keys {
 
     fn key(&self, headers: &HeaderMap) -> Result<Key, ApiError> {
         let sent = headers.get(header::AUTHORIZATION).ok_or(ApiError::Unauthorized {
-            reason: "this service takes API keys; send yours in the header Authorization: Bearer KEY",
+            reason: "this service requires an API key; send yours in the header Authorization: Bearer KEY",
         })?;
         let key = sent.to_str().ok().and_then(|sent| {
             let (scheme, key) = sent.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
         });
         let key = key.ok_or(ApiError::Unauthorized {
-            reason: "the Authorization header does not hold an API key; it must be: Bearer KEY",
+            reason: "the Authorization header contains no API key; send Authorization: Bearer KEY",
         })?;
         let hash = blake3::hash(key.as_bytes());
         let mut found = None;
@@ -156,7 +157,7 @@ impl Keys {
                 found = Some(key.clone());
             }
         }
-        found.ok_or(ApiError::Unauthorized { reason: "this API key is not in force" })
+        found.ok_or(ApiError::Unauthorized { reason: "this API key is not valid" })
     }
 }
 
@@ -177,17 +178,14 @@ fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
         let Some(hash) = fields.next() else { continue };
         let key = parse_key(hash, &mut fields).map_err(|reason| (number + 1, reason))?;
         if keys.iter().any(|other| other.hash == key.hash) {
-            return Err((
-                number + 1,
-                "this key stands in the file already; delete one of its lines",
-            ));
+            return Err((number + 1, "this key is already in the file; delete one of the lines"));
         }
         keys.push(key);
     }
     if keys.is_empty() {
         return Err((
             1,
-            "there is no key in it, so nobody could ask; make one with `kindred api-key NAME`",
+            "the file has no keys, so every request would be refused; create one with `kindred api-key NAME`",
         ));
     }
     Ok(keys)
@@ -199,20 +197,22 @@ fn parse_key<'a>(
 ) -> Result<Key, &'static str> {
     if hash.starts_with(PREFIX) {
         return Err(
-            "this is a key itself, where its hash must be; it is known now: make another with \
-                    `kindred api-key NAME`, which prints the line",
+            "this is a key instead of its hash, so the key is exposed; create another with `kindred api-key \
+             NAME`, which prints the line to use",
         );
     }
-    let hash = Hash::from_hex(hash)
-        .map_err(|_| "it must begin with the BLAKE3 hash of a key, 64 hexadecimal digits, as `kindred api-key NAME` prints it")?;
-    let name = rest.next().ok_or("behind the hash must be a name: whose key is it?")?;
+    let hash = Hash::from_hex(hash).map_err(|_| {
+        "it must begin with the BLAKE3 hash of a key (64 hexadecimal digits), as printed by \
+             `kindred api-key NAME`"
+    })?;
+    let name = rest.next().ok_or("the hash must be followed by the name of the key's owner")?;
     let is_admin = match rest.next() {
         None => false,
         Some("admin") => true,
-        Some(_) => return Err("behind the name may only be `admin`; names have no spaces"),
+        Some(_) => return Err("only `admin` may follow the name; names have no spaces"),
     };
     if rest.next().is_some() {
-        return Err("behind `admin` may be nothing; one key a line");
+        return Err("nothing may follow `admin`; write one key per line");
     }
     Ok(Key { hash, caller: Caller { name: name.into(), is_admin }, account: Account::new() })
 }
@@ -224,12 +224,12 @@ fn parse_key<'a>(
 pub fn make(name: &str, is_admin: bool) -> Result<(String, String), String> {
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
         return Err(format!(
-            "`{name}` can't be a name in the file of keys; take one without spaces and #"
+            "`{name}` can't be used as a name in the keys file; use a name without spaces or #"
         ));
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random)
-        .map_err(|e| format!("the system has no randomness for a key: {e}"))?;
+        .map_err(|e| format!("can't get random bytes from the system for a key: {e}"))?;
     let mut key = PREFIX.to_owned();
     for byte in random {
         let _ = write!(key, "{byte:02x}");
@@ -331,14 +331,10 @@ mod tests {
         std::fs::write(file.path(), format!("{old_line}\n{new_line}\n")).unwrap();
         let exchange = keys.reload().unwrap();
         assert!(!opens(&new), "not before it is said");
-        assert!(exchange().unwrap().ends_with("2 keys in force, 1 of them new, 0 no longer"));
+        assert!(exchange().unwrap().ends_with("2 keys valid, 1 added, 0 removed"));
         assert!(opens(&old) && opens(&new));
         std::fs::write(file.path(), &new_line).unwrap();
-        assert!(
-            keys.reload().unwrap()()
-                .unwrap()
-                .ends_with("1 key in force, 0 of them new, 1 no longer")
-        );
+        assert!(keys.reload().unwrap()().unwrap().ends_with("1 key valid, 0 added, 1 removed"));
         assert!(!opens(&old) && opens(&new));
     }
 
@@ -346,8 +342,8 @@ mod tests {
     fn bad_lines_are_errors_that_say_which_and_why() {
         let (key, line) = make("a", false).unwrap();
         for (content, number, said) in [
-            (format!("{line}\n\n{key} b"), 3, "a key itself"),
-            (line.split(' ').next().unwrap().to_owned(), 1, "must be a name"),
+            (format!("{line}\n\n{key} b"), 3, "a key instead of its hash"),
+            (line.split(' ').next().unwrap().to_owned(), 1, "followed by the name"),
             (format!("{line} root"), 1, "`admin`"),
             (format!("{line} admin admin"), 1, "nothing"),
             (format!("{line}\n{line} admin"), 2, "already"),

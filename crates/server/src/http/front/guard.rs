@@ -29,7 +29,7 @@ fn panicked(panic: &(dyn Any + Send), id: &RequestId) -> Response {
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    error!(id = id.as_str(), "a handler panicked: {}", said.unwrap_or("without a word"));
+    error!(id = id.as_str(), "a handler panicked: {}", said.unwrap_or("without a message"));
     ApiError::Internal.into_response()
 }
 

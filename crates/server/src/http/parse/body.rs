@@ -294,7 +294,7 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
     {
         return ApiError::InvalidRequest {
-            reason: format!("`{field}` is given twice; give it once"),
+            reason: format!("`{field}` is given more than once; give it once"),
         };
     }
     if path == "." { not_an_object() } else { invalid(&path) }

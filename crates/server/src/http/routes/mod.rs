@@ -287,17 +287,17 @@ mod tests {
     #[test]
     fn the_text_lists_what_people_ask() {
         let lines = "\
-Kindred finds kindred words: exact nearest neighbours in a table of word vectors.
+Kindred finds the exact nearest neighbours of words in a table of word vectors.
 
   GET  /nearest?word=frog&k=5
   GET  /analogy?expression=king+-+man+%2B+woman
-  POST /nearest, /analogy   the same as JSON, single or many at once
+  POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out, /evaluate
-  GET  /words?prefix=fro    which words there are
-  GET  /models, /model      what is served; /models/NAME/nearest and so on speak to one of several
+  GET  /words?prefix=fro    words of the model
+  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /health/live, /health/ready
-  GET  /metrics             what it does, for Prometheus
-  GET  /docs, /openapi.yaml all of it in detail: to read and try in a browser, and for programs
+  GET  /metrics             metrics for Prometheus
+  GET  /docs, /openapi.yaml the whole API: to read and try in a browser, and as OpenAPI
 ";
         assert_eq!(start_text(), lines);
     }

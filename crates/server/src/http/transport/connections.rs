@@ -70,7 +70,7 @@ pub async fn serve<S>(
             let _until_closed = (entry, connected, room);
             match io.and_then(TcpStream::from_std) {
                 Ok(io) => serve_one(io, &transport, service, closing).await,
-                Err(e) => trace!("a connection broke: {e:#}"),
+                Err(e) => trace!("a connection failed: {e:#}"),
             }
         });
     }
@@ -137,7 +137,7 @@ async fn serve_requests<I, S>(
         loop {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 if let Err(e) = ended {
-                    trace!("a connection broke: {e:#}");
+                    trace!("a connection failed: {e:#}");
                 }
                 return Poll::Ready(());
             }
@@ -186,11 +186,12 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Working<F> {
 
 fn gave_up(waiting: Waiting) {
     debug!(
-        "a connection is closed: {}",
+        "closed a connection: {}",
         match waiting {
-            Waiting::Head => "no request came whole in time (header_read_timeout_ms)",
-            Waiting::Reader => "the client does not read its answer (write_timeout_ms)",
-            Waiting::Request => "it was idle, and did not end when it should (idle_timeout_ms)",
+            Waiting::Head => "no complete request arrived in time (header_read_timeout_ms)",
+            Waiting::Reader => "the client did not read its answer (write_timeout_ms)",
+            Waiting::Request =>
+                "it was idle and the client did not close it in time (idle_timeout_ms)",
             Waiting::Handler => unreachable!("a handler has bounds of its own"),
         }
     );

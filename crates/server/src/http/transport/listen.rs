@@ -62,8 +62,8 @@ pub fn make_room(max_connections: usize) {
     let needed = max_connections as u64 + OTHER_FILES;
     if files < needed {
         tracing::warn!(
-            "max_connections is {max_connections}, but this process may have only {files} files open: raise its \
-             hard limit to {needed} (ulimit -Hn, LimitNOFILE= of systemd), or set max_connections to {}",
+            "max_connections is {max_connections}, but this process may open only {files} files: raise its \
+             hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd), or set max_connections to {}",
             files.saturating_sub(OTHER_FILES).max(1)
         );
     }

@@ -89,7 +89,7 @@ impl Tls {
             } else {
                 "a new certificate"
             };
-            format!("{path}: {same}, for connections from now on")
+            format!("{path}: {same}, for new connections")
         })
     }
 }
