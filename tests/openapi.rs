@@ -1,12 +1,10 @@
 //! openapi.yaml against the program: routes, methods, parameters, fields, statuses and bodies.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use crate::support::{Reply, Service, read_reply};
 use serde_json::{Value, json};
-use support::{Reply, Service, read_reply};
 
 const CONTRACT: &str = include_str!("../openapi.yaml");
 

@@ -1,15 +1,13 @@
 //! Tables made to break the certificate of the CPU engine: every path against the plain reference.
 
-mod support;
-
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
+use crate::support::{self, ask, bits, certified, expected, model};
 use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
-use support::{ask, bits, certified, expected, model};
 
 /// A number in [−1, 1) for a place.
 fn number(place: u64) -> f32 {

@@ -1,12 +1,11 @@
 //! Full passes: the plain reference against numbers worked out by hand, and the engines with every
 //! instruction set against the reference, to the bit.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, model, repeating_model, tables};
 use contract::{
     Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, QueryVector, RankedRow, Row,
     Scoring,
@@ -15,7 +14,6 @@ use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, Refere
 use model_store::ModelStore;
 use model_store::synth::split_mix;
 use proptest::prelude::*;
-use support::{model, repeating_model, tables};
 
 /// Seeds of a query: (scoring, k, excluded rows, first rows, minimum score, ranked rows).
 type Seed = (ScoringSeed, usize, Vec<u32>, Option<u32>, Option<f64>, Vec<u32>);

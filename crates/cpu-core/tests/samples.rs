@@ -1,14 +1,12 @@
 //! What the sample that a certified pass begins with may not count: rows that are left out, rows of norm zero, rows
 //! past a query's limit. Counted, they would raise the floor above what the answer's rows reach.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{bits, certified, expected, model};
 use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{FirstLook, InstructionSet, Paths};
 use model_store::ModelStore;
-use support::{bits, certified, expected, model};
 
 /// Rows enough for the largest sample: 64 strips of 32 rows are a 16th of them.
 const ROWS: usize = 33_000;

@@ -1,7 +1,5 @@
 //! Tables and queries for tests of engines, and what they must agree on.
 
-#![allow(dead_code)] // Each test file uses its own part.
-
 use std::sync::Arc;
 
 use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use model_store::prepare::VectorsFormat;
 
-use crate::support::{ROWS, components};
+use super::support::{ROWS, components};
 
 /// A file, whether its words are in another, and what the model says of it.
 pub(crate) struct Example {

@@ -8,8 +8,8 @@ use half::{bf16, f16};
 use model_store::ModelStore;
 use model_store::prepare::{PrepareOptions, VectorsFormat};
 
-use crate::files::{examples, glove, glove_with_norms, npy, safetensors, with_norms};
-use crate::support::{Packing, Place, ROWS, components, words_text, zip};
+use super::files::{examples, glove, glove_with_norms, npy, safetensors, with_norms};
+use super::support::{Packing, Place, ROWS, components, words_text, zip};
 
 /// Each component to `number`'s precision and back.
 fn check(model: &ModelStore, number: &str, what: &str) {

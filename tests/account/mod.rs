@@ -4,9 +4,6 @@
 //!
 //! CPU time is what the system says of each thread, so that it does not matter what else the machine does.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod asked;
 mod measure;
 mod others;
@@ -17,10 +14,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use asked::{Asked, PLAIN, Random};
-use measure::{Accounted, Cost, Measured};
-use searches::Maker;
-use support::{Service, cache, kindred};
+use self::asked::{Asked, PLAIN, Random};
+use self::measure::{Accounted, Cost, Measured};
+use self::searches::Maker;
+use crate::support::{Service, cache, kindred};
 
 /// Of the random requests; TEST_SEED is another.
 const SEED: u64 = 1;
@@ -195,6 +192,7 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
 fn no_request_takes_more_than_three_times_what_is_accounted() {
     let seed = std::env::var("TEST_SEED").map_or(SEED, |seed| seed.parse().expect("a number"));
     println!("seed {seed}");
+    let _alone = crate::alone();
     let started = Instant::now();
     let folder = tempfile::tempdir().expect("a folder");
     let synthetic = folder.path().join("synthetic");

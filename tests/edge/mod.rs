@@ -2,21 +2,16 @@
 
 mod answers;
 mod early;
-#[path = "../support/http2.rs"]
-mod frames;
 mod framing;
 mod http2;
 mod keys;
 mod limits;
 mod slow;
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use support::Service;
+use crate::support::{self, Service};
 
 /// The built-in model with these arguments.
 fn serve(arguments: &[&str]) -> Service {

@@ -4,24 +4,20 @@
 mod client;
 mod engine;
 mod flood;
-#[path = "../support/http2.rs"]
-mod frames;
 mod hpack;
 mod keys;
 mod memory;
-#[path = "../support/mod.rs"]
-mod support;
 mod threads;
 mod unread;
 
 use std::io::Write;
 use std::ops::Deref;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Reply, Service, kindred, read_reply};
 use serde_json::{Value, json};
-use support::{Reply, Service, kindred, read_reply};
 
 /// A service, and the only one that is attacked.
 struct Attacked {
@@ -37,8 +33,6 @@ impl Deref for Attacked {
     }
 }
 
-static ALONE: Mutex<()> = Mutex::new(());
-
 /// The built-in model with these arguments.
 fn serve(arguments: &[&str]) -> Attacked {
     serve_within(None, arguments)
@@ -46,7 +40,7 @@ fn serve(arguments: &[&str]) -> Attacked {
 
 /// As [`serve`], with n kilobytes of address space.
 fn serve_within(kilobytes: Option<u64>, arguments: &[&str]) -> Attacked {
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = crate::alone();
     let cache = support::cache();
     let cache = cache.to_str().expect("a UTF-8 path");
     let usual = ["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--cache-dir", cache];

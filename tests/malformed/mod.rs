@@ -10,24 +10,22 @@ mod fields;
 mod items;
 mod not_quite_http;
 mod query_strings;
-#[path = "../support/mod.rs"]
-mod support;
 mod words_and_routes;
 
 use std::io::Write;
 
-use bytes::*;
-use case::Case;
-use comparisons::comparisons;
-use evaluations::evaluations;
-use expressions::bad_expressions;
-use fields::*;
-use items::items;
-use not_quite_http::{check_refused, not_quite_http};
-use query_strings::query_strings;
+use self::bytes::*;
+use self::case::Case;
+use self::comparisons::comparisons;
+use self::evaluations::evaluations;
+use self::expressions::bad_expressions;
+use self::fields::*;
+use self::items::items;
+use self::not_quite_http::{check_refused, not_quite_http};
+use self::query_strings::query_strings;
+use self::words_and_routes::*;
+use crate::support::{Service, TINY, prepared, words};
 use serde_json::json;
-use support::{Service, TINY, prepared, words};
-use words_and_routes::*;
 
 #[test]
 fn what_is_malformed_gets_its_documented_answer_and_the_process_lives() {
