@@ -7,9 +7,9 @@ use clap_complete::Shell;
 use serde::Serialize;
 
 use super::methods;
-use crate::http::MAX_K;
 use kindred::device::Device;
 use kindred::method::Method;
+use kindred::options::MAX_K;
 
 /// Where answers come from.
 #[derive(Debug, Default, Clone, Args)]

@@ -7,7 +7,7 @@ use axum::http::{Extensions, HeaderMap, Uri};
 use axum::response::Response;
 
 use super::edge::keys::require_admin;
-use super::{ApiError, answer, negotiation};
+use super::{ApiError, negotiation, render};
 use crate::models::{ReloadError, Reloader};
 
 /// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does, and says what became of it. It goes
@@ -24,5 +24,5 @@ pub(super) async fn post_reload(
         ReloadError::InProgress => ApiError::ReloadInProgress,
         e => ApiError::ReloadFailed { reason: e.to_string() },
     })?;
-    Ok(answer::json(&reloaded))
+    Ok(render::json(&reloaded))
 }

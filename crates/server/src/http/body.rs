@@ -13,19 +13,19 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::ApiError;
 use super::aside::Work;
-use super::fields::invalid;
-use super::look_up::cut;
-use super::{ApiError, query_string};
+use super::parse::{invalid, query_string};
 use crate::models::Call;
 use kindred::expression;
+use kindred::question::cut;
 use scheduler::account::{Held, Pool};
 
 /// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
 pub(super) const UNCOUNTED_BODY: usize = 4 << 10;
 
 /// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
-/// besides. Lists are bounded ([`AtMost`](super::fields::AtMost)), so most of it are copies of the body's texts and
+/// besides. Lists are bounded ([`AtMost`](super::parse::at_most::AtMost)), so most of it are copies of the body's texts and
 /// numbers that take eight bytes where they were written in two.
 pub(super) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;

@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use super::{ApiError, caching, info, negotiation, query_string};
+use super::parse::query_string;
+use super::{ApiError, caching, info, negotiation};
 
 /// The page and what it loads: part of the program, but read from the disk each time while the program is
 /// built for debugging, so that a change shows when the page is loaded again.

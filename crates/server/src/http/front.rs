@@ -23,15 +23,15 @@ use tower_http::cors::CorsLayer;
 use tracing::field::Empty;
 use tracing::{Instrument, debug_span, error};
 
-use super::answer::{IsCounted, Until, counted};
 use super::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::edge::OnBehalf;
 use super::edge::sending::kept_with;
+use super::render::size::UNCOUNTED_ANSWER;
+use super::render::{IsCounted, Until, counted};
 use super::request_id::{self, RequestId};
-use super::routes::Routes;
+use super::routes::{Routes, search};
 use super::server_timing::{self, Timing};
-use super::size::UNCOUNTED_ANSWER;
-use super::{ApiError, ask, caching};
+use super::{ApiError, caching};
 use crate::models::{Call, Reloader, View, split_named_path};
 use crate::observe;
 use scheduler::account::{Account, Full, Held, Pool};
@@ -300,8 +300,8 @@ impl Connection {
         let plain_get =
             request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
         let asked = match path {
-            "/nearest" if plain_get => ask::nearest(&call, headers, uri).await,
-            "/analogy" if plain_get => ask::analogy(&call, headers, uri).await,
+            "/nearest" if plain_get => search::nearest(&call, headers, uri).await,
+            "/analogy" if plain_get => search::analogy(&call, headers, uri).await,
             _ => {
                 let of_model = name.is_some();
                 let deadline = call.deadline(None).ok().filter(|_| path != "/admin/reload");

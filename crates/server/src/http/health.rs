@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use serde_json::json;
 
-use super::search::whole_seconds;
-use super::{ApiError, answer, negotiation};
+use super::error::whole_seconds;
+use super::{ApiError, negotiation, render};
 use crate::models::{Call, NotReady, ServedModel, Service};
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    Ok(answer::json(&json!({"status": "live"})))
+    Ok(render::json(&json!({"status": "live"})))
 }
 
 /// `GET /health/ready`: of every model, a query went through its queue and came back right, within the last
@@ -21,7 +21,7 @@ pub(super) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiEr
 pub(super) async fn ready(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     check(call.service(), call.all_models()).await?;
-    Ok(answer::json(&json!({"status": "ready"})))
+    Ok(render::json(&json!({"status": "ready"})))
 }
 
 /// Whether the service is ready, or why not.

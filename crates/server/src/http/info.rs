@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{ApiError, answer, caching, negotiation};
+use super::{ApiError, caching, negotiation, render};
 use crate::models::{Call, ServedModel};
 use kindred::evaluation::results::Engine;
 
@@ -40,7 +40,7 @@ pub(super) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, Ap
 /// `GET /model`: name, version, shape, engine and provenance of the model.
 pub(super) async fn model(call: Call, headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    caching::content(&headers, answer::bytes(&Description::of(&call)))
+    caching::content(&headers, render::bytes(&Description::of(&call)))
 }
 
 /// `GET /models`: all models that are served.
@@ -51,7 +51,7 @@ pub(super) async fn models(call: Call, headers: HeaderMap, uri: Uri) -> Result<R
         "default": models[0].name(),
         "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
     });
-    caching::content(&headers, answer::bytes(&answer))
+    caching::content(&headers, render::bytes(&answer))
 }
 
 /// A model, for who wants to know what answers.

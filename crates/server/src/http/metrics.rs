@@ -8,10 +8,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 
-use super::answer::counted;
 use super::aside::{Work, elsewhere};
-use super::size::room_for;
-use super::{ApiError, health, negotiation, query_string};
+use super::parse::query_string;
+use super::render::counted;
+use super::render::size::room_for;
+use super::{ApiError, health, negotiation};
 use crate::models::{Call, Reloader};
 use crate::observe::{Format, Known};
 use crate::workers::Patience;

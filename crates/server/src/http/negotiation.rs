@@ -3,7 +3,8 @@
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams, names};
 
-use super::{ApiError, query_string};
+use super::ApiError;
+use super::parse::query_string;
 
 /// The form of answers.
 pub(super) const JSON: MediaType<'static> = MediaType::new(names::APPLICATION, names::JSON);

@@ -1,3 +1,11 @@
+mod compare;
+mod evaluate;
+mod plan;
+mod rank;
+pub(super) mod search;
+mod suggestions;
+mod words;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,11 +16,9 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use tower::Service;
 
-use super::{
-    ApiError, admin, ask, docs, evaluate, explorer, health, info, metrics, odd_one_out, rank,
-    server_timing, similarity, words,
-};
+use super::{ApiError, admin, docs, explorer, health, info, metrics, server_timing};
 use crate::models::Reloader;
+pub use words::MAX_LISTED;
 
 /// All routes. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
 #[derive(Clone)]
@@ -59,11 +65,11 @@ impl Routes {
 /// The routes that speak to one model.
 fn of_model<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let searching = Router::new()
-        .route("/nearest", get(ask::get_nearest).post(ask::post_nearest))
-        .route("/analogy", get(ask::get_analogy).post(ask::post_analogy))
+        .route("/nearest", get(search::get_nearest).post(search::post_nearest))
+        .route("/analogy", get(search::get_analogy).post(search::post_analogy))
         .route("/rank", post(rank::post_rank))
-        .route("/similarity", post(similarity::post_similarity))
-        .route("/odd-one-out", post(odd_one_out::post_odd_one_out))
+        .route("/similarity", post(compare::post_similarity))
+        .route("/odd-one-out", post(compare::post_odd_one_out))
         .route("/evaluate", post(evaluate::post_evaluate))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::disable())

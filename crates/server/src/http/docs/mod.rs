@@ -11,7 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
-use super::{ApiError, caching, negotiation, query_string};
+use super::parse::query_string;
+use super::{ApiError, caching, negotiation};
 use crate::models::weak_tag;
 
 /// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.

@@ -1,0 +1,81 @@
+//! Checked queries through the queue: the one place where Kindred speaks to the scheduler.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::{FullPassQuery, Query};
+use scheduler::account::Account;
+use scheduler::{Answer, FullPassAnswers, QueueHandle, SubmitError};
+
+/// What it takes to ask: a queue, on whose account, and until when an answer is of use.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    queue: &'a QueueHandle,
+    account: &'a Arc<Account>,
+    deadline: Instant,
+}
+
+/// Where the time of a question went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// In the queue, before the first pass.
+    pub queue: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
+impl<'a> Asking<'a> {
+    /// Through this queue, on this account.
+    #[inline]
+    pub fn new(queue: &'a QueueHandle, account: &'a Arc<Account>, deadline: Instant) -> Self {
+        Self { queue, account, deadline }
+    }
+
+    /// Until when an answer is of use.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The neighbours of each query, in order.
+    ///
+    /// This is the scheduler's own future: another around it would be copied with every request.
+    ///
+    /// # Errors
+    /// If the queue is full, the deadline passes or the engine fails.
+    #[inline]
+    pub fn search(
+        self,
+        queries: Vec<Query>,
+    ) -> impl Future<Output = Result<Answer, SubmitError>> + Send + use<'a> {
+        self.queue.submit(self.account, queries, self.deadline)
+    }
+
+    /// The answer to each query that takes a full pass, in order.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    #[inline]
+    pub fn full_pass(
+        self,
+        queries: Vec<FullPassQuery>,
+    ) -> impl Future<Output = Result<FullPassAnswers, SubmitError>> + Send + use<'a> {
+        self.queue.full_pass(self.account, queries, self.deadline)
+    }
+
+    /// Both together.
+    pub(crate) async fn both(
+        self,
+        searches: Vec<Query>,
+        full_passes: Vec<FullPassQuery>,
+    ) -> Result<(Answer, FullPassAnswers, Times), SubmitError> {
+        let (searched, passed) =
+            tokio::try_join!(self.search(searches), self.full_pass(full_passes))?;
+        let times = Times {
+            queue: searched.queued.max(passed.queued),
+            engine: searched.engine + passed.engine,
+        };
+        Ok((searched, passed, times))
+    }
+}
