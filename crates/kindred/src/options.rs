@@ -47,31 +47,31 @@ macro_rules! with_options {
             k: u64 [nearest analogy _] {
                 values: Values::Whole { from: 1, to: MAX_K },
                 must_be: "a whole number from 1 to 1000",
-                flag: Some(Flag { short: Some('k'), value: "N" }),
+                flag: Some(Flag { long: "k", short: Some('k'), value: "N" }),
                 help: "How many neighbours [default: 10]",
             }
             exclude: Vec<String> [nearest analogy rank] {
                 values: Values::Words { most: MAX_EXCLUDED },
                 must_be: "a list of at most 1000 words",
-                flag: Some(Flag { short: None, value: "WORD" }),
+                flag: Some(Flag { long: "exclude", short: None, value: "WORD" }),
                 help: "Leave a word out of the answers; may be given again",
             }
             include_query: bool [nearest analogy rank] {
                 values: Values::Switch,
                 must_be: "true or false",
-                flag: Some(Flag { short: None, value: "" }),
+                flag: Some(Flag { long: "include-query", short: None, value: "" }),
                 help: "Do not leave out the words that were asked for",
             }
             vocab_limit: u64 [nearest analogy rank] {
                 values: Values::Whole { from: 1, to: u64::MAX },
                 must_be: "a whole number from 1 up (the first so many rows are searched)",
-                flag: Some(Flag { short: None, value: "N" }),
+                flag: Some(Flag { long: "vocab-limit", short: None, value: "N" }),
                 help: "Search the first N rows only: the most frequent words",
             }
             min_score: f64 [nearest analogy rank] {
                 values: Values::Number,
                 must_be: "a finite number (cosines are from -1 to 1)",
-                flag: Some(Flag { short: None, value: "SCORE" }),
+                flag: Some(Flag { long: "min-score", short: None, value: "SCORE" }),
                 help: "Only neighbours with at least this score",
             }
             with_vectors: bool [nearest analogy _] {
@@ -89,13 +89,13 @@ macro_rules! with_options {
             fold_case: bool [nearest analogy _] {
                 values: Values::Switch,
                 must_be: "true or false",
-                flag: Some(Flag { short: None, value: "" }),
+                flag: Some(Flag { long: "fold-case", short: None, value: "" }),
                 help: "Take words that differ only in upper and lower case for one",
             }
             explain: bool [nearest analogy _] {
                 values: Values::Switch,
                 must_be: "true or false",
-                flag: Some(Flag { short: None, value: "" }),
+                flag: Some(Flag { long: "explain", short: None, value: "" }),
                 help: "Say what each word contributes to each score",
             }
             timeout_ms: u64 [nearest analogy rank] {
@@ -146,7 +146,7 @@ macro_rules! pick_options {
 /// What is declared of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// As in requests; on the command line with dashes.
+    /// As in requests.
     pub name: &'static str,
     /// What values it may have.
     pub values: Values,
@@ -184,6 +184,8 @@ pub enum Values {
 /// An option on the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
+    /// Its name, with dashes.
+    pub long: &'static str,
     /// A single letter for it.
     pub short: Option<char>,
     /// What its value is called; empty for a switch.
@@ -364,6 +366,15 @@ mod tests {
             (Options::new().timeout_ms(0), "timeout_ms"),
         ] {
             assert_eq!(name(options), Some(expected));
+        }
+    }
+
+    #[test]
+    fn flags_are_called_as_their_options() {
+        for declared in DECLARATIONS {
+            let long =
+                declared.flag.map_or(declared.name.replace('_', "-"), |flag| flag.long.into());
+            assert_eq!(long, declared.name.replace('_', "-"));
         }
     }
 

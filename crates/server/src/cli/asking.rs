@@ -1,15 +1,16 @@
 //! The commands that ask a model, and what the command line itself can be made into.
 
+mod options;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
-use serde::Serialize;
 
 use super::methods;
 use kindred::device::Device;
 use kindred::method::Method;
-use kindred::options::MAX_K;
+pub use options::QuestionOptions;
 
 /// Where answers come from.
 #[derive(Debug, Default, Clone, Args)]
@@ -39,45 +40,6 @@ pub struct Place {
     /// Where the built-in model is kept once prepared [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
-}
-
-/// What all questions of a call have in common. Serialised, it is that part of a request's body.
-#[derive(Debug, Default, Clone, Args, Serialize)]
-#[command(next_help_heading = "What is asked for")]
-pub struct QuestionOptions {
-    /// How many neighbours [default: 10]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_K))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub k: Option<u64>,
-    /// Leave a word out of the answers; may be given again
-    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<String>,
-    /// Do not leave out the words that were asked for
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub include_query: bool,
-    /// Search the first N rows only: the most frequent words
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vocab_limit: Option<u64>,
-    /// Only neighbours with at least this score
-    #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_score: Option<f64>,
-    /// Take words that differ only in upper and lower case for one
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub fold_case: bool,
-    /// Say what each word contributes to each score
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub explain: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// How answers are given.
