@@ -1,12 +1,16 @@
 //! Checked queries through the queue: the one place where Kindred speaks to the scheduler.
 
-use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::{FullPassQuery, Query};
+use contract::{Engine, EngineDescription, FullPassQuery, Query};
 use scheduler::account::Account;
-use scheduler::{Answer, FullPassAnswers, QueueHandle, SubmitError};
+use scheduler::{
+    Answer, EngineThread, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError,
+};
+use tokio::runtime::Handle;
+
+use crate::engines::EngineStartError;
 
 /// What it takes to ask: a queue, on whose account, and until when an answer is of use.
 #[derive(Clone, Copy)]
@@ -77,5 +81,57 @@ impl<'a> Asking<'a> {
             engine: searched.engine + passed.engine,
         };
         Ok((searched, passed, times))
+    }
+}
+
+/// A queue with an engine thread of its own. When it is dropped, the engine ends: a device should be given back in
+/// order.
+pub(crate) struct OwnQueue {
+    /// None only while it is dropped.
+    handle: Option<QueueHandle>,
+    /// Behind a lock only so that threads may share this.
+    thread: Mutex<Option<EngineThread>>,
+    engine: EngineDescription,
+}
+
+impl OwnQueue {
+    /// Starts the engine's thread; deadlines are watched on `timer`.
+    pub(crate) fn start(
+        limits: Limits,
+        timer: &Handle,
+        make: impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    ) -> Result<Self, EngineStartError> {
+        let (handle, thread) = scheduler::start(limits, timer, None, make)?;
+        let engine = thread.description.clone();
+        Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
+    }
+
+    /// On this account.
+    pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
+        Asking::new(self.handle(), account, deadline)
+    }
+
+    pub(crate) fn engine(&self) -> &EngineDescription {
+        &self.engine
+    }
+
+    pub(crate) fn statistics(&self) -> QueueStatistics {
+        self.handle().statistics()
+    }
+
+    fn handle(&self) -> &QueueHandle {
+        self.handle.as_ref().expect("it is not being dropped")
+    }
+}
+
+impl Drop for OwnQueue {
+    fn drop(&mut self) {
+        /// An engine that hangs is not waited for.
+        const TO_END: Duration = Duration::from_secs(5);
+        drop(self.handle.take());
+        let thread = self.thread.get_mut().map(Option::take);
+        if let Ok(Some(thread)) = thread {
+            thread.join(TO_END);
+        }
     }
 }

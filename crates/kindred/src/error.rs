@@ -6,7 +6,7 @@ use scheduler::SubmitError;
 
 use crate::expression::ExpressionError;
 use crate::options;
-use crate::question::zero_row;
+use crate::question::{MAX_SUGGESTED_WORDS, zero_row};
 
 /// Why a question has no answer. Each message says what is wrong and what would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -114,6 +114,17 @@ impl Error {
     /// An option or a part of a question that is not what it must be.
     pub(crate) fn invalid(field: &str, must_be: &str) -> Self {
         Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }
+    }
+
+    /// The same, and unknown words have suggestions.
+    pub(crate) fn with_suggestions(mut self, model: &ModelStore) -> Self {
+        if let Self::UnknownWord { unknown } = &mut self {
+            for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
+                let found = model.words().suggestions(&unknown.word).into_iter();
+                unknown.suggestions = found.map(str::to_owned).collect();
+            }
+        }
+        self
     }
 
     pub(crate) fn out_of_bounds(option: &options::Declaration) -> Self {

@@ -19,6 +19,30 @@ pub enum Target {
     Words(Vec<WordWithWeight>),
 }
 
+impl From<&str> for Target {
+    fn from(word: &str) -> Self {
+        Self::word(word)
+    }
+}
+
+impl From<String> for Target {
+    fn from(word: String) -> Self {
+        Self::Word(word)
+    }
+}
+
+impl From<&[f32]> for Target {
+    fn from(components: &[f32]) -> Self {
+        Self::vector(components.iter().copied())
+    }
+}
+
+impl From<Vec<f64>> for Target {
+    fn from(components: Vec<f64>) -> Self {
+        Self::Vector(components)
+    }
+}
+
 impl Target {
     /// A word, by its exact bytes.
     pub fn word(word: impl Into<String>) -> Self {
