@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use super::info;
-use crate::http::parse::negotiation;
+use crate::http::ApiError;
+use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
-use crate::http::{ApiError, query_string};
 
 /// The page and what it loads: part of the program, but read from the disk each time while the program is
 /// built for debugging, so that a change shows when the page is loaded again.

@@ -1,3 +1,5 @@
+//! The words of a model as they stand in answers.
+
 use std::collections::HashMap;
 
 use contract::Row;

@@ -8,31 +8,33 @@ use serde::Serialize;
 
 use super::formula::Formula;
 
-/// Most terms in one answer: the sum of neighbours × words over its queries.
-pub const MAX_EXPLAINED_TERMS: usize = 100_000;
-
 /// What explains an answer.
 #[derive(Debug)]
-pub(super) struct Explanation {
-    pub(super) formula: Formula,
+pub struct Explanation {
+    /// How rows are scored.
+    pub formula: Formula,
     /// The words of the query, with the score and rank that each would have.
-    pub(super) inputs: Vec<RankedRow>,
+    pub inputs: Vec<RankedRow>,
 }
 
 /// A word's part in a score.
-#[derive(Serialize)]
-pub(super) struct Term<'a> {
-    word: &'a str,
-    weight: f64,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Term<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// Its weight in the query.
+    pub weight: f64,
     /// The contract's score of the neighbour against the word.
-    cosine: f64,
+    pub cosine: f64,
+    /// Its part in the score.
     #[serde(flatten)]
-    part: Part,
+    pub part: Part,
 }
 
-#[derive(Serialize)]
+/// What a word adds to a score or multiplies it by.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Part {
+pub enum Part {
     /// The parts sum to the score.
     Contribution(f64),
     /// The parts multiply to the score.
@@ -40,16 +42,20 @@ enum Part {
 }
 
 /// A word of the query among its own neighbours.
-#[derive(Serialize)]
-pub(super) struct Placed<'a> {
-    word: &'a str,
-    row: u32,
-    score: Option<f64>,
-    rank: Option<u32>,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Placed<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// Its row, from 0.
+    pub row: u32,
+    /// Its score; none for a word that has none, as one of norm zero.
+    pub score: Option<f64>,
+    /// Its rank, from 1; none if it has no score or the filter leaves it out.
+    pub rank: Option<u32>,
 }
 
 /// Rows and their places, to be written.
-pub(super) fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
+pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
     let placed = ranks.iter().map(|ranked| Placed {
         word: model.words().word(ranked.row),
         row: ranked.row.0,
@@ -62,7 +68,7 @@ pub(super) fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Plac
 impl Formula {
     /// The terms of a neighbour's score. The score of a sum was made from its vector, rounded to float32
     /// once; the terms' contributions are not rounded, so they sum to it but for that.
-    pub(super) fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
+    pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
         let table = model.table();
         let cosine = |a: Row, b: Row| {
             let norm = table.norm(a);

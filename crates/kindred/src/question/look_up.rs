@@ -1,12 +1,57 @@
 //! Several words to their rows: those that the model does not have are an error, or left out.
 
 use std::collections::HashSet;
+use std::str::FromStr;
 
 use contract::Row;
 use model_store::Words;
+use serde::Deserialize;
 
-use super::fields::Unknown;
-use super::{ApiError, UnknownWord};
+use crate::error::{Error, UnknownWord};
+use crate::options::must_be;
+
+/// Unknown words of one request that get suggestions.
+pub const MAX_SUGGESTED_WORDS: usize = 16;
+
+/// What becomes of words that the model does not have, where several are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Unknown {
+    /// They fail the query.
+    Error,
+    /// They are left out, and the answer says which.
+    Skip,
+}
+
+impl Unknown {
+    /// Its name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl FromStr for Unknown {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(must_be("unknown").unwrap_or_default()),
+        }
+    }
+}
+
+impl TryFrom<String> for Unknown {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
+    }
+}
 
 /// What became of some words.
 #[derive(Debug)]
@@ -22,7 +67,7 @@ pub(super) fn look_up<T>(
     words: &Words,
     asked: impl IntoIterator<Item = (String, T)>,
     unknown: Unknown,
-) -> Result<LookedUp<T>, ApiError> {
+) -> Result<LookedUp<T>, Error> {
     let (mut known, mut missing) = (Vec::new(), Vec::new());
     for (word, with) in asked {
         match words.row(&word) {
@@ -38,7 +83,7 @@ pub(super) fn leave_out<T>(
     known: Vec<(Row, T)>,
     missing: Vec<String>,
     unknown: Unknown,
-) -> Result<LookedUp<T>, ApiError> {
+) -> Result<LookedUp<T>, Error> {
     if !missing.is_empty() && (unknown == Unknown::Error || known.is_empty()) {
         return Err(unknown_words(missing));
     }
@@ -46,12 +91,12 @@ pub(super) fn leave_out<T>(
 }
 
 /// The error for words that the model does not have. Suggestions come later.
-pub(super) fn unknown_words(words: impl IntoIterator<Item = String>) -> ApiError {
+pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
     let unknown = each_once(words)
         .into_iter()
         .map(|word| UnknownWord { word, suggestions: Vec::new() })
         .collect();
-    ApiError::UnknownWord { unknown }
+    Error::UnknownWord { unknown }
 }
 
 /// Words without repetitions, by their first appearance, as they are repeated to whoever asked for them.
@@ -61,7 +106,7 @@ pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> 
 }
 
 /// The beginning of a text that is longer than anybody would read.
-pub(super) fn cut(mut text: String) -> String {
+pub fn cut(mut text: String) -> String {
     const LONGEST: usize = 32 << 10;
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
@@ -82,7 +127,7 @@ mod tests {
         let asked = asked.iter().map(|&word| (word.to_owned(), ()));
         match look_up(model.words(), asked, unknown) {
             Ok(found) => Ok((found.known.iter().map(|(row, ())| row.0).collect(), found.skipped)),
-            Err(ApiError::UnknownWord { unknown }) => {
+            Err(Error::UnknownWord { unknown }) => {
                 Err(unknown.into_iter().map(|unknown| unknown.word).collect())
             }
             Err(other) => panic!("{other:?}"),

@@ -2,20 +2,63 @@
 
 use std::borrow::Cow;
 
+use kindred::question::{WordWithWeight, cut};
+use kindred::{Error, Method, Options, Unknown, expression, with_options};
 use percent_encoding::percent_decode;
 
-use super::ApiError;
-use super::fields::{OPTIONS, Parts, RawOptions, RawTarget, WordWithWeight, invalid};
-use super::look_up::cut;
-use kindred::expression;
+use super::bodies::Parts;
+use super::invalid;
+use super::targets::{RawTarget, WeightedWord};
+use crate::http::ApiError;
+
+/// The names of the options that a kind of question has.
+macro_rules! names {
+    (options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {
+        &[$(stringify!($option)),+]
+    };
+}
+
+/// The options of a kind of question, out of parameters.
+macro_rules! taken_out {
+    ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
+        let mut options = Options::new();
+        $(options.$option = <$type as FromParameters>::take($parameters, stringify!($option))?;)+
+        options
+    }};
+}
+
+/// How an option is read from parameters.
+trait FromParameters: Sized {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError>;
+}
+
+macro_rules! given_once {
+    ($($type:ty),+) => {
+        $(impl FromParameters for $type {
+            fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+                parameters.take_parsed(name)
+            }
+        })+
+    };
+}
+
+given_once!(u64, f64, bool, Unknown, Method);
+
+/// Given as often as there are words.
+impl FromParameters for Vec<String> {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+        let words = parameters.take(name);
+        Ok((!words.is_empty()).then_some(words))
+    }
+}
 
 /// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
-pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
+pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let word = parameters.take_one("word")?;
     let text = parameters.take_one("text")?;
-    let options = parameters.options()?;
-    parameters.none_left(&["word", "text"])?;
+    let options = parameters.options_of_nearest()?;
+    parameters.none_left(&["word", "text"], with_options! { nearest: names! {} })?;
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
         let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
@@ -25,22 +68,23 @@ pub(super) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
 }
 
 /// The parameters of `GET /analogy`: an expression, or words that repeat, and the options.
-pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
+pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let expressions = parameters.take("expression");
     for text in &expressions {
         // Before anything else that may be wrong, as in a body.
-        expression::parse(text).map_err(ApiError::BadExpression)?;
+        expression::parse(text).map_err(Error::from)?;
     }
     let expression = at_most_one("expression", expressions)?;
     let [positive, negative] = ["positive", "negative"].map(|name| {
         let words = parameters.take(name).into_iter();
-        let words: Vec<_> = words.map(|word| WordWithWeight { word, weight: 1.0 }).collect();
+        let words: Vec<_> =
+            words.map(|word| WeightedWord(WordWithWeight { word, weight: 1.0 })).collect();
         (!words.is_empty()).then(|| words.into())
     });
-    let method = parameters.take_parsed("method")?;
-    let options = RawOptions { method, ..parameters.options()? };
-    parameters.none_left(&["expression", "positive", "negative", "method"])?;
+    let options = parameters.options_of_analogy()?;
+    let own = ["expression", "positive", "negative"];
+    parameters.none_left(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
         let reason =
@@ -51,7 +95,7 @@ pub(super) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
 }
 
 /// What `GET /words` is asked for.
-pub(super) enum WordsAsked {
+pub(in crate::http) enum WordsRequest {
     /// Words that begin with this.
     Prefix { prefix: String, limit: Option<usize> },
     /// All about one word.
@@ -60,7 +104,7 @@ pub(super) enum WordsAsked {
 
 /// The parameters of `GET /words`: how words begin and how many of them, or one word and whether with its
 /// vector.
-pub(super) fn words(query: &str) -> Result<WordsAsked, ApiError> {
+pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let prefix = parameters.take_one("prefix")?;
     let word = parameters.take_one("word")?;
@@ -69,10 +113,10 @@ pub(super) fn words(query: &str) -> Result<WordsAsked, ApiError> {
     parameters.only(&["prefix", "limit", "word", "with_vector"])?;
     let reason = match (prefix, word) {
         (Some(prefix), None) if with_vector.is_none() => {
-            return Ok(WordsAsked::Prefix { prefix, limit });
+            return Ok(WordsRequest::Prefix { prefix, limit });
         }
         (None, Some(word)) if limit.is_none() => {
-            return Ok(WordsAsked::Word { word, with_vector: with_vector.unwrap_or(false) });
+            return Ok(WordsRequest::Word { word, with_vector: with_vector.unwrap_or(false) });
         }
         (Some(_), None) => "`with_vector` can only be used with `word`, not with `prefix`",
         (None, Some(_)) => "`limit` can only be used with `prefix`, not with `word`",
@@ -82,7 +126,7 @@ pub(super) fn words(query: &str) -> Result<WordsAsked, ApiError> {
 }
 
 /// The parameters of `GET /words/{word}`: whether with its vector.
-pub(super) fn word_options(query: &str) -> Result<bool, ApiError> {
+pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let with_vector = parameters.take_parsed("with_vector")?;
     parameters.only(&["with_vector"])?;
@@ -90,12 +134,12 @@ pub(super) fn word_options(query: &str) -> Result<bool, ApiError> {
 }
 
 /// Whether the query string can be decoded at all.
-pub(super) fn check_encoding(query: &str) -> Result<(), ApiError> {
+pub(in crate::http) fn check_encoding(query: &str) -> Result<(), ApiError> {
     Parameters::decode(query).map(|_| ())
 }
 
 /// Routes without parameters: whatever is there is unknown.
-pub(super) fn nothing(query: &str) -> Result<(), ApiError> {
+pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     let parameters = Parameters::decode(query)?;
     match parameters.0.into_iter().next() {
         None => Ok(()),
@@ -141,29 +185,22 @@ impl<'a> Parameters<'a> {
         self.take_one(name)?.map(|value| value.parse().map_err(|_| invalid(name))).transpose()
     }
 
-    fn options(&mut self) -> Result<RawOptions, ApiError> {
+    fn options_of_nearest(&mut self) -> Result<Options, ApiError> {
         if self.0.is_empty() {
             // As it is most often.
-            return Ok(RawOptions::default());
+            return Ok(Options::default());
         }
-        let excluded = self.take("exclude");
-        Ok(RawOptions {
-            k: self.take_parsed("k")?,
-            exclude: (!excluded.is_empty()).then(|| excluded.into()),
-            include_query: self.take_parsed("include_query")?,
-            vocab_limit: self.take_parsed("vocab_limit")?,
-            min_score: self.take_parsed("min_score")?,
-            with_vectors: self.take_parsed("with_vectors")?,
-            unknown: self.take_parsed("unknown")?,
-            fold_case: self.take_parsed("fold_case")?,
-            explain: self.take_parsed("explain")?,
-            timeout_ms: self.take_parsed("timeout_ms")?,
-            method: None,
-        })
+        let parameters = self;
+        Ok(with_options! { nearest: taken_out! { parameters } })
+    }
+
+    fn options_of_analogy(&mut self) -> Result<Options, ApiError> {
+        let parameters = self;
+        Ok(with_options! { analogy: taken_out! { parameters } })
     }
 
     /// That nothing is left, where a search takes these parameters and the options.
-    fn none_left(self, own: &[&str]) -> Result<(), ApiError> {
+    fn none_left(self, own: &[&str], options: &[&str]) -> Result<(), ApiError> {
         let Some((field, _)) = self.0.first() else {
             return Ok(());
         };
@@ -171,7 +208,7 @@ impl<'a> Parameters<'a> {
             let reason = format!("`{field}` is possible with POST and a JSON body only");
             return Err(ApiError::InvalidRequest { reason });
         }
-        self.only(&[own, OPTIONS].concat())
+        self.only(&[own, options].concat())
     }
 
     /// That nothing is left, where there are these parameters alone.

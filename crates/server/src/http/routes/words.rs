@@ -3,16 +3,19 @@
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use contract::Row;
+use kindred::question::unknown_words;
 use model_store::ModelStore;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::aside::{Work, elsewhere};
-use super::fields::invalid;
-use super::look_up::unknown_words;
-use super::query_string::WordsAsked;
-use super::size::{BYTES_PER_COMPONENT, Size, room_for};
-use super::{ApiError, answer, caching, negotiation, query_string, suggestions};
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::aside::{Work, elsewhere};
+use crate::http::parse::negotiation;
+use crate::http::parse::query_string::WordsRequest;
+use crate::http::parse::{invalid, query_string};
+use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
+use crate::http::render::{self, caching};
 use crate::models::Call;
 use crate::workers::Patience;
 use scheduler::account::Held;
@@ -50,13 +53,13 @@ struct Described<'a> {
 }
 
 /// `GET /words`: a list, or one word
-pub(super) async fn get_words(
+pub(in crate::http) async fn get_words(
     call: Call,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
     match query_string::words(uri.query().unwrap_or_default())? {
-        WordsAsked::Prefix { prefix, limit } => {
+        WordsRequest::Prefix { prefix, limit } => {
             let limit = limit.unwrap_or(DEFAULT_LISTED);
             if !(1..=MAX_LISTED).contains(&limit) {
                 return Err(invalid("limit"));
@@ -72,14 +75,14 @@ pub(super) async fn get_words(
             let found = elsewhere(&call, work, deadline, search).await?;
             Ok(caching::tagged(list(&call.model, &found, room), &call))
         }
-        WordsAsked::Word { word, with_vector } => {
+        WordsRequest::Word { word, with_vector } => {
             describe(&call, &headers, word, with_vector).await
         }
     }
 }
 
 /// `GET /words/{word}`
-pub(super) async fn get_word(
+pub(in crate::http) async fn get_word(
     call: Call,
     headers: HeaderMap,
     uri: Uri,
@@ -96,7 +99,7 @@ pub(super) async fn get_word(
 fn list(model: &ModelStore, rows: &[Row], room: Option<Held>) -> Response {
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
     let (name, version) = (model.name(), model.version());
-    answer::json_in(&Listed { model: name, version, words: words.collect() }, room)
+    render::json_in(&Listed { model: name, version, words: words.collect() }, room)
 }
 
 async fn describe(
@@ -107,7 +110,7 @@ async fn describe(
 ) -> Result<Response, ApiError> {
     let model = &call.model;
     let Some(row) = model.words().row(&word) else {
-        let mut error = unknown_words([word]);
+        let mut error = unknown_words([word]).into();
         suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
@@ -128,5 +131,5 @@ async fn describe(
     };
     let components = if with_vector { table.dim() } else { 0 };
     let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
-    Ok(caching::tagged(answer::json_in(&described, room), call))
+    Ok(caching::tagged(render::json_in(&described, room), call))
 }

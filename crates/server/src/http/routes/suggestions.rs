@@ -1,13 +1,12 @@
 //! Spelling suggestions for the words of a request.
 
-use super::ApiError;
-use super::aside::{Work, elsewhere, goes_on};
+use kindred::question::MAX_SUGGESTED_WORDS;
+
+use crate::http::ApiError;
+use crate::http::aside::{Work, elsewhere, goes_on};
 use crate::models::Call;
 use crate::workers::Patience;
 use scheduler::account::Pool;
-
-/// Unknown words of one request that get suggestions.
-const MAX_WORDS: usize = 16;
 
 /// What finds the words that resemble one, as long as it does: it grows with the word, and this is for the longest.
 const BYTES_OF_AUTOMATON: u64 = 3 << 20;
@@ -31,7 +30,7 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
             _ => None,
         })
         .flatten()
-        .take(MAX_WORDS)
+        .take(MAX_SUGGESTED_WORDS)
         .collect();
     if unknown.is_empty() {
         return;

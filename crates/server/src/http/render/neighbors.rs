@@ -1,57 +1,25 @@
-//! From hits to JSON, written straight into the body. By hand where answers come by the hundred thousand.
+//! Neighbours as JSON. By hand: answers come by the hundred thousand.
 
-use std::time::Instant;
-
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use contract::{Hit, Row};
-use serde::Serialize;
+use contract::Hit;
+use kindred::question::{Explanation, Formula, Notes, OddOneOut, placed};
 
-use super::aside::goes_on;
-use super::explain::{Explanation, placed};
-use super::formula::Formula;
 use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
-use super::{ApiError, caching};
+use super::{response, write};
+use crate::http::ApiError;
+use crate::http::aside::goes_on;
+use crate::http::render::caching;
 use crate::models::ServedModel;
 use crate::workers::Patience;
 use scheduler::account::Held;
 
-/// What an answer says of the words that were asked for.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// The words of a text that the model has.
-    pub(super) used: Option<Vec<Row>>,
-    /// The words that were left out, if words may be.
-    pub(super) skipped: Option<Vec<String>>,
-}
-
-impl Notes {
-    fn write(&self, body: &mut Vec<u8>, served: &ServedModel) {
-        if let Some(used) = &self.used {
-            body.extend_from_slice(b",\"used\":[");
-            for (place, &row) in used.iter().enumerate() {
-                if place > 0 {
-                    body.push(b',');
-                }
-                served.words.write(body, &served.model, row);
-            }
-            body.push(b']');
-        }
-        if let Some(skipped) = &self.skipped {
-            body.extend_from_slice(b",\"skipped\":");
-            write(body, skipped);
-        }
-    }
-}
-
 /// Neighbours that are to be written.
-pub(super) struct Neighbors<'a> {
-    pub(super) served: &'a ServedModel,
-    pub(super) hits: &'a [Hit],
-    pub(super) with_vectors: bool,
-    pub(super) notes: &'a Notes,
-    pub(super) explanation: Option<&'a Explanation>,
+pub(in crate::http) struct Neighbors<'a> {
+    pub(in crate::http) served: &'a ServedModel,
+    pub(in crate::http) hits: &'a [Hit],
+    pub(in crate::http) with_vectors: bool,
+    pub(in crate::http) notes: &'a Notes,
+    pub(in crate::http) explanation: Option<&'a Explanation>,
 }
 
 impl Neighbors<'_> {
@@ -67,7 +35,7 @@ impl Neighbors<'_> {
         let formula = self.explanation.map(|explanation| &explanation.formula);
         body.extend_from_slice(b"\"neighbors\":");
         write_hits(body, self.served, self.hits, self.with_vectors, formula);
-        self.notes.write(body, self.served);
+        write_notes(body, self.notes, self.served);
         if let Some(explanation) = self.explanation {
             body.extend_from_slice(b",\"inputs\":");
             write(body, &placed(&self.served.model, &explanation.inputs));
@@ -75,22 +43,14 @@ impl Neighbors<'_> {
     }
 }
 
-/// Words of which one is odd.
-pub(super) struct OddOneOut<'a> {
-    pub(super) served: &'a ServedModel,
-    /// Not empty; the odd one is the last.
-    pub(super) ranked: &'a [Hit],
-    pub(super) notes: &'a Notes,
-}
-
 /// One item's answer in a batch, or its problem.
-pub(super) enum ItemAnswer<'a> {
+pub(in crate::http) enum ItemAnswer<'a> {
     Found(Neighbors<'a>),
     Failed(&'a ApiError),
 }
 
 /// The answer to a single query.
-pub(super) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response {
+pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response {
     let mut body = begin(neighbors.served, neighbors.bytes());
     neighbors.write(&mut body);
     body.push(b'}');
@@ -99,7 +59,7 @@ pub(super) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response 
 
 /// The answers to `queries`, in their order; about n bytes. A body that grew on its way would take twice what it
 /// needs.
-pub(super) fn many<'a>(
+pub(in crate::http) fn many<'a>(
     served: &ServedModel,
     items: impl Iterator<Item = ItemAnswer<'a>>,
     bytes: usize,
@@ -125,63 +85,35 @@ pub(super) fn many<'a>(
 }
 
 /// The answer to which word is odd.
-pub(super) fn odd_one_out(found: &OddOneOut<'_>) -> Response {
-    let mut body = begin(found.served, found.ranked.len() * BYTES_PER_NEIGHBOR);
+pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> Response {
+    let mut body = begin(served, found.ranked.len() * BYTES_PER_NEIGHBOR);
     if let Some(odd) = found.ranked.last() {
         body.extend_from_slice(b"\"odd_one_out\":");
-        found.served.words.write(&mut body, &found.served.model, odd.row);
+        served.words.write(&mut body, &served.model, odd.row);
     }
     body.extend_from_slice(b",\"ranked\":");
-    write_hits(&mut body, found.served, found.ranked, false, None);
-    found.notes.write(&mut body, found.served);
+    write_hits(&mut body, served, &found.ranked, false, None);
+    write_notes(&mut body, &found.notes, served);
     body.push(b'}');
-    caching::tagged(response(body, None), found.served)
+    caching::tagged(response(body, None), served)
 }
 
-/// Any other body of JSON, a small one.
-pub(super) fn json(answer: &impl Serialize) -> Response {
-    json_in(answer, None)
-}
-
-/// Any other body of JSON, in memory that was counted for it.
-pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
-    response(bytes(answer), room)
-}
-
-/// As JSON.
-pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
-    let mut body = Vec::new();
-    write(&mut body, answer);
-    body
-}
-
-/// Until when an answer is of use: what its body said, for whoever goes on working on it.
-#[derive(Clone)]
-pub(super) struct Until(pub(super) Instant);
-
-/// Marks answers whose memory is counted. All others of any size are counted by `front`.
-#[derive(Clone)]
-pub(super) struct IsCounted;
-
-/// An answer that says how much memory it takes, until the last of it is sent.
-struct Counted {
-    body: Vec<u8>,
-    _room: Held,
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.body
+/// What an answer says of the words that were asked for.
+fn write_notes(body: &mut Vec<u8>, notes: &Notes, served: &ServedModel) {
+    if let Some(used) = &notes.used {
+        body.extend_from_slice(b",\"used\":[");
+        for (place, &row) in used.iter().enumerate() {
+            if place > 0 {
+                body.push(b',');
+            }
+            served.words.write(body, &served.model, row);
+        }
+        body.push(b']');
     }
-}
-
-/// Bytes whose memory is counted by this, as long as there are any of them.
-pub(super) fn counted(mut body: Vec<u8>, mut room: Held) -> Bytes {
-    if body.capacity() - body.len() > body.len() / 4 {
-        body.shrink_to_fit();
+    if let Some(skipped) = &notes.skipped {
+        body.extend_from_slice(b",\"skipped\":");
+        write(body, skipped);
     }
-    room.set(body.capacity() as u64);
-    Bytes::from_owner(Counted { body, _room: room })
 }
 
 #[inline]
@@ -221,29 +153,11 @@ fn begin(served: &ServedModel, bytes: usize) -> Vec<u8> {
     body
 }
 
-fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
-}
-
-pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
-    let is_counted = room.is_some();
-    let body = match room {
-        None => Body::from(body),
-        Some(room) => counted(body, room).into(),
-    };
-    let mut response = Response::new(body);
-    if is_counted {
-        response.extensions_mut().insert(IsCounted);
-    }
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
+    use contract::Row;
     use model_store::ModelStore;
     use serde_json::{Value, json};
 

@@ -1,210 +1,21 @@
-//! Every way in which a request can fail, and the one table from there to what the client sees: RFC
-//! 9457 problem details.
-
-use std::time::Duration;
+//! What a client sees of an error: status, code, title and text.
 
 use axum::http::StatusCode;
-use contract::QueryError;
+use kindred::unknown_words;
 
-use super::fields::invalid;
-use crate::models::NotMilliseconds;
-use crate::workers::NotDone;
-use kindred::expression::ExpressionError;
-use scheduler::account::Full;
-
-/// A word that the model does not have.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct UnknownWord {
-    /// As it was written.
-    pub word: String,
-    /// Words of the model that resemble it, the likeliest first.
-    pub suggestions: Vec<String>,
-}
-
-/// Why a request, or one item of a batch, is not answered.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ApiError {
-    /// The body or a query parameter is not UTF-8.
-    NotUtf8 {
-        /// Which of them.
-        place: String,
-    },
-    /// The body is not JSON.
-    NotJson {
-        /// Where and why.
-        reason: String,
-    },
-    /// The body did not arrive.
-    UnreadableBody,
-    /// An expression that does not follow the grammar.
-    BadExpression(ExpressionError),
-    /// The body did not arrive in time.
-    BodyTimeout {
-        /// How long it may take.
-        limit: Duration,
-    },
-    /// No API key, or none that is in force.
-    Unauthorized {
-        /// What is missing, and what would be right.
-        reason: &'static str,
-    },
-    /// Not with this API key.
-    Forbidden {
-        /// What it takes.
-        reason: &'static str,
-    },
-    /// HTTP/1.1 without exactly one host.
-    BadHost {
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// A body in a transfer coding other than chunked.
-    UnknownTransferCoding,
-    /// Path and query string are too long.
-    UriTooLong {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The header fields are too large.
-    HeadersTooLarge {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The body is larger than any valid one.
-    BodyTooLarge {
-        /// In bytes.
-        limit: usize,
-    },
-    /// The body is declared as something else than JSON.
-    UnsupportedMediaType {
-        /// As declared.
-        found: String,
-    },
-    /// The request as a whole does not have the form of one.
-    InvalidRequest {
-        /// What is wrong, and what would be right.
-        reason: String,
-    },
-    /// A field or parameter that does not exist.
-    UnknownField {
-        /// Its name or path.
-        field: String,
-        /// Those that exist.
-        known: Vec<String>,
-    },
-    /// A field or parameter with an impossible value.
-    InvalidValue {
-        /// Its name or path.
-        field: String,
-        /// What it must be.
-        expected: String,
-    },
-    /// More than one answer may hold.
-    TooManyResults {
-        /// What is too much, and what would be right.
-        reason: String,
-    },
-    /// A vector with the wrong number of components.
-    DimensionMismatch {
-        /// The request's.
-        found: usize,
-        /// The model's.
-        expected: usize,
-    },
-    /// A query that is not a finite vector.
-    NotFinite {
-        /// What is not finite.
-        reason: String,
-    },
-    /// A query without a direction.
-    ZeroQuery {
-        /// Why it has none.
-        reason: String,
-    },
-    /// Words that do not have the form that an analogy's method takes.
-    MethodMismatch {
-        /// What does not fit, and what would.
-        reason: String,
-    },
-    /// Words that the model does not have; all of the request.
-    UnknownWord {
-        /// In the order in which they were written.
-        unknown: Vec<UnknownWord>,
-    },
-    /// A path that does not exist.
-    NoSuchRoute {
-        /// As it was asked for.
-        path: String,
-    },
-    /// A model that is not served here.
-    NoSuchModel {
-        /// Its name.
-        name: String,
-        /// Those that are.
-        known: Vec<String>,
-    },
-    /// The service's models could not all be loaded again.
-    ReloadFailed {
-        /// Which, and why.
-        reason: String,
-    },
-    /// The models are being loaded already.
-    ReloadInProgress,
-    /// A path that exists, with another method. The `Allow` header says which.
-    MethodNotAllowed {
-        /// As it was used.
-        method: String,
-    },
-    /// The client takes no form that the answer can have.
-    NotAcceptable {
-        /// The form that it has.
-        offered: &'static str,
-    },
-    /// The queue is full.
-    QueueFull {
-        /// How many slots were asked for, and how many there are.
-        reason: String,
-        /// How long to wait before asking again.
-        retry_after_seconds: u64,
-    },
-    /// Its caller may not take so much of what all share now.
-    OverLimit {
-        /// What was asked for, how much that is and what the bound is.
-        reason: String,
-    },
-    /// The service is stopping.
-    Draining,
-    /// The pass of the engine failed. Asking again may help.
-    EngineFailed,
-    /// The engine failed, and there is no other yet.
-    EngineRestarting {
-        /// How long to wait before asking again.
-        retry_after_seconds: u64,
-    },
-    /// There is no engine any more. Asking again does not help.
-    EngineGone,
-    /// The readiness check did not get its answer.
-    NotReady {
-        /// What came instead.
-        reason: String,
-    },
-    /// The answer was not there in time.
-    DeadlinePassed,
-    /// A fault of ours.
-    Internal,
-}
+use super::ApiError;
 
 /// What a client sees of an error: everything but the extras.
-pub(super) struct Shape {
-    pub(super) status: StatusCode,
-    pub(super) code: &'static str,
-    pub(super) title: &'static str,
-    pub(super) detail: String,
+pub(in crate::http) struct Shape {
+    pub(in crate::http) status: StatusCode,
+    pub(in crate::http) code: &'static str,
+    pub(in crate::http) title: &'static str,
+    pub(in crate::http) detail: String,
 }
 
 impl ApiError {
     /// The one table.
-    pub(super) fn shape(&self) -> Shape {
+    pub(in crate::http) fn shape(&self) -> Shape {
         use StatusCode as S;
         let (status, code, title, detail) = match self {
             Self::NotUtf8 { place } => {
@@ -301,7 +112,7 @@ impl ApiError {
                 S::UNPROCESSABLE_ENTITY,
                 "dimension_mismatch",
                 "Dimension mismatch",
-                QueryError::Dimension { found: *found, expected: *expected }.to_string(),
+                kindred::Error::DimensionMismatch { found: *found, expected: *expected }.to_string(),
             ),
             Self::NotFinite { reason } => {
                 (S::UNPROCESSABLE_ENTITY, "not_finite", "Not finite", reason.clone())
@@ -313,7 +124,7 @@ impl ApiError {
                 (S::UNPROCESSABLE_ENTITY, "method_mismatch", "Method mismatch", reason.clone())
             }
             Self::UnknownWord { unknown } => {
-                (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_detail(unknown))
+                (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_words(unknown))
             }
             Self::NoSuchRoute { path } => (
                 S::NOT_FOUND,
@@ -406,7 +217,7 @@ impl ApiError {
     }
 
     /// What the client is told in `Retry-After`, where asking again may help.
-    pub(super) fn retry_after_seconds(&self) -> Option<u64> {
+    pub(in crate::http) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             Self::QueueFull { retry_after_seconds, .. }
             | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
@@ -417,7 +228,7 @@ impl ApiError {
     }
 
     /// About how many bytes of a request are repeated in what its client is told.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::http) fn bytes(&self) -> usize {
         match self {
             // Each word in `unknown` and in `detail`, with its suggestions.
             Self::UnknownWord { unknown } => {
@@ -430,57 +241,5 @@ impl ApiError {
     /// The HTTP status of this error.
     pub fn status(&self) -> StatusCode {
         self.shape().status
-    }
-}
-
-fn unknown_detail(unknown: &[UnknownWord]) -> String {
-    let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
-    let mut detail = format!("the model does not have {}", words.join(", "));
-    if let [UnknownWord { suggestions, .. }] = unknown
-        && !suggestions.is_empty()
-    {
-        detail += &format!("; did you mean {}?", suggestions.join(", "));
-    }
-    detail
-}
-
-impl From<NotDone> for ApiError {
-    fn from(why: NotDone) -> Self {
-        match why {
-            NotDone::Late => Self::DeadlinePassed,
-            NotDone::Broken => Self::Internal,
-            NotDone::Full { waiting, most } => Self::OverLimit {
-                reason: format!(
-                    "{waiting} of this caller's requests are waiting for a thread; the maximum is \
-                     {most}"
-                ),
-            },
-        }
-    }
-}
-
-impl From<Full> for ApiError {
-    fn from(full: Full) -> Self {
-        Self::OverLimit { reason: full.to_string() }
-    }
-}
-
-impl From<NotMilliseconds> for ApiError {
-    fn from(NotMilliseconds(field): NotMilliseconds) -> Self {
-        invalid(field)
-    }
-}
-
-impl From<QueryError> for ApiError {
-    fn from(error: QueryError) -> Self {
-        match error {
-            QueryError::Dimension { found, expected } => {
-                Self::DimensionMismatch { found, expected }
-            }
-            QueryError::NotFinite { .. } => Self::NotFinite { reason: error.to_string() },
-            QueryError::Zero => Self::ZeroQuery { reason: error.to_string() },
-            // Rows come from the model's own words, never from a client.
-            QueryError::NoSuchRow { .. } => Self::Internal,
-        }
     }
 }

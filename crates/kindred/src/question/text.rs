@@ -10,11 +10,13 @@ use contract::Row;
 use model_store::Words;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::ApiError;
-use super::fields::invalid;
+use crate::Error;
 
 /// Most words that one text may have.
 pub const MAX_TEXT_WORDS: usize = 256;
+
+/// What a text must be, in words.
+pub const TEXT_MUST_BE: &str = "a string of 1 to 256 words, such as \"a quick brown fox\"";
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(super) enum Token {
 }
 
 /// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`].
-pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, ApiError> {
+pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
     let mut tokens = Vec::new();
     for piece in text.split_whitespace() {
         let outer = |c: char| !c.is_alphanumeric();
@@ -44,10 +46,14 @@ pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, ApiError> 
             }));
         }
         if tokens.len() > MAX_TEXT_WORDS {
-            return Err(invalid("text"));
+            return Err(invalid());
         }
     }
-    if tokens.is_empty() { Err(invalid("text")) } else { Ok(tokens) }
+    if tokens.is_empty() { Err(invalid()) } else { Ok(tokens) }
+}
+
+fn invalid() -> Error {
+    Error::invalid("text", TEXT_MUST_BE)
 }
 
 /// The row of a word as it is written or, failing that, in lower case.
@@ -64,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn found(model: &[&str], text: &str) -> Result<Vec<String>, ApiError> {
+    fn found(model: &[&str], text: &str) -> Result<Vec<String>, Error> {
         let rows = model.iter().map(|&word| (word, &[1.0f32][..]));
         let model = ModelStore::from_rows("m", 1, rows).unwrap();
         let tokens = tokens(model.words(), text)?;
@@ -97,12 +103,12 @@ mod tests {
     #[test]
     fn a_text_has_from_one_to_so_many_words() {
         for text in ["", " \n\u{2003}"] {
-            assert_eq!(found(&["a"], text), Err(invalid("text")));
+            assert_eq!(found(&["a"], text), Err(invalid()));
         }
         for separator in [" ", "/", " \t", "-"] {
             let text = vec!["a"; MAX_TEXT_WORDS].join(separator);
             assert_eq!(found(&["a"], &text).unwrap().len(), MAX_TEXT_WORDS);
-            assert_eq!(found(&["a"], &format!("{text}{separator}a")), Err(invalid("text")));
+            assert_eq!(found(&["a"], &format!("{text}{separator}a")), Err(invalid()));
         }
     }
 }

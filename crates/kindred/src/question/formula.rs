@@ -1,36 +1,42 @@
 //! How rows are scored for what a query names: by one vector, or by a method that takes several.
 
 use contract::analogy::{analogy_sum, analogy_vector};
-use contract::{
-    AnalogyError, FullPassQuery, Query, QueryVector, Row, Scoring, ScoringError, WeightedWord,
-};
+use contract::{FullPassQuery, Query, QueryVector, Row, Scoring, WeightedWord};
 use model_store::ModelStore;
 
-use super::ApiError;
-use kindred::method::Method;
+use crate::{Error, Method};
 
 /// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
 pub const MAX_FACTORS: usize = 32;
 
-/// Most words that the queries of one request may have together where their method multiplies or points: a
-/// pass over all rows compares each row with each of them.
-pub const MAX_FULL_PASS_WORDS: usize = 4096;
-
 /// How rows are scored, all words looked up.
 #[derive(Debug, Clone)]
-pub(super) enum Formula {
+pub enum Formula {
     /// The cosine similarity to a vector.
     Cosine {
         /// The vector.
         vector: QueryVector,
-        /// The words that it is the sum of, if it is known as one, and the sum's norm.
+        /// The words that it is the sum of, if it is known as one.
         words: Vec<WeightedWord>,
+        /// The norm of the sum before it was brought to length 1.
         norm: f64,
     },
     /// 3CosMul.
-    Product { positive: Vec<Row>, negative: Vec<Row> },
+    Product {
+        /// The words that are multiplied.
+        positive: Vec<Row>,
+        /// The words that are divided by.
+        negative: Vec<Row>,
+    },
     /// PairDirection: from `a` to `b` as from `c` to the row.
-    Direction { b: Row, c: Row, a: Row },
+    Direction {
+        /// Where the direction leads.
+        b: Row,
+        /// Where the way begins that has it.
+        c: Row,
+        /// Where the direction begins.
+        a: Row,
+    },
 }
 
 impl Formula {
@@ -46,8 +52,8 @@ impl Formula {
     }
 
     /// A sum of words.
-    pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, ApiError> {
-        let sum = analogy_sum(&model.table(), words).map_err(|e| analogy_fault(model, e))?;
+    pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
+        let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
         let vector = QueryVector::Components(sum.vector);
         Ok(Self::Cosine { vector, words: sum.words, norm: sum.norm })
     }
@@ -57,7 +63,7 @@ impl Formula {
         model: &ModelStore,
         words: &[WeightedWord],
         method: Method,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, Error> {
         if method == Method::ThreeCosAdd {
             return Self::of_sum(model, words);
         }
@@ -74,7 +80,7 @@ impl Formula {
     }
 
     /// How many words it has: the terms of a neighbour's score.
-    pub(super) fn number_of_words(&self) -> usize {
+    pub fn number_of_words(&self) -> usize {
         match self {
             Self::Cosine { words, .. } => words.len(),
             Self::Product { positive, negative } => positive.len() + negative.len(),
@@ -83,7 +89,7 @@ impl Formula {
     }
 
     /// How an engine scores by it, row by row.
-    pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, ApiError> {
+    pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
             Self::Cosine { vector, .. } => return Ok(Scoring::cosine(&table, vector.clone())?),
@@ -92,20 +98,22 @@ impl Formula {
             }
             Self::Direction { b, c, a } => Scoring::pair_direction(&table, *b, *c, *a),
         };
-        scoring.map_err(|e| scoring_fault(model, e))
+        scoring.map_err(|e| Error::of_scoring(model, e))
     }
 }
 
 /// A query of one of the two kinds that engines answer.
 #[derive(Debug, Clone)]
-pub(super) enum Ask {
+pub enum EngineQuery {
+    /// One vector, for a search pass.
     Search(Query),
+    /// Anything else, for a full pass.
     FullPass(Box<FullPassQuery>),
 }
 
-impl Ask {
+impl EngineQuery {
     /// How many hits at most.
-    pub(super) fn k(&self) -> usize {
+    pub fn k(&self) -> usize {
         match self {
             Self::Search(query) => query.k(),
             Self::FullPass(query) => query.k(),
@@ -113,7 +121,8 @@ impl Ask {
     }
 
     /// The same for another number of hits.
-    pub(super) fn with_k(self, k: usize) -> Self {
+    #[must_use]
+    pub fn with_k(self, k: usize) -> Self {
         match self {
             Self::Search(query) => Self::Search(query.with_k(k)),
             Self::FullPass(query) => Self::FullPass(Box::new(query.with_k(k))),
@@ -125,12 +134,12 @@ impl Ask {
 pub(super) fn check_form<'a>(
     method: Method,
     words: impl Iterator<Item = (f64, &'a str)> + Clone,
-) -> Result<(), ApiError> {
+) -> Result<(), Error> {
     if method == Method::ThreeCosAdd {
         return Ok(());
     }
     let name = method.short_name();
-    let mismatch = |reason| Err(ApiError::MethodMismatch { reason });
+    let mismatch = |reason| Err(Error::MethodMismatch { reason });
     if let Some((weight, word)) = words.clone().find(|(weight, _)| weight.abs() != 1.0) {
         return mismatch(format!(
             "`{name}` needs weights of 1 or -1, but `{word}` has {weight}; `3cosadd` allows any weight"
@@ -152,44 +161,16 @@ pub(super) fn check_form<'a>(
 }
 
 /// The contract's query vector for a sum of words.
-pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, ApiError> {
+pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, Error> {
     let words: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
-    analogy_vector(&model.table(), &words).map_err(|e| analogy_fault(model, e))
+    analogy_vector(&model.table(), &words).map_err(|e| Error::of_analogy(model, e))
 }
 
 /// The error for a word that can't be compared with anything.
-pub(super) fn zero_row(model: &ModelStore, row: Row) -> ApiError {
+pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
     let word = model.words().word(row);
     let reason = format!(
         "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );
-    ApiError::ZeroQuery { reason }
-}
-
-fn analogy_fault(model: &ModelStore, error: AnalogyError) -> ApiError {
-    match error {
-        AnalogyError::ZeroRow { row } => zero_row(model, row),
-        AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
-            ApiError::ZeroQuery { reason: error.to_string() }
-        }
-        AnalogyError::NotFinite => ApiError::NotFinite { reason: error.to_string() },
-    }
-}
-
-fn scoring_fault(model: &ModelStore, error: ScoringError) -> ApiError {
-    match error {
-        ScoringError::ZeroRow { row } => zero_row(model, row),
-        ScoringError::SameDirection { a, b } => {
-            let [a, b] = [a, b].map(|row| model.words().word(row));
-            let reason = format!(
-                "`{a}` and `{b}` have the same direction, so there is no step from one to the other; give two \
-                 different words"
-            );
-            ApiError::ZeroQuery { reason }
-        }
-        ScoringError::NoWords => ApiError::ZeroQuery { reason: error.to_string() },
-        ScoringError::TooManyWords { .. } => ApiError::MethodMismatch { reason: error.to_string() },
-        // Rows come from the model's own words, never from a client.
-        ScoringError::NoSuchRow { .. } => ApiError::Internal,
-    }
+    Error::ZeroQuery { reason }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use contract::Hit;
 use model_store::Words;
 
-use super::request::Excluded;
+use super::prepare::Excluded;
 
 /// The best `k` hits of different words, and none of some words.
 #[derive(Debug, Clone)]
-pub(super) struct Fold {
+pub struct Fold {
     /// How many are to be left.
-    pub(super) k: usize,
+    k: usize,
     /// The query's own words, in lower case.
     own: HashSet<String>,
     excluded: Arc<Excluded>,
@@ -28,13 +28,18 @@ impl Fold {
         Self { k, own: own.map(str::to_lowercase).collect(), excluded }
     }
 
+    /// How many hits are to be left at most.
+    pub(crate) fn k(&self) -> usize {
+        self.k
+    }
+
     /// How many hits to ask for at first: most words have a variant or none.
     pub(super) fn first_k(&self) -> usize {
         2 * self.k + 2 * (self.own.len() + self.excluded.folded().len()).min(8)
     }
 
     /// What is left of hits, best first.
-    pub(super) fn keep(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
+    pub(crate) fn keep(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
         let (mut seen, excluded) = (HashSet::new(), self.excluded.folded());
         let is_new = |hit: &&Hit| {
             let folded = words.word(hit.row).to_lowercase();
@@ -58,8 +63,8 @@ mod tests {
         let hits: Vec<Hit> = (0..7).map(|row| Hit { row: Row(row), score: 1.0 }).collect();
         let kept = |k, left_out: &[&str]| {
             let (own, excluded) = left_out.split_at(left_out.len() / 2);
-            let excluded = excluded.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-            let excluded = Excluded::new(&model, Some(excluded.into())).unwrap();
+            let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
+            let excluded = Excluded::new(&model, Some(excluded)).unwrap();
             let kept = Fold::new(k, own.iter().copied(), excluded).keep(model.words(), &hits);
             kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
         };
