@@ -1,7 +1,7 @@
 use super::{Row, Table, score};
 
-/// What a query asks for: one vector, how many neighbours, and which rows may be among them.
-/// Checked against its table when it is made.
+/// A query: one vector, the number of neighbours, and which rows may be neighbours. It is checked against its
+/// table when it is created.
 ///
 /// ```
 /// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
@@ -13,7 +13,7 @@ use super::{Row, Table, score};
 /// let of_a_vector = Query::new(&table, QueryVector::Components(vec![0.6, 0.8]), 3, filter)?;
 /// assert_eq!(of_a_row.norm(), 2.0);
 ///
-/// // What can't be answered is refused before it reaches an engine.
+/// // An invalid query is refused before it reaches an engine.
 /// let zero = Query::new(&table, QueryVector::Components(vec![0.0, 0.0]), 3, Filter::default());
 /// assert_eq!(zero.unwrap_err(), QueryError::Zero);
 ///
@@ -29,12 +29,12 @@ pub struct Query {
     filter: Filter,
 }
 
-/// Where a query's components are.
+/// The source of a query's components.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryVector {
-    /// A row of the table itself: an engine gathers it where the table lives.
+    /// A row of the table; an engine gathers it where the table is stored.
     Row(Row),
-    /// Components of the caller's, `[dim]`.
+    /// Components from the caller, `[dim]`.
     Components(Vec<f32>),
 }
 
@@ -42,7 +42,7 @@ impl QueryVector {
     /// The components, `[dim]`.
     ///
     /// # Panics
-    /// If it is a row that the table does not have.
+    /// If the table does not have the row.
     pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
         match self {
             Self::Row(row) => table.row(*row),
@@ -75,13 +75,13 @@ impl QueryVector {
     }
 }
 
-/// Which rows may be neighbours. Applied before `k`, inside the engine.
+/// Which rows may be neighbours. Applies before `k`, inside the engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     excluded: Vec<Row>,
-    /// Only the first so many rows (the most frequent words).
+    /// Search only the first rows, this many (the most frequent words).
     pub first_rows: Option<u32>,
-    /// Only scores of at least this.
+    /// The minimum score, inclusive.
     pub min_score: Option<f64>,
 }
 
@@ -113,14 +113,14 @@ impl Filter {
         FilterParts { excluded, first_rows: *first_rows, min_score: *min_score }
     }
 
-    /// A filter that leaves out these rows; their order and repetitions do not matter.
+    /// A filter that excludes these rows, in any order and with repetitions.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
         excluded.dedup();
         Self { excluded, ..Self::default() }
     }
 
-    /// The same for rows that are ascending already and different, as many queries share them, and some more.
+    /// The same for rows that are already ascending and distinct, which many queries share, and some more.
     pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
         if ascending.is_empty() {
             return Self::excluding(more);
@@ -134,17 +134,17 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// The rows left out, ascending.
+    /// The excluded rows, ascending.
     pub fn excluded(&self) -> &[Row] {
         &self.excluded
     }
 
-    /// How many of `rows` rows this filter looks at.
+    /// How many of `rows` rows this filter covers.
     pub fn row_limit(&self, rows: usize) -> usize {
         self.first_rows.map_or(rows, |first| rows.min(first as usize))
     }
 
-    /// Whether a row is left out by name.
+    /// Whether a row is excluded explicitly.
     #[inline]
     pub fn excludes(&self, row: Row) -> bool {
         self.excluded.binary_search(&row).is_ok()
@@ -159,10 +159,10 @@ impl Filter {
     }
 }
 
-/// Why a query can't be asked.
+/// Why a query is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum QueryError {
-    /// The caller's vector has another number of components than the table.
+    /// The caller's vector and the table have different numbers of components.
     #[error("the vector has {found} components, but the model has {expected} dimensions")]
     Dimension {
         /// The caller's number of components.
@@ -190,8 +190,8 @@ pub enum QueryError {
 }
 
 impl Query {
-    /// A query for the `k` best rows of `table` that pass `filter`. `k` may exceed the number of
-    /// rows: then all that pass are the answer.
+    /// Creates a query for the `k` best rows of `table` that pass `filter`. If `k` exceeds the number of rows,
+    /// the answer is all rows that pass.
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
@@ -205,7 +205,7 @@ impl Query {
         Ok(Self { vector, norm, k, filter })
     }
 
-    /// The same query for another number of rows.
+    /// The same query with another number of rows.
     pub fn with_k(self, k: usize) -> Self {
         Self { k, ..self }
     }
@@ -225,7 +225,7 @@ impl Query {
         self.norm
     }
 
-    /// How many neighbours at most.
+    /// The maximum number of neighbours.
     pub fn k(&self) -> usize {
         self.k
     }
@@ -236,7 +236,7 @@ impl Query {
     }
 }
 
-/// Queries that are answered together, in one pass. Their vectors, `k` and filters differ freely.
+/// Queries that are answered together, in one pass. Each has its own vector, `k` and filter.
 #[derive(Debug, Clone, Default)]
 pub struct QueryBatch<'a> {
     queries: Vec<&'a Query>,
@@ -253,13 +253,13 @@ impl<'a> QueryBatch<'a> {
         self.queries.len()
     }
 
-    /// Whether nothing is asked.
+    /// Whether there are no queries.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
 
-    /// Whether every query fits a table of this shape: a query made for one table must not read
-    /// past the end of another.
+    /// Whether every query fits a table of this shape, so that a query made for one table can't read past
+    /// the end of another.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         self.queries.iter().all(|query| match query.vector() {
             QueryVector::Row(row) => row.index() < table.rows(),
