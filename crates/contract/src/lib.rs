@@ -28,6 +28,6 @@ pub use full_pass::{
     Scoring, ScoringError, ScoringVector,
 };
 pub use hit::{Hit, Row};
-pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
+pub use query::{Filter, FilterParts, Query, QueryBatch, QueryError, QueryVector};
 pub use table::Table;
 pub use top_k::TopK;

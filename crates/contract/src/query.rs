@@ -85,7 +85,34 @@ pub struct Filter {
     pub min_score: Option<f64>,
 }
 
+/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does not
+/// compile until the engine handles it.
+///
+/// ```
+/// use contract::{Filter, FilterParts, Row};
+///
+/// let filter = Filter::excluding(vec![Row(7), Row(3)]);
+/// let FilterParts { excluded, first_rows, min_score } = filter.parts();
+/// assert_eq!(excluded, [Row(3), Row(7)]);
+/// assert!(first_rows.is_none() && min_score.is_none());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FilterParts<'a> {
+    /// The rows left out, ascending.
+    pub excluded: &'a [Row],
+    /// Only the first n rows.
+    pub first_rows: Option<u32>,
+    /// Only scores of at least this.
+    pub min_score: Option<f64>,
+}
+
 impl Filter {
+    /// Every field.
+    pub fn parts(&self) -> FilterParts<'_> {
+        let Self { excluded, first_rows, min_score } = self;
+        FilterParts { excluded, first_rows: *first_rows, min_score: *min_score }
+    }
+
     /// A filter that leaves out these rows; their order and repetitions do not matter.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
