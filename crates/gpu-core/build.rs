@@ -10,7 +10,7 @@ use contract::certificate;
 /// Shared with the kernels, to which they are passed by `-D`.
 #[allow(dead_code)]
 mod constants {
-    include!("src/cuda/constants.rs");
+    include!("src/resident/constants.rs");
 }
 
 /// Machine code for the architectures that people own, and PTX for what comes.
@@ -68,7 +68,7 @@ fn kernels() {
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
-    println!("cargo:rerun-if-changed=src/cuda/constants.rs");
+    println!("cargo:rerun-if-changed=src/resident/constants.rs");
     let nvcc = find_nvcc(&workspace);
     println!("cargo:rerun-if-changed={}", nvcc.display());
     println!("cargo:rustc-env=KINDRED_CUDA_MAJOR={}", major_version(&nvcc));

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
-use gpu_core::cuda::{Array, CudaEngine, Gpu, Paths, time_reading};
+use gpu_core::baselines::time_reading;
+use gpu_core::driver::{Array, Gpu};
+use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 

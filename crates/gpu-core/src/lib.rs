@@ -4,8 +4,14 @@
 //! joins the crates need not care how they were built.
 
 #[cfg(feature = "cuda")]
-pub mod cuda;
+pub mod baselines;
+#[cfg(feature = "cuda")]
+pub mod driver;
 mod error;
+#[cfg(feature = "cuda")]
+pub mod resident;
+#[cfg(feature = "cuda")]
+pub mod search;
 
 use std::sync::Arc;
 
@@ -30,7 +36,7 @@ pub struct Options<'a> {
 /// If the program was built without the engine, there is no driver or GPU, or the table does not fit.
 pub fn engine(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
-    return Ok(Box::new(cuda::CudaEngine::new(model, options)?));
+    return Ok(Box::new(search::CudaEngine::new(model, options)?));
     #[cfg(not(feature = "cuda"))]
     {
         let _ = (model, options);

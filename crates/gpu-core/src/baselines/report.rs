@@ -9,11 +9,10 @@ use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use model_store::ModelStore;
 
-use super::device::Doing;
-use super::launch::{Kernel, Shape, load};
-use super::memory::{Pinned, start_download, start_upload};
-use super::{Array, Gpu, fatbins};
 use crate::GpuError;
+use crate::driver::{
+    Array, Doing, Gpu, Kernel, Pinned, Shape, fatbins, load, start_download, start_upload,
+};
 
 /// `MAX_DIM` of `dot_product.cu`: the query is in constant memory.
 const MAX_DIM: usize = 4096;

@@ -1,10 +1,11 @@
 //! Every buffer of a pass, allocated once.
 
-use super::super::Array;
-use super::super::constants::{COUNTER_STRIDE, TILE_ROWS};
-use super::super::memory::Pinned;
-use super::wire::{Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold};
 use crate::GpuError;
+use crate::driver::{Array, Pinned};
+use crate::resident::constants::{COUNTER_STRIDE, TILE_ROWS};
+use crate::resident::wire::{
+    Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold,
+};
 
 /// The most queries of one pass.
 pub(crate) const MAX_BATCH: usize = 1024;

@@ -3,10 +3,9 @@
 use contract::certificate;
 use cust::module::Module;
 
-use super::super::constants::TILE_ROWS;
-use super::super::launch::{Kernel, load};
-use super::super::{Gpu, fatbins};
 use crate::GpuError;
+use crate::driver::{Gpu, Kernel, fatbins, load};
+use crate::resident::constants::TILE_ROWS;
 
 /// `TopKList` of `top_k_list.cuh`, bytes; the larger of what the ranking kernels keep there.
 pub(crate) const LIST_BYTES: usize = 2048 * 12 + 40;

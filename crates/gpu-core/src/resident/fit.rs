@@ -2,14 +2,13 @@
 
 use contract::certificate::MAX_DIM;
 
-use super::super::Gpu;
-use super::Paths;
 use super::tables::{Derived, int4_bytes, int8_bytes, table_bytes};
-use super::workspace::Sizes;
 use crate::GpuError;
+use crate::driver::Gpu;
+use crate::search::{Paths, Sizes};
 
 /// Which derived tables fit the device's free memory, beside the table.
-pub(super) fn fit(
+pub(crate) fn fit(
     gpu: &Gpu,
     rows: usize,
     dim: usize,

@@ -118,6 +118,6 @@ fn shared_memory(device: Device) -> Result<u32, GpuError> {
             device.as_raw(),
         )
     };
-    super::raw::check(status, "asking what the GPU can do")?;
+    super::check(status, "asking what the GPU can do")?;
     Ok(u32::try_from(bytes).unwrap_or(0))
 }

@@ -2,14 +2,13 @@
 
 use cust::stream::Stream;
 
-use super::super::constants::TILE_ROWS;
-use super::super::launch::Shape;
-use super::super::memory::{start_clearing, start_download, start_upload};
 use super::kernels::{Kernels, LIST_BYTES, Layout, Scans};
 use super::plan::{Class, Phases};
-use super::tables::{Int4, Quantised, Tables};
 use super::workspace::{MAX_BLOCKS4, PART_COUNTS, Workspace};
 use crate::GpuError;
+use crate::driver::{Shape, start_clearing, start_download, start_upload};
+use crate::resident::constants::TILE_ROWS;
+use crate::resident::{Int4, Quantised, Tables};
 
 /// What a launch needs of the engine.
 #[derive(Clone, Copy)]

@@ -5,13 +5,12 @@ use cust::stream::Stream;
 use model_store::ModelStore;
 use rayon::prelude::*;
 
-use super::super::constants::TILE_ROWS;
-use super::super::device::Doing;
-use super::super::launch::Shape;
-use super::super::{Array, upload};
-use super::kernels::Kernels;
+use super::constants::TILE_ROWS;
+use super::upload;
 use super::wire::{NOT_A_ROW, TileScale};
 use crate::GpuError;
+use crate::driver::{Array, Doing, Shape};
+use crate::search::Kernels;
 
 /// The step of the 4-bit table in units of `1 / sqrt(dim)`; as in `quantise_rows.cu`.
 const STEP4: f64 = 0.3352;

@@ -2,11 +2,11 @@
 
 use contract::{Hit, Query, QueryVector, Row};
 
-use super::super::memory::start_upload;
 use super::CudaEngine;
-use super::wire::{ANSWERED, NOT_A_ROW, QueryHeader};
 use super::workspace::{MAX_EXCLUDED, Workspace};
 use crate::GpuError;
+use crate::driver::start_upload;
+use crate::resident::wire::{ANSWERED, NOT_A_ROW, QueryHeader};
 
 impl CudaEngine {
     /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and

@@ -6,10 +6,8 @@ use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use rayon::prelude::*;
 
-use super::device::Doing;
-use super::memory::{Array, Pinned};
-use super::raw::check;
 use crate::GpuError;
+use crate::driver::{Array, Doing, Pinned, check};
 
 const STAGING_BYTES: usize = 32 << 20;
 /// What one thread copies at a time.

@@ -2,13 +2,10 @@
 
 mod answer;
 mod exchange;
-mod fit;
 mod kernels;
 mod pace;
 mod pass;
 mod plan;
-mod tables;
-mod wire;
 mod workspace;
 
 use std::collections::HashMap;
@@ -20,17 +17,15 @@ use cust::event::{Event, EventFlags};
 use cust::stream::{Stream, StreamFlags};
 use model_store::ModelStore;
 
-use super::Gpu;
-use super::device::Doing;
-use super::launch::Graph;
+use crate::driver::{Doing, Gpu, Graph};
+use crate::resident::{Tables, fit, int4_bytes, int8_bytes, table_bytes};
 use crate::{GpuError, Options};
-use fit::fit;
-use kernels::Kernels;
+pub(crate) use kernels::Kernels;
 use pace::Pace;
 use pass::Pass;
 use plan::Class;
-use tables::{Tables, int4_bytes, int8_bytes, table_bytes};
-use workspace::{MAX_BATCH, Sizes, Workspace};
+pub(crate) use workspace::Sizes;
+use workspace::{MAX_BATCH, Workspace};
 
 /// Which ways to an answer the engine may take; tests and benchmarks choose, everyone else takes
 /// [`Paths::default`].

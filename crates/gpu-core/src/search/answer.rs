@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use contract::{Hit, Query, Row, TopK};
 
-use super::super::device::Doing;
-use super::super::memory::start_upload;
 use super::kernels::MAX_K;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey};
 use crate::GpuError;
+use crate::driver::{Doing, start_upload};
 
 /// What a query costs for which every float32 row is read, in plain queries of a full batch, if those are answered
 /// by certified passes. A rough estimate.
