@@ -74,6 +74,12 @@ macro_rules! with_options {
                 flag: Some(Flag { long: "min-score", short: None, value: "SCORE" }),
                 help: "Minimum score of a neighbour",
             }
+            max_score: f64 [nearest analogy rank] {
+                values: Values::Number,
+                must_be: "a finite number (cosines are from -1 to 1)",
+                flag: Some(Flag { long: "max-score", short: None, value: "SCORE" }),
+                help: "Maximum score of a neighbour",
+            }
             with_vectors: bool [nearest analogy _] {
                 values: Values::Switch,
                 must_be: "true or false",

@@ -72,6 +72,7 @@ pub struct Checked {
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
+    max_score: Option<f64>,
     pub(super) with_vectors: bool,
     /// What was said of unknown words; what a target does without a word of it, it knows itself.
     pub(super) unknown: Option<Unknown>,
@@ -101,6 +102,7 @@ impl Checked {
             include_query,
             vocab_limit,
             min_score,
+            max_score,
             with_vectors,
             unknown,
             fold_case,
@@ -127,6 +129,7 @@ impl Checked {
             // More rows than can be counted are all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
             min_score,
+            max_score,
             with_vectors: with_vectors.unwrap_or(false),
             unknown,
             fold_case,
@@ -153,8 +156,9 @@ impl Checked {
         let mut filter = Filter::excluding_besides(&self.excluded.rows, left_out);
         filter.first_rows = self.vocab_limit;
         filter.min_score = self.min_score;
+        filter.max_score = self.max_score;
         // A new field does not compile until it is set above.
-        let FilterParts { excluded: _, first_rows: _, min_score: _ } = filter.parts();
+        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } = filter.parts();
         filter
     }
 }
