@@ -1,4 +1,4 @@
-//! The same rows in every format, each written here by hand and by no code of the crate.
+//! The same rows in every format, written by hand, without the crate's code.
 
 use half::{bf16, f16};
 
@@ -6,7 +6,7 @@ use model_store::prepare::VectorsFormat;
 
 use crate::support::{ROWS, components};
 
-/// A file, whether its words are in another, and what the model says of it.
+/// A file, whether its words are in another file, and the model's description of it.
 pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) content: Vec<u8>,
