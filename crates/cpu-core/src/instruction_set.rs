@@ -10,7 +10,7 @@ use crate::certified::quantise::{self, BlockSpace, Source};
 use crate::certified::query::{self, Group};
 use crate::full_scan::dots::{self, Chunk};
 
-/// Instructions that this machine has; a value of this type is the proof of it.
+/// An instruction set that this machine has; a value of this type is the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet(Kind);
 
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl InstructionSet {
-    /// All that this machine has, best first. The last is portable and always there.
+    /// All instruction sets of this machine, best first. The last is portable and always available.
     pub fn available() -> Vec<Self> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ impl InstructionSet {
         Self::available()[0]
     }
 
-    /// Past so many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+    /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the table.
     pub(crate) fn preferred_batch(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -67,8 +67,8 @@ impl InstructionSet {
         }
     }
 
-    /// Products of a component and a query that one thread should have before another is woken: about a third of a
-    /// millisecond. Waking and waiting costs a tenth of that, and takes a core from whoever answers requests.
+    /// Products of a component and a query per thread before another thread is woken: about a third of a millisecond.
+    /// Waking and waiting costs a tenth of that, and takes a core from the HTTP threads.
     pub(crate) fn thread_share(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -79,7 +79,7 @@ impl InstructionSet {
         }
     }
 
-    /// Multiply-adds of float64 that take a thread about 40 microseconds: a task of a full pass.
+    /// Float64 multiply-adds per task of a full pass: about 40 microseconds of a thread.
     pub(crate) fn task_work(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -90,7 +90,7 @@ impl InstructionSet {
         }
     }
 
-    /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
+    /// The largest level of a query's plane for which [`scan`](Self::scan) adds products exactly.
     pub(crate) fn largest_level(self) -> i32 {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -100,7 +100,7 @@ impl InstructionSet {
     }
 }
 
-/// Functions that have a version for some of the sets. An arm for a set names the version to take.
+/// Functions with versions for some of the sets. Each arm names the version for a set.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -113,7 +113,7 @@ macro_rules! dispatched {
                 #[allow(unsafe_code)]
                 pub(crate) fn $name(self, $($argument: $type),*) {
                     match self.0 {
-                        // SAFETY: only `available` makes such a value, after it has seen all features that
+                        // SAFETY: only `available` creates such a value, after it has detected all features that
                         // the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },

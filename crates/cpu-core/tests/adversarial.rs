@@ -1,4 +1,4 @@
-//! Tables made to break the certificate of the CPU engine: every path against the plain reference.
+//! Tables designed to break the certificate of the CPU engine: tests every path against the plain reference.
 
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;

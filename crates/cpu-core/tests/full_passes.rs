@@ -1,5 +1,5 @@
-//! Full passes: the plain reference against numbers worked out by hand, and the engines with every
-//! instruction set against the reference, to the bit.
+//! Full passes: tests the plain reference against numbers computed by hand, and the engines with every instruction
+//! set against the reference, to the bit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

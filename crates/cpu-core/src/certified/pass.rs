@@ -1,9 +1,9 @@
-//! One certified pass over the derived table for some queries: candidates for each.
+//! One certified pass over the derived table: finds the candidates of each query.
 //!
-//! Floors come from a sample first. Threads take tasks of strips. A strip is unfolded, multiplied with the first planes of all queries, and
-//! the sums compared with the queries' thresholds. The few rows that may be among a query's best are candidates. If
-//! only their high halves were read, they are looked at again with all 8 bits and both planes before. What then still
-//! may be raises the floor for all threads.
+//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and multiplied by the first planes
+//! of all queries, and the sums are compared with the queries' thresholds. The few rows that may be among a query's best
+//! are candidates. If only their high halves were read, they are first compared again, with all 8 bits and both planes.
+//! The remaining candidates raise the floor for all threads.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,19 +20,19 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::looking_at;
 
-/// Strips that a thread takes at a time: 1024 rows at most. The first tasks are smaller, because thresholds rise
-/// between tasks, and at the start from nothing.
+/// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
+/// starting from nothing.
 const TASK_STRIPS: RangeInclusive<usize> = 1..=32;
 
-/// A task is this part of the strips before it.
+/// The size of a task, as a fraction of the strips before it.
 const TASK_PART: usize = 4;
 
-/// How much of the derived table a scan reads of every row.
+/// How much of every row of the derived table a scan reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstLook {
-    /// High halves only: half the bytes, for passes that wait for memory.
+    /// Only the high halves: half the bytes, for passes bound by memory.
     FourBits,
-    /// All of it: far fewer rows are looked at twice.
+    /// All 8 bits: far fewer rows need a second comparison.
     EightBits,
 }
 
@@ -40,7 +40,7 @@ pub enum FirstLook {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) row: Row,
-    /// Its score is at most this.
+    /// An upper bound on its score.
     pub(crate) upper: f32,
 }
 
@@ -69,33 +69,33 @@ impl Ceiling {
 /// scan of all rows, which can be cut into slices, is the better way.
 const ABOVE_PER_CANDIDATE: usize = 8;
 
-/// What all threads of a pass share.
+/// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     tables: &'a Tables,
     instructions: InstructionSet,
     first_look: FirstLook,
-    /// Those that look at the most rows first, so that the ones a task is for are always the first so many.
+    /// Sorted by the number of rows that they cover, most first, so that the queries of a task are always a prefix.
     queries: &'a [&'a Query],
     prepared: PreparedQueries,
     floors: Vec<Floor>,
     ceilings: Vec<Ceiling>,
-    /// Queries with more candidates than there is room for: they have no certificate.
+    /// Queries with too many candidates: they have no certificate.
     failed: Vec<AtomicBool>,
-    /// Room for candidates of a query in a thread.
+    /// Maximum number of a query's candidates per thread.
     room: usize,
     next_strip: AtomicUsize,
     second_looks: AtomicU64,
 }
 
-/// A pass's result.
+/// The result of a pass.
 pub(crate) struct Outcome {
-    /// For each query what may reach its last floor; nothing if that was too much.
+    /// For each query, the rows that may reach its last floor; `None` if they were too many.
     pub(crate) candidates: Vec<Option<Vec<Candidate>>>,
     pub(crate) second_looks: u64,
 }
 
 impl<'a> Pass<'a> {
-    /// `queries` in descending order of the rows that they look at.
+    /// `queries` are sorted by the number of rows that they cover, descending.
     pub(crate) fn new(
         tables: &'a Tables,
         instructions: InstructionSet,
@@ -109,7 +109,7 @@ impl<'a> Pass<'a> {
             let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
                 query.filter().parts();
             let least = min_score.unwrap_or(f64::NEG_INFINITY);
-            // A minimum of NaN admits nothing, which the filter itself sees to.
+            // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
             Floor::new(query.k(), least.max(sampled))
         };
@@ -133,7 +133,7 @@ impl<'a> Pass<'a> {
         self.queries[query].filter().row_limit(self.tables.layout.rows)
     }
 
-    /// One thread's share: tasks until there are none left; the candidates of each query.
+    /// One thread's share: takes tasks until none are left. Returns the candidates of each query.
     pub(crate) fn run_tasks(&self) -> Vec<Vec<Candidate>> {
         let rows = self.queries.first().map_or(0, |_| self.row_limit(0));
         let strips = rows.div_ceil(STRIP_ROWS);
@@ -149,7 +149,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Strips that nobody has taken yet, of so many.
+    /// Takes the next strips, of this many in total.
     fn next_task(&self, strips: usize) -> Option<(usize, usize)> {
         let end = |first: usize| {
             let size = (first / TASK_PART).clamp(*TASK_STRIPS.start(), *TASK_STRIPS.end());
@@ -159,7 +159,7 @@ impl<'a> Pass<'a> {
         taken.ok().and_then(|first| Some((first, end(first)?)))
     }
 
-    /// What the threads found, put together.
+    /// Merges the threads' results.
     pub(crate) fn finish(self, threads: Vec<Vec<Vec<Candidate>>>) -> Outcome {
         let mut all: Vec<Vec<Candidate>> = self.queries.iter().map(|_| Vec::new()).collect();
         for candidates in threads {
@@ -181,10 +181,10 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// What a thread needs to itself.
+/// The state of one thread.
 struct Worker<'a> {
     pass: &'a Pass<'a>,
-    /// The floors as this thread last saw them, and the thresholds that follow.
+    /// The floors that this thread last saw, and the thresholds derived from them.
     floors: Vec<f32>,
     thresholds: Vec<Threshold>,
     candidates: Vec<Vec<Candidate>>,
@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes over what other threads' rows have raised.
+    /// Takes over floors that other threads have raised.
     fn refresh_thresholds(&mut self, active: usize) {
         for query in 0..active {
             self.refresh_threshold(query);
@@ -230,7 +230,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Scans strips for the first `active` queries, then looks again at what was found.
+    /// Scans strips for the first `active` queries, then compares the rows found again.
     fn scan(&mut self, first: usize, end: usize, active: usize) {
         let Pass { tables, instructions, first_look, prepared, .. } = self.pass;
         let layout = tables.layout;
@@ -272,8 +272,8 @@ impl<'a> Worker<'a> {
         self.found.clear();
     }
 
-    /// Takes rows of a strip that the scan has read with all 8 bits for candidates as they are. What a second
-    /// look would add, the rest of the query's bits, costs more than to score the few that the last floor leaves.
+    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
+    /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
     fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Found) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
@@ -300,8 +300,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Looks at some rows of a block with all 8 bits and both planes of a query. Bit `r` of `rows` is the
-    /// block's row `r`.
+    /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
+    /// the block's row `r`.
     fn look_again(&mut self, query: usize, block: usize, mut rows: u32) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Raises the query's floor by the new candidates, and sees to it that there is room for more.
+    /// Raises the query's floor by the new candidates, and makes room for more.
     fn end_look(&mut self, query: usize) {
         let pass = self.pass;
         if !self.lower_bounds[query].is_empty() {

@@ -1,6 +1,6 @@
-//! A look at a few strips from all over the table before a pass: floors to begin with.
+//! Samples a few strips from all over the table before a pass, for initial floors.
 //!
-//! Without them most of what a pass finds in a small table is found while its floors rise from nothing.
+//! Without them, most candidates in a small table are found while floors rise from nothing.
 
 use contract::{FilterParts, Query};
 
@@ -12,18 +12,18 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::looking_at;
 
-/// The sample: a 16th of the strips, but not more than 64, in runs of four.
+/// The sample: a 16th of the strips, at most 64, in runs of four.
 const PART: usize = 16;
 const RUN: usize = 4;
 const RUNS: usize = 16;
 
-/// Rows that have the same place in their strip are a group, of which the best is known. The floor is the bound of
-/// one of the best so many of these.
+/// Rows at the same position in their strips form a group, of which the sample finds the best bound. The floor is one
+/// of the highest of these bounds.
 const RANKS: usize = 24;
 
 /// A lower bound of each query's `k`-th best score, or minus infinity.
 ///
-/// `queries` in descending order of the rows that they look at.
+/// `queries` are sorted by the number of rows that they cover, descending.
 pub(super) fn floors(
     tables: &Tables,
     instructions: InstructionSet,
@@ -65,7 +65,7 @@ pub(super) fn floors(
             continue;
         };
         let (_, bound, _) = best.select_nth_unstable_by(place, |a, b| b.total_cmp(a));
-        // Rows of norm zero, which are no neighbours, have a bound of zero.
+        // Rows of norm zero are never neighbours, and have a bound of zero.
         if *bound > 0.0 {
             floors[i] = prepared.bounds[i].first.of_sample(*bound);
         }

@@ -1,4 +1,4 @@
-//! Tables and queries for tests of engines, and what they must agree on.
+//! Tables and queries for tests of engines, and the checks that engines agree.
 
 use std::sync::Arc;
 

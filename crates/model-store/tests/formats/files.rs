@@ -1,10 +1,10 @@
-//! The same rows in every format, each written here by hand and by no code of the crate.
+//! The same rows in every format, written by hand, without the crate's code.
 
 use model_store::prepare::VectorsFormat;
 
 use super::support::{ROWS, components};
 
-/// A file, whether its words are in another, and what the model says of it.
+/// A file, whether its words are in another file, and the model's description of it.
 pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) content: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Good files of every format, in every packing.
+//! Valid files of every format, with every compression.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

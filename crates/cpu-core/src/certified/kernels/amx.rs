@@ -1,7 +1,7 @@
-//! Many queries by AMX: one instruction multiplies 64 components of 16 queries with those of 16 rows. Everything
-//! else is [`x86::avx512vnni`]'s.
+//! Large batches with AMX: one instruction multiplies 64 components of 16 queries by those of 16 rows. The rest is in
+//! [`x86::avx512vnni`].
 //!
-//! The library has no stable functions for these instructions, so they are written out here.
+//! The standard library has no stable functions for these instructions, so this file uses inline assembly.
 
 use std::arch::asm;
 use std::marker::PhantomData;
@@ -29,8 +29,7 @@ fn processor_has_it() -> bool {
     __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
 }
 
-/// Tile registers are 8 kB that the system must save for each thread, so it wants to be asked (Linux 5.16 or
-/// newer).
+/// The system must save 8 kB of tile registers per thread, so it requires a request first (Linux 5.16 or later).
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn system_permits_it() -> bool {
@@ -74,7 +73,7 @@ pub(crate) fn scan(
     }
 }
 
-/// This thread's tile registers, set up: eight of 16 rows of 64 bytes. Not for other threads.
+/// This thread's configured tile registers: eight, of 16 rows of 64 bytes. Not for other threads.
 struct Tiles(PhantomData<*const ()>);
 
 /// The operand of `ldtilecfg` (Intel's Software Developer's Manual, volume 1, chapter 18).

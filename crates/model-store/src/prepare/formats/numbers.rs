@@ -1,12 +1,12 @@
-//! Numbers as bytes, little-endian.
+//! Little-endian numbers.
 
 use contract::score;
 
-/// A stored norm may differ from the computed one by so much of it: components are often written with five
-/// digits, and a norm that was summed in float32 is off by less.
+/// The tolerated relative difference between a stored and the computed norm. Components are often written with five
+/// digits; a norm summed in float32 has a smaller error.
 const NORM_TOLERANCE: f64 = 1e-4;
 
-/// A type of numbers, as NumPy and safetensors have them.
+/// A number type of NumPy and safetensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     F16,
@@ -16,7 +16,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// Bytes of one.
+    /// Bytes per number.
     pub(super) fn bytes(self) -> usize {
         match self {
             Self::F16 | Self::Bf16 => 2,
@@ -34,7 +34,7 @@ impl Number {
         }
     }
 
-    /// Appends each number as the nearest float32; what is out of its range becomes infinite.
+    /// Appends each number as the nearest float32; numbers out of range become infinite.
     pub(super) fn read(self, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
             Self::F16 => out.extend(arrays(bytes).map(|b| f16(u16::from_le_bytes(b)))),
@@ -67,7 +67,7 @@ fn arrays<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
     bytes.chunks_exact(N).map(|chunk| chunk.try_into().expect("chunks of this length"))
 }
 
-/// A model holds finite components only.
+/// Checks that components are finite, as a model requires.
 pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
     match components.iter().position(|x| !x.is_finite()) {
         None => Ok(()),
@@ -77,10 +77,10 @@ pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
     }
 }
 
-/// A stored norm must be that of its components.
+/// Checks a stored norm against the components.
 pub(super) fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> {
     let computed = score::norm(components);
-    // Also false where the stored one is not a number.
+    // Also false if the stored norm is NaN.
     if (f64::from(stored) - computed).abs() <= NORM_TOLERANCE * computed {
         return Ok(());
     }
