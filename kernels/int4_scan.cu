@@ -1,4 +1,4 @@
-// One query over the 4-bit table: half the bytes of the 8-bit one, for when nobody else is asking.
+// One query over the 4-bit table: half the bytes of the 8-bit one, for a query that comes alone.
 //
 // Every row's integer dot product is written (4 bytes a row), and each block's best row. The best of
 // those are scored in float64, which gives a threshold; all rows that may reach it are scored in float64

@@ -1,4 +1,4 @@
-// Queries made ready for the scans: gathered from the table or from what was uploaded, made unit
+// Prepares queries for the scans: gathered from the table or from what was uploaded, made unit
 // vectors, rotated, rounded to 8 bits and laid out as the scan at hand wants them.
 #include "launch.cuh"
 #include "query.cuh"

@@ -28,7 +28,7 @@ __device__ __forceinline__ void score_survivors(const TableView& table, const fl
     }
 }
 
-// Whether this block is the last of `blocks` to come here. What the others wrote before is visible
+// Whether this block is the last of `blocks` to call this. What the others wrote before is visible
 // to it. All threads.
 __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     __shared__ bool last;

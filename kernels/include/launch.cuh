@@ -14,7 +14,7 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
-// Lets the next kernel's blocks come to the multiprocessors as soon as there is room. A small kernel does
+// Lets the next kernel's blocks start as soon as multiprocessors have room. A small kernel does
 // so before it waits itself: then the scan behind it fills its ring while the scan before it ends.
 __device__ __forceinline__ void let_next_start() {
 #if __CUDA_ARCH__ >= 900

@@ -15,8 +15,8 @@ pub(crate) fn compile(declared: Vec<File>) {
     for name in ["NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCHITECTURES"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
-    let workspace =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let workspace = crate_folder.ancestors().nth(2).expect("the crate is in crates/").to_owned();
     let folder = workspace.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
     let nvcc = Nvcc::find(&workspace);
@@ -70,7 +70,7 @@ fn check_text(source: &Path) {
     });
     assert!(
         !text.contains("__launch_bounds__"),
-        "{}: threads a block are declared in crates/gpu-core/src/*/abi.rs, not here",
+        "{}: threads per block are declared in crates/gpu-core/src/*/abi.rs, not here",
         source.display()
     );
 }
@@ -81,9 +81,14 @@ fn check_kernels(source: &Path, file: &File, found: &BTreeSet<String>) {
     let missing: Vec<_> = declared.difference(found).collect();
     let undeclared: Vec<_> = found.difference(&declared).collect();
     assert!(
-        missing.is_empty() && undeclared.is_empty(),
-        "{}: crates/gpu-core/src/*/abi.rs declares {missing:?}, which it lacks; it defines \
-         {undeclared:?}, which nobody declares",
+        missing.is_empty(),
+        "{}: lacks kernels that crates/gpu-core/src/*/abi.rs declares: {missing:?}",
+        source.display()
+    );
+    assert!(
+        undeclared.is_empty(),
+        "{}: has kernels that are not declared: {undeclared:?}; add them to `files` in \
+         crates/gpu-core/src/*/abi.rs",
         source.display()
     );
 }

@@ -4,6 +4,7 @@
 //! What the driver does later than the call is `unsafe` to start: the caller promises that memory stays as it
 //! is until the stream has been synchronised.
 
+mod copies;
 mod device;
 mod fatbins;
 mod graph;
@@ -11,9 +12,10 @@ mod launch;
 mod memory;
 mod raw;
 
+pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
 pub use device::Gpu;
 pub(crate) use device::{Doing, new_stream};
 pub(crate) use graph::Graph;
 pub(crate) use launch::{Kernel, Modules, Shape};
 pub use memory::Array;
-pub(crate) use memory::{Pinned, start_clearing, start_download, start_upload, start_upload_bytes};
+pub(crate) use memory::Pinned;

@@ -32,9 +32,9 @@ abi! {
         NO_SCORE: f64 = -2.0;
         /// The status of a query that has its answer.
         ANSWERED: u32 = 0;
-        /// No certificate: more rows stayed in doubt than there is room for.
+        /// No certificate: more rows stayed in doubt than the buffer holds.
         CANDIDATES_OVERFLOWED: u32 = 1;
-        /// No certificate: more rows were scored than there is room for.
+        /// No certificate: more rows were scored than the buffer holds.
         SURVIVORS_OVERFLOWED: u32 = 2;
     }
     enums {

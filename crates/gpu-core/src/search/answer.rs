@@ -138,7 +138,8 @@ impl CudaEngine {
     ) -> Result<Vec<usize>, GpuError> {
         let (width, class) = key.width_and_class();
         self.begin()?;
-        self.upload_queries(batch, indices, width)?;
+        // SAFETY: the stream is idle after `begin`, and `end` synchronises, or `abandon` if something fails.
+        unsafe { self.upload_queries(batch, indices, width)? };
         // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables;
         // `upload_queries` has filled the headers up to its width, with queries of its class; nobody touches
         // the workspace before `end` or `abandon` has synchronised.
@@ -159,7 +160,8 @@ impl CudaEngine {
         let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
         let class = Class::of(most, 0).unwrap_or(Class::Large);
         self.begin()?;
-        self.upload_queries(batch, indices, indices.len())?;
+        // SAFETY: as in `run`.
+        unsafe { self.upload_queries(batch, indices, indices.len())? };
         // SAFETY: the promise of a pass: as in `run`; no query asks for more hits than its class.
         unsafe { self.pass().exact(indices.len(), class, self.paths.float32)? };
         self.end(meanwhile)?;
@@ -170,7 +172,8 @@ impl CudaEngine {
     /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
     pub(super) fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
-        self.upload_queries(&[query], &[0], 1)?;
+        // SAFETY: as in `run`.
+        unsafe { self.upload_queries(&[query], &[0], 1)? };
         let limit = query.filter().row_limit(self.resident.rows);
         let step = self.workspace.scratch.len();
         let mut best = TopK::new(query.k());
@@ -193,9 +196,13 @@ impl CudaEngine {
         Ok(best.into_sorted())
     }
 
-    /// The stream is idle here: every pass ends with [`end`](Self::end), or with
-    /// [`abandon`](Self::abandon) if something fails.
+    /// Finds the stream idle, or makes it so: every pass ends with [`end`](Self::end), or with
+    /// [`abandon`](Self::abandon) if something failed or panicked.
     fn begin(&mut self) -> Result<(), GpuError> {
+        if self.under_way {
+            self.abandon();
+        }
+        self.under_way = true;
         self.counters.passes += 1;
         if let Some([start, _]) = &self.timing {
             start.record(&self.stream).doing("recording an event")?;
@@ -206,6 +213,7 @@ impl CudaEngine {
     /// Waits for a pass that failed half way, so that its buffers may be used again.
     pub(super) fn abandon(&mut self) {
         let _ = self.stream.synchronize();
+        self.under_way = false;
     }
 
     /// The one wait of a pass.
@@ -215,6 +223,7 @@ impl CudaEngine {
         }
         meanwhile();
         self.stream.synchronize().doing("searching")?;
+        self.under_way = false;
         if let Some([start, end]) = &self.timing {
             let milliseconds = end.elapsed_time_f32(start).doing("reading an event")?;
             self.device_time += Duration::from_secs_f64(f64::from(milliseconds) / 1e3);

@@ -12,8 +12,12 @@ use crate::resident::NOT_A_ROW;
 impl CudaEngine {
     /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and
     /// lists of excluded rows. `indices` are those of the pass's queries in the batch.
+    ///
+    /// # Safety
+    /// The stream is idle, and the caller ends the pass with `end` or `abandon`, which synchronise, before the
+    /// workspace is used again or dropped.
     #[allow(unsafe_code)]
-    pub(super) fn upload_queries(
+    pub(super) unsafe fn upload_queries(
         &mut self,
         batch: &[&Query],
         indices: &[usize],
@@ -63,8 +67,7 @@ impl CudaEngine {
         headers.host[indices.len()..width.max(indices.len())].fill(bytemuck::Zeroable::zeroed());
         let stream = &self.stream;
         if vector_count > 0 {
-            // SAFETY: between passes the stream is idle, and this pass ends with `end` or `abandon`, which
-            // synchronise before the workspace is written again or dropped.
+            // SAFETY: the caller promises it; the host side is not written again in this pass.
             unsafe {
                 start_upload(&vectors.host, &vectors.device, vector_count as usize * dim, stream)?;
             }

@@ -1,5 +1,5 @@
 //! The sizes of a certified pass, by its number of queries and their k: what is sampled, where thresholds are
-//! raised, how many hits there is room for.
+//! raised, and the capacity for hits.
 
 /// Passes of like k share their buffers' shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ impl Class {
         Self::ALL.into_iter().find(|class| k <= class.stride() && k + excluded <= class.max_rank())
     }
 
-    /// Hits a query has room for.
+    /// The capacity for a query's hits.
     pub(crate) fn stride(self) -> usize {
         match self {
             Self::Small => 16,
@@ -88,7 +88,7 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// `max_sample`: what the buffer of bounds has room for; `multiprocessors`: a sample that is a
+    /// `max_sample`: the capacity of the buffer of bounds, in tiles; `multiprocessors`: a sample that is a
     /// multiple of them keeps them equally busy.
     pub(crate) fn new(
         class: Class,

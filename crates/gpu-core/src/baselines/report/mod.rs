@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)]
 
+mod launches;
+
 use std::time::{Duration, Instant};
 
 use contract::Row;
@@ -10,14 +12,13 @@ use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
 
-use super::abi::{
+use crate::GpuError;
+use crate::baselines::abi::{
     MergePiecesParams, NO_NEIGHBOUR, REPORT_MAX_DIM, REPORT_MAX_K, REPORT_ROWS_NARROW,
     REPORT_ROWS_WIDE, ReportDotParams, SortPiecesParams, entries,
 };
-use crate::GpuError;
-use crate::abi::DevicePointerMut;
 use crate::driver::{
-    Array, Doing, Gpu, Kernel, Modules, Pinned, Shape, new_stream, start_download, start_upload,
+    Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
 };
 
 /// A generation of the report's program.
@@ -190,15 +191,20 @@ impl<'a> Report<'a> {
             Some(room) => room,
             None => self.allocate()?,
         };
-        self.copy_query(row, &room)?;
+        // SAFETY: as for the launches below.
+        unsafe { self.copy_query(row, &room)? };
         let marks = [self.mark()?, self.mark()?, self.mark()?, self.mark()?];
         self.begin(&marks[0])?;
-        self.start_dot_product(row, &table, &room)?;
+        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step fails, so has
+        // the device.
+        unsafe { self.start_dot_product(row, &table, &room)? };
         self.end(&marks[1])?;
         let pieces = rows.div_ceil(k);
-        self.start_sorting(pieces, &room)?;
+        // SAFETY: as above.
+        unsafe { self.start_sorting(pieces, &room)? };
         self.end(&marks[2])?;
-        self.start_merging(pieces, &room)?;
+        // SAFETY: as above.
+        unsafe { self.start_merging(pieces, &room)? };
         self.end(&marks[3])?;
         let best = self.scores.len();
         // SAFETY: the stream is synchronised right below.
@@ -283,10 +289,13 @@ impl<'a> Report<'a> {
     }
 
     /// To constant memory in version 2, to global memory in the others.
-    fn copy_query(&mut self, row: Row, room: &Room) -> Result<(), GpuError> {
+    ///
+    /// # Safety
+    /// The caller synchronises the stream before it frees the room or copies another query.
+    unsafe fn copy_query(&mut self, row: Row, room: &Room) -> Result<(), GpuError> {
         self.query.copy_from_slice(self.model.table().row(row));
         if self.version != Version::V2 {
-            // SAFETY: `search` synchronises before the query is written again or the room is freed.
+            // SAFETY: the caller promises it.
             unsafe { start_upload(&self.query, &room.query, self.query.len(), &self.stream)? };
             if self.version < Version::V4 {
                 self.stream.synchronize().doing("copying the query")?;
@@ -303,64 +312,5 @@ impl<'a> Report<'a> {
         components[..self.query.len()].copy_from_slice(&self.query);
         cust::memory::CopyDestination::copy_from(&mut symbol, &components)
             .doing("copying the query")
-    }
-
-    fn start_dot_product(&self, row: Row, table: &Table, room: &Room) -> Result<(), GpuError> {
-        let (rows, dim) = (self.model.rows(), self.model.dim());
-        let shared = if self.version == Version::V1 { 4 * dim } else { 0 };
-        let grid = rows.div_ceil(self.version.rows_a_block());
-        let params = ReportDotParams {
-            table: table.components.pointer(),
-            norms: table.norms.pointer(),
-            query: room.query.pointer(),
-            scores: room.scores.pointer_mut(),
-            positions: room.positions.pointer_mut(),
-            query_norm: self.host_norms[row.index()],
-            rows: rows as u32,
-            dim: dim as i32,
-        };
-        let shape = Shape::grid(grid, 1).shared(shared);
-        // SAFETY: table and room are made for these rows and components; `search` synchronises before it
-        // frees them.
-        unsafe { self.dot_product.launch(&self.stream, shape, &params) }
-    }
-
-    fn start_sorting(&self, pieces: usize, room: &Room) -> Result<(), GpuError> {
-        let params = SortPiecesParams {
-            scores: room.scores.pointer_mut(),
-            positions: room.positions.pointer_mut(),
-            rows: self.model.rows() as u32,
-            k: self.k as i32,
-        };
-        let shape = Shape::grid(pieces.div_ceil(self.first_merge.threads()), 1);
-        // SAFETY: a thread for each piece; the room is made for these rows, k is at most `REPORT_MAX_K`, and
-        // `search` synchronises before it frees the room.
-        unsafe { self.first_merge.launch(&self.stream, shape, &params) }
-    }
-
-    /// Rounds that merge pieces two by two, until one is left.
-    fn start_merging(&self, pieces: usize, room: &Room) -> Result<(), GpuError> {
-        let (scratch_scores, scratch_positions) = match &room.scratch {
-            Some((scores, positions)) => (scores.pointer_mut(), positions.pointer_mut()),
-            None => (DevicePointerMut::NULL, DevicePointerMut::NULL),
-        };
-        let mut stride = 1;
-        while stride < pieces {
-            let params = MergePiecesParams {
-                scores: room.scores.pointer_mut(),
-                positions: room.positions.pointer_mut(),
-                scratch_scores,
-                scratch_positions,
-                rows: self.model.rows() as u32,
-                k: self.k as i32,
-                stride: stride as u32,
-            };
-            let pairs = pieces.div_ceil(stride) / 2;
-            let shape = Shape::grid(pairs.div_ceil(self.merge_sort.threads()), 1);
-            // SAFETY: as above, a thread for each pair; version 1, which alone uses the scratch, has one.
-            unsafe { self.merge_sort.launch(&self.stream, shape, &params)? };
-            stride *= 2;
-        }
-        Ok(())
     }
 }
