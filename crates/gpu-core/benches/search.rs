@@ -3,7 +3,7 @@
 //!
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--queries=10000]`: a folder, or
 //! a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`: without
-//! derived tables; `--batches`: word queries in these batches only; `--queries`: so many random ones, in
+//! derived tables; `--batches`: word queries in these batches only; `--queries`: that number of random ones, in
 //! batches of 1024 and one by one, compared and not timed.
 //! Without a device it says so and ends well: figures are nothing that could fail.
 

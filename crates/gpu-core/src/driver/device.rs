@@ -4,13 +4,14 @@ use cust::CudaApiVersion;
 use cust::context::Context;
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
+use cust::stream::{Stream, StreamFlags};
 
 use crate::GpuError;
 
 /// A GPU with its context, current on the thread that opened it.
 #[derive(Debug)]
 pub struct Gpu {
-    /// As the driver counts, from 0.
+    /// Its index as the driver counts, from 0.
     pub ordinal: u32,
     /// The product's name.
     pub name: String,
@@ -35,6 +36,11 @@ impl<T> Doing<T> for Result<T, CudaError> {
     fn doing(self, doing: &'static str) -> Result<T, GpuError> {
         self.map_err(|e| GpuError::Driver { doing, reason: e.to_string() })
     }
+}
+
+/// A stream that does not wait for the default stream.
+pub(crate) fn new_stream() -> Result<Stream, GpuError> {
+    Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
 }
 
 impl Gpu {
@@ -110,7 +116,7 @@ impl Gpu {
 fn shared_memory(device: Device) -> Result<u32, GpuError> {
     use cust_raw::CUdevice_attribute_enum as Attribute;
     let mut bytes = 0;
-    // SAFETY: `bytes` is a valid place for the answer, and the device comes from the driver.
+    // SAFETY: `bytes` outlives the call, and the device comes from the driver.
     let status = unsafe {
         cust_raw::cuDeviceGetAttribute(
             &raw mut bytes,
@@ -118,6 +124,6 @@ fn shared_memory(device: Device) -> Result<u32, GpuError> {
             device.as_raw(),
         )
     };
-    super::check(status, "asking what the GPU can do")?;
+    super::raw::check(status, "asking what the GPU can do")?;
     Ok(u32::try_from(bytes).unwrap_or(0))
 }

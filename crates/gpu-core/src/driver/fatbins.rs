@@ -1,2 +1,2 @@
-//! The kernels' machine code, embedded; one constant for each file of `kernels/`.
+//! The kernels' machine code, embedded by the build script.
 include!(concat!(env!("OUT_DIR"), "/fatbins.rs"));

@@ -1,57 +1,93 @@
-//! Kernels, their launches, and graphs of launches.
+//! Kernels and their launches. A kernel knows the type of its parameters, by the declaration it was found by.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
-use bytemuck::Pod;
 use cust::module::Module;
 use cust::stream::Stream;
-use cust_raw::{
-    CUfunction, CUfunction_attribute_enum, CUgraph, CUgraphExec, CUstreamCaptureMode_enum,
-};
+use cust_raw::{CUfunction, CUfunction_attribute_enum};
 
 use super::device::Doing;
+use super::fatbins::fatbin;
 use super::raw::{self, LaunchAttribute, LaunchConfig, check};
 use crate::GpuError;
+use crate::abi::{Entry, Params};
 
-/// A kernel of a module that stays loaded as long as the engine.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kernel {
-    function: CUfunction,
-    name: &'static str,
+/// The kernel files that are loaded. Kernels found here are valid as long as this is.
+#[derive(Debug, Default)]
+pub(crate) struct Modules(Vec<(&'static str, Module)>);
+
+impl Modules {
+    /// A kernel, whose file is loaded if it is not yet.
+    ///
+    /// # Errors
+    /// If the device can't run the code.
+    pub(crate) fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
+        let Entry { file, name, threads, .. } = entry;
+        if self.file(file).is_none() {
+            let module = Module::from_fatbin(fatbin(file), &[]).doing("loading a kernel")?;
+            self.0.push((file, module));
+        }
+        let module = self.file(file).expect("loaded above");
+        let function = module.get_function(name).doing(name)?.to_raw();
+        Ok(Kernel { function, name, threads, params: PhantomData })
+    }
+
+    /// The file of this name, if a kernel of it was found.
+    pub(crate) fn file(&self, stem: &str) -> Option<&Module> {
+        self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+    }
 }
 
-/// Blocks, threads a block, and dynamic shared memory a block in bytes.
+/// A kernel that takes a `P`, of a module that stays loaded as long as this is in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<P> {
+    function: CUfunction,
+    name: &'static str,
+    threads: u32,
+    params: PhantomData<fn(P)>,
+}
+
+/// How a kernel is launched; the threads of a block are the kernel's own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) grid: (u32, u32),
-    pub(crate) block: u32,
+    /// Dynamic shared memory of a block, bytes.
     pub(crate) shared: usize,
+    /// Blocks may start while the kernel before this one still runs; it must then call `wait_for_previous`.
+    pub(crate) early: bool,
 }
 
-/// A kernel's argument: plain data, as the kernel declares it.
-pub(crate) trait Argument {
-    fn pointer(&self) -> *mut c_void;
-}
+impl Shape {
+    /// A grid of this size, without dynamic shared memory, which starts when the kernel before has ended.
+    pub(crate) fn grid(x: usize, y: usize) -> Self {
+        let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
+        Self { grid: (x, y), shared: 0, early: false }
+    }
 
-impl<T: Pod> Argument for T {
-    fn pointer(&self) -> *mut c_void {
-        (&raw const *self).cast_mut().cast()
+    pub(crate) fn shared(self, bytes: usize) -> Self {
+        Self { shared: bytes, ..self }
+    }
+
+    pub(crate) fn early(self, early: bool) -> Self {
+        Self { early, ..self }
     }
 }
 
-/// Loads a module for this device.
-pub(crate) fn load(fatbin: &[u8]) -> Result<Module, GpuError> {
-    Module::from_fatbin(fatbin, &[]).doing("loading a kernel")
-}
+#[allow(unsafe_code)]
+impl<P: Params> Kernel<P> {
+    /// The same kernel with fewer threads a block: for those that take any multiple of a warp.
+    pub(crate) fn with_threads(self, threads: u32) -> Self {
+        assert!(threads <= self.threads && threads.is_multiple_of(32), "{threads} threads");
+        Self { threads, ..self }
+    }
 
-impl Kernel {
-    pub(crate) fn find(module: &Module, name: &'static str) -> Result<Self, GpuError> {
-        let function = module.get_function(name).doing(name)?.to_raw();
-        Ok(Self { function, name })
+    /// Threads of a block.
+    pub(crate) fn threads(self) -> usize {
+        self.threads as usize
     }
 
     /// Lets blocks ask for this much dynamic shared memory.
-    #[allow(unsafe_code)]
     pub(crate) fn allow_shared(self, bytes: usize) -> Result<Self, GpuError> {
         let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function's module is loaded.
@@ -62,28 +98,25 @@ impl Kernel {
     }
 
     /// The compute capability, as 75 for 7.5, that the kernel was compiled for, or its intermediate code.
-    #[allow(unsafe_code)]
     pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
         let mut version = 0;
         let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
-        // SAFETY: the function's module is loaded; `version` is a valid place for the answer.
+        // SAFETY: the function's module is loaded; `version` outlives the call.
         let status =
             unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, self.function) };
         check(status, self.name)?;
         Ok(u32::try_from(version).unwrap_or(0))
     }
 
-    /// Blocks of so many threads, with this much dynamic shared memory, that a multiprocessor runs at a
-    /// time.
-    #[allow(unsafe_code)]
-    pub(crate) fn resident_blocks(self, threads: u32, shared: usize) -> Result<usize, GpuError> {
+    /// The blocks, with this much dynamic shared memory each, that a multiprocessor runs at a time.
+    pub(crate) fn resident_blocks(self, shared: usize) -> Result<usize, GpuError> {
         let mut blocks = 0;
-        // SAFETY: the function's module is loaded; `blocks` is a valid place for the answer.
+        // SAFETY: the function's module is loaded; `blocks` outlives the call.
         let status = unsafe {
             cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &raw mut blocks,
                 self.function,
-                threads as i32,
+                self.threads as i32,
                 shared,
             )
         };
@@ -91,23 +124,29 @@ impl Kernel {
         Ok(usize::try_from(blocks).unwrap_or(0).max(1))
     }
 
-    /// Puts a launch into the stream. With `early` its blocks may come to the device while the kernel
-    /// before it still runs; it must then call `wait_for_previous`.
+    /// Puts a launch into the stream. The parameters are copied before this returns, into the graph if one is
+    /// being recorded.
     ///
-    /// The callers are `engine/pass.rs`, `engine/tables.rs`, `report.rs` and `time_reading`: there the
-    /// arguments must be the kernel's own and its arrays as long as it assumes.
-    #[allow(unsafe_code)]
-    pub(crate) fn launch(
+    /// # Safety
+    /// - The grid and the dynamic shared memory are what the kernel's comment asks for, given these
+    ///   parameters.
+    /// - Each pointer in the parameters is to memory of the length that the field's comment states, aligned
+    ///   for its type, or null where the comment allows that; what the kernel reads as an index or a count is
+    ///   within those lengths.
+    /// - That memory stays allocated, and nobody else writes what the kernel reads or touches what it writes,
+    ///   until the stream has been synchronised; when recorded, during each launch of the graph.
+    /// - With `early`, the kernel calls `wait_for_previous`.
+    pub(crate) unsafe fn launch(
         self,
         stream: &Stream,
         shape: Shape,
-        early: bool,
-        arguments: &[&dyn Argument],
+        params: &P,
     ) -> Result<(), GpuError> {
-        if shape.grid.0 == 0 || shape.grid.1 == 0 {
+        let Shape { grid, shared, early } = shape;
+        if grid.0 == 0 || grid.1 == 0 {
             return Ok(());
         }
-        let mut pointers: Vec<*mut c_void> = arguments.iter().map(|a| a.pointer()).collect();
+        let mut params: [*mut c_void; 1] = [(&raw const *params).cast_mut().cast()];
         let mut attribute = LaunchAttribute {
             id: raw::PROGRAMMATIC_STREAM_SERIALIZATION,
             padding: 0,
@@ -115,96 +154,39 @@ impl Kernel {
         };
         attribute.value[0] = 1;
         let config = LaunchConfig {
-            grid: [shape.grid.0, shape.grid.1, 1],
-            block: [shape.block, 1, 1],
-            shared_bytes: shape.shared as u32,
+            grid: [grid.0, grid.1, 1],
+            block: [self.threads, 1, 1],
+            shared_bytes: shared as u32,
             stream: stream.as_inner(),
             attributes: &raw const attribute,
             attribute_count: u32::from(early),
         };
-        // SAFETY: see above; the driver copies the arguments before it returns.
+        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the driver copies;
+        // what it points to is the caller's promise.
         let status = unsafe {
             if early {
                 raw::cuLaunchKernelEx(
                     &raw const config,
                     self.function,
-                    pointers.as_mut_ptr(),
+                    params.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )
             } else {
                 cust_raw::cuLaunchKernel(
                     self.function,
-                    config.grid[0],
-                    config.grid[1],
+                    grid.0,
+                    grid.1,
                     1,
-                    shape.block,
+                    self.threads,
                     1,
                     1,
                     config.shared_bytes,
                     config.stream,
-                    pointers.as_mut_ptr(),
+                    params.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )
             }
         };
         check(status, self.name)
-    }
-}
-
-/// A recorded sequence of copies and launches, started as one.
-#[derive(Debug)]
-pub(crate) struct Graph {
-    graph: CUgraph,
-    executable: CUgraphExec,
-}
-
-impl Graph {
-    /// Records what `work` puts into the stream; nothing of it runs yet.
-    #[allow(unsafe_code)]
-    pub(crate) fn record(
-        stream: &Stream,
-        work: impl FnOnce() -> Result<(), GpuError>,
-    ) -> Result<Self, GpuError> {
-        let mode = CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream is alive and nothing captures it yet: the engine has one thread.
-        let status = unsafe { cust_raw::cuStreamBeginCapture_v2(stream.as_inner(), mode) };
-        check(status, "recording a graph")?;
-        let worked = work();
-        let mut recorded = Self { graph: std::ptr::null_mut(), executable: std::ptr::null_mut() };
-        // SAFETY: begun above; `graph` is a valid place for the answer.
-        let status =
-            unsafe { cust_raw::cuStreamEndCapture(stream.as_inner(), &raw mut recorded.graph) };
-        worked?;
-        check(status, "recording a graph")?;
-        // SAFETY: the graph is complete; `executable` is a valid place for the answer.
-        let status = unsafe {
-            cust_raw::cuGraphInstantiateWithFlags(&raw mut recorded.executable, recorded.graph, 0)
-        };
-        check(status, "preparing a graph")?;
-        // SAFETY: just made. Uploading now spares the first launch from it.
-        let status = unsafe { cust_raw::cuGraphUpload(recorded.executable, stream.as_inner()) };
-        check(status, "uploading a graph")?;
-        Ok(recorded)
-    }
-
-    #[allow(unsafe_code)]
-    pub(crate) fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: the graph's arrays belong to the same engine and live as long.
-        check(
-            unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) },
-            "starting a pass",
-        )
-    }
-}
-
-impl Drop for Graph {
-    #[allow(unsafe_code)]
-    fn drop(&mut self) {
-        // SAFETY: made by `record`, destroyed here only; null where it did not come so far, which the
-        // driver refuses without harm.
-        unsafe {
-            let _ = cust_raw::cuGraphExecDestroy(self.executable);
-            let _ = cust_raw::cuGraphDestroy(self.graph);
-        }
     }
 }

@@ -1,20 +1,20 @@
-//! Arrays in device memory, and pinned ones on the host for what goes there and back.
+//! Arrays in device memory, and pinned arrays on the host.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
-use cust::stream::Stream;
 
 use super::raw::check;
 use crate::GpuError;
+use crate::abi::{DevicePointer, DevicePointerMut};
 
 /// `len` values in device memory. Freed when dropped; the device's context must still be there.
 #[derive(Debug)]
 pub struct Array<T> {
-    address: u64,
-    len: usize,
+    pub(super) address: u64,
+    pub(super) len: usize,
     values: PhantomData<T>,
 }
 
@@ -22,7 +22,7 @@ impl<T: Pod> Array<T> {
     /// Room for `len` values, all bits zero.
     ///
     /// # Errors
-    /// If the device has not so much memory.
+    /// If the device lacks the memory.
     #[allow(unsafe_code)]
     pub fn zeroed(len: usize) -> Result<Self, GpuError> {
         let array = Self::uninitialised(len)?;
@@ -36,13 +36,13 @@ impl<T: Pod> Array<T> {
     /// Room for `len` values of any bits: for arrays that are written before they are read.
     ///
     /// # Errors
-    /// If the device has not so much memory.
+    /// If the device lacks the memory.
     #[allow(unsafe_code)]
     pub(crate) fn uninitialised(len: usize) -> Result<Self, GpuError> {
         let mut address = 0;
         // The driver refuses empty allocations.
         let bytes = (len * size_of::<T>()).max(1);
-        // SAFETY: `address` is a valid place for the answer.
+        // SAFETY: `address` outlives the call.
         let status = unsafe { cust_raw::cuMemAlloc_v2(&raw mut address, bytes) };
         check(status, "allocating device memory")?;
         Ok(Self { address, len, values: PhantomData })
@@ -51,7 +51,7 @@ impl<T: Pod> Array<T> {
     /// These values, copied to the device.
     ///
     /// # Errors
-    /// If the device has not so much memory, or the copy fails.
+    /// If the device lacks the memory, or the copy fails.
     pub fn from_slice(values: &[T]) -> Result<Self, GpuError> {
         let mut array = Self::zeroed(values.len())?;
         array.write(values)?;
@@ -73,9 +73,14 @@ impl<T: Pod> Array<T> {
         self.len * size_of::<T>()
     }
 
-    /// The address on the device, as kernels take it.
-    pub(crate) fn address(&self) -> u64 {
-        self.address
+    /// The values, for a kernel that reads them.
+    pub(crate) fn pointer(&self) -> DevicePointer<T> {
+        DevicePointer::new(self.address)
+    }
+
+    /// The values, for a kernel that writes them.
+    pub(crate) fn pointer_mut(&self) -> DevicePointerMut<T> {
+        DevicePointerMut::new(self.address)
     }
 
     /// Overwrites the first values, and waits until that is done.
@@ -131,8 +136,8 @@ impl<T> Drop for Array<T> {
 /// `len` values in page-locked host memory, which the device copies from and to by itself.
 #[derive(Debug)]
 pub(crate) struct Pinned<T> {
-    address: *mut T,
-    len: usize,
+    pub(super) address: *mut T,
+    pub(super) len: usize,
 }
 
 impl<T: Pod> Pinned<T> {
@@ -140,7 +145,7 @@ impl<T: Pod> Pinned<T> {
     pub(crate) fn zeroed(len: usize) -> Result<Self, GpuError> {
         let mut address: *mut c_void = std::ptr::null_mut();
         let bytes = (len * size_of::<T>()).max(1);
-        // SAFETY: `address` is a valid place for the answer.
+        // SAFETY: `address` outlives the call.
         let status = unsafe { cust_raw::cuMemHostAlloc(&raw mut address, bytes, 0) };
         check(status, "allocating pinned memory")?;
         // SAFETY: the allocation has this many bytes, aligned to a page.
@@ -148,11 +153,20 @@ impl<T: Pod> Pinned<T> {
         Ok(Self { address: address.cast(), len })
     }
 
-    /// Where kernels find these values: they may read and write them in place, over the bus.
+    /// The values, for a kernel that reads them in place, over the bus.
+    pub(crate) fn pointer(&self) -> Result<DevicePointer<T>, GpuError> {
+        self.device_address().map(DevicePointer::new)
+    }
+
+    /// The values, for a kernel that writes them in place, over the bus.
+    pub(crate) fn pointer_mut(&self) -> Result<DevicePointerMut<T>, GpuError> {
+        self.device_address().map(DevicePointerMut::new)
+    }
+
     #[allow(unsafe_code)]
-    pub(crate) fn device_address(&self) -> Result<u64, GpuError> {
+    fn device_address(&self) -> Result<u64, GpuError> {
         let mut address = 0;
-        // SAFETY: the memory comes from cuMemHostAlloc; `address` is a valid place for the answer.
+        // SAFETY: the memory comes from cuMemHostAlloc; `address` outlives the call.
         let status = unsafe {
             cust_raw::cuMemHostGetDevicePointer_v2(&raw mut address, self.address.cast(), 0)
         };
@@ -165,8 +179,8 @@ impl<T> Deref for Pinned<T> {
     type Target = [T];
     #[allow(unsafe_code)]
     fn deref(&self) -> &[T] {
-        // SAFETY: allocated and initialised with `len` values. Whoever lets the device write here waits
-        // for it before looking (`Copies` below, and the engine's one synchronisation a pass).
+        // SAFETY: allocated and initialised with `len` values. Whoever lets the device write here has
+        // promised to synchronise before looking (`start_download`, `Kernel::launch`).
         unsafe { std::slice::from_raw_parts(self.address, self.len) }
     }
 }
@@ -193,63 +207,4 @@ impl<T> Drop for Pinned<T> {
 fn wait_for_default_stream() -> Result<(), GpuError> {
     // SAFETY: null is the default stream.
     check(unsafe { cust_raw::cuStreamSynchronize(std::ptr::null_mut()) }, "preparing device memory")
-}
-
-/// Starts setting the first `count` values to zero bits.
-///
-/// # Errors
-/// If the driver refuses.
-#[allow(unsafe_code)]
-pub(crate) fn start_clearing<T: Pod>(
-    array: &Array<T>,
-    count: usize,
-    stream: &Stream,
-) -> Result<(), GpuError> {
-    assert!(count <= array.len, "{count} values of {}", array.len);
-    let bytes = count * size_of::<T>();
-    // SAFETY: the allocation has so many bytes and lives as long as the engine, which synchronises first.
-    let status = unsafe { cust_raw::cuMemsetD8Async(array.address, 0, bytes, stream.as_inner()) };
-    check(status, "clearing device memory")
-}
-
-/// Starts copying the first `count` pinned values to the device. The caller must not change them before
-/// the stream has come to the end of this copy.
-///
-/// # Errors
-/// If the driver refuses.
-#[allow(unsafe_code)]
-pub(crate) fn start_upload<T: Pod>(
-    from: &Pinned<T>,
-    to: &Array<T>,
-    count: usize,
-    stream: &Stream,
-) -> Result<(), GpuError> {
-    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
-    let bytes = count * size_of::<T>();
-    // SAFETY: both sides have so many bytes and live as long as the engine, which synchronises first.
-    let status = unsafe {
-        cust_raw::cuMemcpyHtoDAsync_v2(to.address, from.address.cast(), bytes, stream.as_inner())
-    };
-    check(status, "copying to the device")
-}
-
-/// Starts copying the first `count` values from the device. The caller must not read them before it has
-/// synchronised with the stream.
-///
-/// # Errors
-/// If the driver refuses.
-#[allow(unsafe_code)]
-pub(crate) fn start_download<T: Pod>(
-    from: &Array<T>,
-    to: &Pinned<T>,
-    count: usize,
-    stream: &Stream,
-) -> Result<(), GpuError> {
-    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
-    let bytes = count * size_of::<T>();
-    // SAFETY: both sides have so many bytes and live as long as the engine, which synchronises first.
-    let status = unsafe {
-        cust_raw::cuMemcpyDtoHAsync_v2(to.address.cast(), from.address, bytes, stream.as_inner())
-    };
-    check(status, "copying from the device")
 }

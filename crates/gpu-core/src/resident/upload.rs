@@ -1,5 +1,5 @@
-//! A table's way to the device: from the mapped file through two pinned buffers, one of which is
-//! filled on all cores while the other is on its way.
+//! A table's way to the device: from the mapped file through two pinned buffers. All cores fill one while the
+//! other is being copied.
 
 use bytemuck::Pod;
 use cust::event::{Event, EventFlags};
@@ -7,16 +7,26 @@ use cust::stream::Stream;
 use rayon::prelude::*;
 
 use crate::GpuError;
-use crate::driver::{Array, Doing, Pinned, check};
+use crate::driver::{Array, Doing, Pinned, start_upload_bytes};
 
 const STAGING_BYTES: usize = 32 << 20;
+
 /// What one thread copies at a time.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Waits for the stream when it goes, also if something fails or panics before.
+struct Synchronised<'a>(&'a Stream);
+
+impl Drop for Synchronised<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.synchronize();
+    }
+}
 
 /// Copies `values` to a new array on the device; `progress` hears of the bytes that are on their way.
 ///
 /// # Errors
-/// If there is not so much memory, or a copy fails.
+/// If the device lacks the memory, or a copy fails.
 #[allow(unsafe_code)]
 pub fn upload<T: Pod>(
     values: &[T],
@@ -27,6 +37,8 @@ pub fn upload<T: Pod>(
     let bytes: &[u8] = bytemuck::cast_slice(values);
     let size = STAGING_BYTES.min(bytes.len());
     let mut staging = [Pinned::<u8>::zeroed(size)?, Pinned::<u8>::zeroed(size)?];
+    // Dropped before the arrays above.
+    let waits = Synchronised(stream);
     let mut sent: [Option<Event>; 2] = [None, None];
     let mut done = 0;
     for (i, chunk) in bytes.chunks(STAGING_BYTES).enumerate() {
@@ -38,17 +50,9 @@ pub fn upload<T: Pod>(
             .par_chunks_mut(PIECE_BYTES)
             .zip(chunk.par_chunks(PIECE_BYTES))
             .for_each(|(to, from)| to.copy_from_slice(from));
-        // SAFETY: the array has room for the chunk at `done`; the staging buffer is not touched before
-        // its event, nor dropped before the stream is synchronised below.
-        let status = unsafe {
-            cust_raw::cuMemcpyHtoDAsync_v2(
-                array.address() + done as u64,
-                staging.as_ptr().cast(),
-                chunk.len(),
-                stream.as_inner(),
-            )
-        };
-        check(status, "uploading the table")?;
+        // SAFETY: the staging buffer is written again only after its event; the stream is synchronised before
+        // either side is dropped, by `waits` at the latest.
+        unsafe { start_upload_bytes(staging, &array, done, chunk.len(), stream)? };
         let event = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
         event.record(stream).doing("recording an event")?;
         *sent = Some(event);
@@ -56,5 +60,6 @@ pub fn upload<T: Pod>(
         progress(done as u64);
     }
     stream.synchronize().doing("uploading the table")?;
+    drop(waits);
     Ok(array)
 }

@@ -1,87 +1,55 @@
-//! The search: the engine, what it is made of and how it starts.
+//! Certified search over resident tables: the engine, what it is made of and how it starts.
+//!
+//! - `answer`: which pass takes which query; `exchange`: queries in, answers out; `pace`: how many to take;
+//! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
+//! - `kernels`: those that suit this device; `workspace`: every buffer; `abi`: what CUDA knows as well.
 
+pub(crate) mod abi;
 mod answer;
 mod exchange;
 mod kernels;
+mod launches;
 mod pace;
 mod pass;
+mod paths;
 mod plan;
 mod workspace;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch};
 use cust::event::{Event, EventFlags};
-use cust::stream::{Stream, StreamFlags};
+use cust::stream::Stream;
 use model_store::ModelStore;
 
-use crate::driver::{Doing, Gpu, Graph};
-use crate::resident::{Tables, fit, int4_bytes, int8_bytes, table_bytes};
+use crate::driver::{Doing, Gpu, Graph, new_stream};
+use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
-pub(crate) use kernels::Kernels;
+use kernels::{Int8Scans, Kernels};
 use pace::Pace;
 use pass::Pass;
+pub use paths::{Counters, Paths};
 use plan::Class;
-pub(crate) use workspace::Sizes;
-use workspace::{MAX_BATCH, Workspace};
-
-/// Which ways to an answer the engine may take; tests and benchmarks choose, everyone else takes
-/// [`Paths::default`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Paths {
-    /// Only what every supported device can run.
-    pub portable: bool,
-    /// Build and scan the 8-bit table. Without it each query reads the float32 table.
-    pub int8: bool,
-    /// Build the 4-bit table and scan it for queries that come alone.
-    pub int4: bool,
-    /// Where the float32 table is read, score rows in float32 first, and in float64 only those that may
-    /// be an answer. Without it every row is scored in float64.
-    pub float32: bool,
-    /// The derived tables are not scanned for tables of fewer rows.
-    pub certified_from_rows: usize,
-}
-
-impl Default for Paths {
-    fn default() -> Self {
-        Self { portable: false, int8: true, int4: true, float32: true, certified_from_rows: 16_384 }
-    }
-}
-
-/// What the certificates cost, since the engine started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Passes over a table.
-    pub passes: u64,
-    /// Queries answered by a certified pass.
-    pub certified: u64,
-    /// Queries for which the float32 table was read, because they asked for few rows or very many hits.
-    pub exact: u64,
-    /// Queries that the 4-bit scan left with too many rows in doubt, so that the 8-bit scan took them.
-    pub retried: u64,
-    /// Queries of a certified pass that had to be asked again, since too many rows stayed in doubt.
-    pub fallbacks: u64,
-    /// Rows that scans could not rule out.
-    pub candidates: u64,
-    /// Rows that were scored in float64 after a scan.
-    pub survivors: u64,
-}
+use workspace::{MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
+///
+/// Between calls its stream is idle: each pass is waited for, also one that failed.
 pub struct CudaEngine {
-    // In the order in which they must go: what the device has, then the device.
+    // In the order in which they must go: what is on the device, then the device, which the tables have.
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
-    tables: Tables,
     kernels: Kernels,
     stream: Stream,
-    gpu: Gpu,
-    model: Arc<ModelStore>,
+    resident: Rc<Resident>,
     paths: Paths,
     counters: Counters,
+    /// A pass has begun and has not been waited for.
+    under_way: bool,
     device_time: Duration,
     pace: Pace,
 }
@@ -110,7 +78,7 @@ impl CudaEngine {
         Self::with_paths(model, options, Paths::default())
     }
 
-    /// The same with these ways to an answer only.
+    /// The same with these kinds of pass only.
     ///
     /// # Errors
     /// As [`CudaEngine::new`].
@@ -124,32 +92,37 @@ impl CudaEngine {
         let (rows, dim) = (table.rows(), table.dim());
         let kernels = Kernels::load(&gpu, dim, paths.portable)?;
         let sizes = Sizes::new(rows, dim, kernels.int8.padded);
-        let derived = fit(&gpu, rows, dim, &sizes, paths)?;
-        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")?;
+        let wanted = Derived { int8: paths.int8, int4: paths.int4 };
+        let derived = fit(&gpu, (rows, dim), wanted, sizes.bytes() as u64)?;
         let total = table_bytes(rows, dim) as u64;
         let mut progress = options.progress;
-        let tables = Tables::upload(model, &kernels, &stream, derived, |done| {
+        let resident = Resident::upload(gpu, model, derived, |done| {
             if let Some(progress) = &mut progress {
                 progress(done, total);
             }
         })?;
-        let workspace = Workspace::new(sizes)?;
-        let (graphs, counters) = (HashMap::new(), Counters::default());
-        let model = model.clone();
-        let (device_time, pace) = (Duration::ZERO, Pace::new(kernels.int8.widths));
+        Self::over(Rc::new(resident), kernels, sizes, paths)
+    }
+
+    /// The engine over tables that are on the device already, which other workloads may share.
+    fn over(
+        resident: Rc<Resident>,
+        kernels: Kernels,
+        sizes: Sizes,
+        paths: Paths,
+    ) -> Result<Self, GpuError> {
         let mut engine = Self {
-            graphs,
+            graphs: HashMap::new(),
             timing: None,
-            workspace,
-            tables,
+            workspace: Workspace::new(sizes)?,
+            pace: Pace::new(kernels.int8.widths),
             kernels,
-            stream,
-            gpu,
-            model,
+            stream: new_stream()?,
+            resident,
             paths,
-            counters,
-            device_time,
-            pace,
+            counters: Counters::default(),
+            under_way: false,
+            device_time: Duration::ZERO,
         };
         engine.record_graphs()?;
         Ok(engine)
@@ -177,38 +150,46 @@ impl CudaEngine {
 
     /// Device memory in use beyond the float32 table, as a share of it.
     pub fn extra_memory(&self) -> f64 {
-        let (rows, dim) = (self.tables.rows, self.tables.dim);
-        let quantised = self.tables.quantised.as_ref();
-        let bytes = 8 * rows
-            + quantised.map_or(0, |_| int8_bytes(rows, dim))
-            + quantised.and_then(|q| q.int4.as_ref()).map_or(0, |_| int4_bytes(rows, dim))
+        let (rows, dim) = (self.resident.rows, self.resident.dim);
+        let float32 = size_of::<f32>() * rows * dim;
+        let bytes = table_bytes(rows, dim) - float32
+            + self.resident.derived_bytes()
             + Sizes::new(rows, dim, self.kernels.int8.padded).bytes();
-        bytes as f64 / (4 * rows * dim) as f64
+        bytes as f64 / float32 as f64
+    }
+
+    fn failed(&mut self, error: GpuError) -> EngineError {
+        self.abandon();
+        EngineError::Device(error.to_string())
     }
 
     fn pass(&self) -> Pass<'_> {
         Pass {
-            tables: &self.tables,
+            resident: &self.resident,
             kernels: &self.kernels,
             workspace: &self.workspace,
             stream: &self.stream,
-            multiprocessors: self.gpu.multiprocessors as usize,
-            early: self.gpu.capability >= 90 && self.kernels.wait,
+            early: self.resident.gpu.capability >= 90 && self.kernels.wait,
         }
     }
 
+    #[allow(unsafe_code)]
     fn record_graphs(&mut self) -> Result<(), GpuError> {
-        let Some(quantised) = &self.tables.quantised else { return Ok(()) };
+        let Some(quantised) = &self.resident.quantised else { return Ok(()) };
         let pass = self.pass();
         let mut graphs = HashMap::new();
         if let Some(int4) = &quantised.int4 {
-            let graph = Graph::record(&self.stream, || pass.int4(quantised, int4))?;
+            // SAFETY: nothing runs; who launches the graph, `run`, keeps the promise of a pass.
+            let graph = Graph::record(&self.stream, || unsafe { pass.int4(quantised, int4) })?;
             graphs.insert(GraphKey::Int4, graph);
         }
         for &width in self.kernels.int8.widths {
             for class in Class::ALL {
                 if width <= class.max_batch() {
-                    let graph = Graph::record(&self.stream, || pass.int8(quantised, width, class))?;
+                    // SAFETY: as above.
+                    let graph = Graph::record(&self.stream, || unsafe {
+                        pass.int8(quantised, width, class)
+                    })?;
                     graphs.insert(GraphKey::Int8(width, class), graph);
                 }
             }
@@ -221,11 +202,12 @@ impl CudaEngine {
 
 impl Engine for CudaEngine {
     fn description(&self) -> EngineDescription {
-        let Gpu { name, ordinal, capability, .. } = &self.gpu;
-        let how = match (&self.tables.quantised, self.kernels.int8.ring) {
-            (None, _) if self.paths.float32 => "certified float32 scan",
-            (None, _) => "float64 scan",
-            (Some(q), ring) => match (q.int4.is_some(), ring.is_some()) {
+        let Gpu { name, ordinal, capability, .. } = &self.resident.gpu;
+        let wgmma = matches!(self.kernels.int8.scans, Int8Scans::Hopper(..));
+        let how = match &self.resident.quantised {
+            None if self.paths.float32 => "certified float32 scan",
+            None => "float64 scan",
+            Some(quantised) => match (quantised.int4.is_some(), wgmma) {
                 (true, true) => "certified 4-bit and 8-bit scans (wgmma)",
                 (true, false) => "certified 4-bit and 8-bit scans (mma)",
                 (false, true) => "certified 8-bit scan (wgmma)",
@@ -262,7 +244,7 @@ impl Engine for CudaEngine {
         let found = self.search_meanwhile(batch, &mut || ())?;
         let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
             Some(hits) => Ok(hits),
-            None => self.ranked_on_the_host(query).map_err(failed),
+            None => self.ranked_on_the_host(query).map_err(|error| self.failed(error)),
         });
         answers.collect()
     }
@@ -272,11 +254,11 @@ impl Engine for CudaEngine {
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.model.table()) {
+        if !batch.fits(&self.resident.model.table()) {
             return Err(EngineError::ForeignQuery);
         }
         self.device_time = Duration::ZERO;
-        self.answer(batch.queries(), meanwhile).map_err(failed)
+        self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
     }
 
     fn search_cost(&self, query: &Query) -> usize {
@@ -284,6 +266,9 @@ impl Engine for CudaEngine {
     }
 }
 
-fn failed(error: GpuError) -> EngineError {
-    EngineError::Device(error.to_string())
+impl Drop for CudaEngine {
+    fn drop(&mut self) {
+        // A pass may be under way if somebody panicked.
+        self.abandon();
+    }
 }

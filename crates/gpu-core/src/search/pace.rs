@@ -1,8 +1,8 @@
-//! How many of the queries that wait the next pass should take.
+//! Decides how many of the waiting queries the next pass takes.
 
 use std::time::Duration;
 
-/// How long passes of each width have lately taken.
+/// The recent duration of a pass of each width.
 #[derive(Debug)]
 pub(super) struct Pace(Vec<(usize, Option<Duration>)>);
 
@@ -12,7 +12,7 @@ impl Pace {
         Self(widths.iter().map(|&width| (width, None)).collect())
     }
 
-    /// A pass of this width took so long.
+    /// Notes that a pass of this width took this long.
     pub(super) fn note(&mut self, width: usize, took: Duration) {
         for (known, time) in &mut self.0 {
             *time = match *time {
@@ -27,9 +27,9 @@ impl Pace {
         }
     }
 
-    /// Of so many queries that wait, those that the next pass should take. A pass takes as long as the next
-    /// larger width, so one query more than a width can cost as much as a hundred: then it waits for the
-    /// next pass, if the others are answered at a higher rate so, by a tenth at least.
+    /// How many of `waiting` queries the next pass should take. A pass takes as long as the next larger width,
+    /// so one query more than a width can cost as much as a hundred: then it waits for the next pass, if that
+    /// raises the rate of answers by at least a tenth.
     pub(super) fn best(&self, waiting: usize) -> usize {
         let rate = |queries: usize, time: Duration| queries as f64 / time.as_secs_f64();
         let Some(&(_, Some(all))) = self.0.iter().find(|(width, _)| *width >= waiting) else {

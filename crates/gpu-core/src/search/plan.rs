@@ -1,5 +1,5 @@
-//! How a certified pass goes for so many queries with such k: what is sampled, where thresholds are
-//! raised, how many hits there is room for.
+//! The sizes of a certified pass, by its number of queries and their k: what is sampled, where thresholds are
+//! raised, and the capacity for hits.
 
 /// Passes of like k share their buffers' shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,12 +15,12 @@ pub(crate) enum Class {
 impl Class {
     pub(crate) const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
 
-    /// The class for this k with so many excluded rows; `None` if no certified pass takes them.
+    /// The class for this k and number of excluded rows; `None` if no certified pass takes them.
     pub(crate) fn of(k: usize, excluded: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|class| k <= class.stride() && k + excluded <= class.max_rank())
     }
 
-    /// Hits a query has room for.
+    /// The capacity for a query's hits.
     pub(crate) fn stride(self) -> usize {
         match self {
             Self::Small => 16,
@@ -29,7 +29,7 @@ impl Class {
         }
     }
 
-    /// The largest k + excluded rows: thresholds come from the so-manieth best of a sample.
+    /// The largest k + excluded rows: the rank in a sample that a threshold comes from.
     fn max_rank(self) -> usize {
         match self {
             Self::Small => 48,
@@ -47,7 +47,7 @@ impl Class {
         }
     }
 
-    /// What a query takes of a pass, in small ones of a full batch: 64 of a class took 0.376 and 1.117 ms, and 1,024
+    /// The cost of a query, in small ones of a full batch: 64 of a class took 0.376 and 1.117 ms, and 1,024
     /// small ones 1.229 ms (docs/performance.md).
     pub(crate) fn cost(self) -> usize {
         match self {
@@ -57,7 +57,7 @@ impl Class {
         }
     }
 
-    /// The sample is one in so many tiles.
+    /// The sample is one in this many tiles.
     fn sampling(self) -> usize {
         match self {
             Self::Small => 32,
@@ -81,14 +81,14 @@ impl Class {
 /// The tiles of a pass: a sample, then all of them in phases between which thresholds are raised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phases {
-    /// The first so many tiles are sampled.
+    /// The first tiles, as many as this, are sampled.
     pub(crate) sample: usize,
     /// Where phases end; the last is the number of tiles.
     pub(crate) ends: Vec<usize>,
 }
 
 impl Phases {
-    /// `max_sample`: what the buffer of bounds has room for; `multiprocessors`: a sample that is a
+    /// `max_sample`: the capacity of the buffer of bounds, in tiles; `multiprocessors`: a sample that is a
     /// multiple of them keeps them equally busy.
     pub(crate) fn new(
         class: Class,

@@ -1,11 +1,13 @@
 //! Every buffer of a pass, allocated once.
 
-use crate::GpuError;
-use crate::driver::{Array, Pinned};
-use crate::resident::constants::{COUNTER_STRIDE, TILE_ROWS};
-use crate::resident::wire::{
-    Answer, Candidate, DeviceHit, QueryHeader, QueryScale, ScanOutput, Threshold,
+use super::abi::{
+    Answer, COUNTER_STRIDE, Candidate, INT4_MAX_BLOCKS, QueriesView, QueryHeader, QueryScale,
+    ScanOutput, ScoredRow, Threshold,
 };
+use crate::GpuError;
+use crate::abi::DevicePointerMut;
+use crate::driver::{Array, Pinned};
+use crate::resident::TILE_ROWS;
 
 /// The most queries of one pass.
 pub(crate) const MAX_BATCH: usize = 1024;
@@ -13,6 +15,13 @@ pub(crate) const MAX_BATCH: usize = 1024;
 /// The most excluded rows of one pass together, where a query excludes more than one.
 pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
 
+/// The parts of a float32 scan, all queries together.
+pub(crate) const PART_COUNTS: usize = 1 << 16;
+
+/// Of the largest download: 1024 queries with 16 hits each, 512 with 128, 64 with 1024.
+const ANSWERS: usize = 512 * 129;
+
+/// The buffers of the search.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) headers: Both<QueryHeader>,
@@ -31,13 +40,13 @@ pub(crate) struct Workspace {
     pub(crate) candidate_counts: Array<u32>,
     pub(crate) survivor_counts: Array<u32>,
     pub(crate) tickets: Array<u32>,
-    /// Shared out among a pass's queries; the exact scan keeps its parts' hits here.
+    /// Shared out among a pass's queries.
     pub(crate) candidates: Array<Candidate>,
-    pub(crate) survivors: Array<DeviceHit>,
-    /// The bounds of the sample's groups (float32), or the 4-bit scan's dot products (int32), or the
-    /// scores of some rows (float64).
+    /// Shared out among a pass's queries.
+    pub(crate) survivors: Array<ScoredRow>,
+    /// What only one kind of pass needs: see [`Workspace::group_bounds`] and its neighbours.
     pub(crate) scratch: Array<u64>,
-    /// `[MAX_BLOCKS4]`.
+    /// `[INT4_MAX_BLOCKS]`.
     pub(crate) best_of_blocks: Array<u64>,
     pub(crate) part_counts: Array<u32>,
 }
@@ -65,9 +74,6 @@ pub(crate) struct Sizes {
     scratch: usize,
 }
 
-/// Of the largest download: 1024 queries with 16 hits each, 512 with 128, 64 with 1024.
-const ANSWERS: usize = 512 * 129;
-
 impl Sizes {
     pub(crate) fn new(rows: usize, dim: usize, padded: usize) -> Self {
         let tiles = rows.div_ceil(TILE_ROWS);
@@ -80,22 +86,24 @@ impl Sizes {
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
-        MAX_BATCH * (40 + 4 * self.dim + self.padded + 16 + 8 + 8 + 12 * COUNTER_STRIDE)
-            + 4 * MAX_EXCLUDED
-            + 16 * ANSWERS
-            + 8 * self.candidates
-            + 16 * self.survivors
-            + 8 * self.scratch
-            + 8 * MAX_BLOCKS4
-            + 4 * PART_COUNTS
+        let a_query = size_of::<QueryHeader>()
+            + size_of::<f32>() * self.dim
+            + self.padded
+            + size_of::<QueryScale>()
+            + size_of::<Threshold>()
+            + size_of::<f32>()
+            + size_of::<u32>()
+            + 3 * size_of::<u32>() * COUNTER_STRIDE;
+        MAX_BATCH * a_query
+            + size_of::<u32>() * MAX_EXCLUDED
+            + size_of::<Answer>() * ANSWERS
+            + size_of::<Candidate>() * self.candidates
+            + size_of::<ScoredRow>() * self.survivors
+            + size_of::<u64>() * self.scratch
+            + size_of::<u64>() * INT4_MAX_BLOCKS
+            + size_of::<u32>() * PART_COUNTS
     }
 }
-
-/// Blocks of the 4-bit scan: one block sorts their best rows.
-pub(crate) const MAX_BLOCKS4: usize = 2048;
-
-/// Parts of the exact scan, all queries together.
-pub(crate) const PART_COUNTS: usize = 1 << 16;
 
 impl Workspace {
     pub(crate) fn new(sizes: Sizes) -> Result<Self, GpuError> {
@@ -115,23 +123,28 @@ impl Workspace {
             candidates: Array::zeroed(sizes.candidates)?,
             survivors: Array::zeroed(sizes.survivors)?,
             scratch: Array::zeroed(sizes.scratch)?,
-            best_of_blocks: Array::zeroed(MAX_BLOCKS4)?,
+            best_of_blocks: Array::zeroed(INT4_MAX_BLOCKS)?,
             part_counts: Array::zeroed(PART_COUNTS)?,
         })
     }
 
-    /// Where a scan for `batch` queries, sampling so many groups, writes.
+    /// The queries, for kernels that find them on the device.
+    pub(crate) fn queries(&self) -> QueriesView {
+        QueriesView {
+            vectors: self.vectors.device.pointer(),
+            headers: self.headers.device.pointer(),
+            excluded: self.excluded.device.pointer(),
+        }
+    }
+
+    /// The output of a scan for `batch` queries that samples `groups` groups.
     pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
-        assert!(
-            batch * groups <= 2 * self.scratch.len(),
-            "{batch} x {groups} bounds fit the scratch"
-        );
         ScanOutput {
-            thresholds: self.thresholds.address(),
-            scales: self.scales.address(),
-            group_bounds: self.scratch.address(),
-            candidate_counts: self.candidate_counts.address(),
-            candidates: self.candidates.address(),
+            thresholds: self.thresholds.pointer(),
+            scales: self.scales.pointer(),
+            group_bounds: self.group_bounds(batch, groups),
+            candidate_counts: self.candidate_counts.pointer_mut(),
+            candidates: self.candidates.pointer_mut(),
             capacity: (self.candidates.len() / batch) as u32,
             groups: groups as u32,
         }
@@ -140,5 +153,37 @@ impl Workspace {
     /// The most groups that a sample for `batch` queries may have.
     pub(crate) fn max_groups(&self, batch: usize) -> usize {
         2 * self.scratch.len() / batch
+    }
+
+    /// The bounds of a sample, `[batch, groups]`, in the scratch.
+    pub(crate) fn group_bounds(&self, batch: usize, groups: usize) -> DevicePointerMut<f32> {
+        self.in_scratch(batch * groups)
+    }
+
+    /// The 4-bit scan's dot products, `[slots]`, in the scratch.
+    pub(crate) fn dots(&self, slots: usize) -> DevicePointerMut<i32> {
+        self.in_scratch(slots)
+    }
+
+    /// The scores of some rows, `[count]`, in the scratch.
+    pub(crate) fn row_scores(&self, count: usize) -> DevicePointerMut<f64> {
+        self.in_scratch(count)
+    }
+
+    fn in_scratch<T: bytemuck::Pod>(&self, count: usize) -> DevicePointerMut<T> {
+        let bytes = self.scratch.bytes();
+        assert!(count * size_of::<T>() <= bytes, "{count} values in {bytes} bytes of scratch");
+        self.scratch.pointer_mut().cast()
+    }
+
+    /// The most hits of a float32 scan's parts together.
+    pub(crate) fn max_part_hits(&self) -> usize {
+        self.candidates.bytes() / size_of::<ScoredRow>()
+    }
+
+    /// The hits of a float32 scan's parts, where other passes keep candidates.
+    pub(crate) fn part_hits(&self, count: usize) -> DevicePointerMut<ScoredRow> {
+        assert!(count <= self.max_part_hits(), "{count} hits of parts");
+        self.candidates.pointer_mut().cast()
     }
 }

@@ -1,3 +1,5 @@
+//! Tables, queries and comparisons that the tests share.
+
 use std::sync::Arc;
 
 use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};

@@ -1,26 +1,25 @@
-//! The 2020 report's four versions, to measure against: `kernels/report/README.md` says what each does
-//! and where the report left a choice. No answer of the service comes from here.
+//! The 2020 report's four versions: `kernels/report/README.md` says what each does and where the report left a
+//! choice.
+
+#![allow(unsafe_code)]
+
+mod launches;
 
 use std::time::{Duration, Instant};
 
 use contract::Row;
 use cust::event::{Event, EventFlags};
-use cust::module::Module;
-use cust::stream::{Stream, StreamFlags};
+use cust::stream::Stream;
 use model_store::ModelStore;
 
 use crate::GpuError;
-use crate::driver::{
-    Array, Doing, Gpu, Kernel, Pinned, Shape, fatbins, load, start_download, start_upload,
+use crate::baselines::abi::{
+    MergePiecesParams, NO_NEIGHBOUR, REPORT_MAX_DIM, REPORT_MAX_K, REPORT_ROWS_NARROW,
+    REPORT_ROWS_WIDE, ReportDotParams, SortPiecesParams, entries,
 };
-
-/// `MAX_DIM` of `dot_product.cu`: the query is in constant memory.
-const MAX_DIM: usize = 4096;
-
-/// `MAX_K` of `merge.cu`: the pieces are in private arrays.
-const MAX_K: usize = 32;
-
-const BLOCK: u32 = 256;
+use crate::driver::{
+    Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
+};
 
 /// A generation of the report's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +40,7 @@ impl Version {
 
     /// Rows of the table that a block of its first kernel takes.
     fn rows_a_block(self) -> usize {
-        if self < Self::V3 { 256 } else { 32 }
+        if self < Self::V3 { REPORT_ROWS_NARROW } else { REPORT_ROWS_WIDE }
     }
 }
 
@@ -79,12 +78,11 @@ pub struct Report<'a> {
     positions: Pinned<u32>,
     table: Option<Table>,
     room: Option<Room>,
-    dot_product: Kernel,
-    first_merge: Kernel,
-    merge_sort: Kernel,
+    dot_product: Kernel<ReportDotParams>,
+    first_merge: Kernel<SortPiecesParams>,
+    merge_sort: Kernel<MergePiecesParams>,
     stream: Stream,
-    dot_module: Module,
-    _merge_module: Module,
+    modules: Modules,
     // Dropped last: everything else belongs to it.
     _gpu: Gpu,
 }
@@ -96,13 +94,13 @@ struct Table {
     norms: Array<f32>,
 }
 
-/// Where a query works.
+/// The buffers of a query.
 #[derive(Debug)]
 struct Room {
     query: Array<f32>,
     scores: Array<f32>,
     positions: Array<u32>,
-    /// Of version 1 only: where pieces are merged.
+    /// Of version 1 only: pieces are merged here.
     scratch: Option<(Array<f32>, Array<u32>)>,
 }
 
@@ -110,23 +108,32 @@ impl<'a> Report<'a> {
     /// This version on this table, for `k` neighbours of each query (its own row among them).
     ///
     /// # Errors
-    /// If there is no GPU, the table does not fit, or has more than 4096 components.
+    /// If there is no GPU, or the table does not fit.
     ///
     /// # Panics
-    /// Unless `k` is 1 to 32.
+    /// Unless `k` is 1 to 32 and the table has at most 4096 components.
     pub fn new(model: &'a ModelStore, version: Version, k: usize) -> Result<Self, GpuError> {
-        assert!((1..=MAX_K).contains(&k), "the report's pieces have 1 to {MAX_K} rows, not {k}");
+        assert!(
+            (1..=REPORT_MAX_K).contains(&k),
+            "the report's pieces have 1 to {REPORT_MAX_K} rows, not {k}"
+        );
         let table = model.table();
-        assert!(table.dim() <= MAX_DIM, "constant memory holds {MAX_DIM} components");
+        assert!(table.dim() <= REPORT_MAX_DIM, "constant memory holds {REPORT_MAX_DIM} components");
         let gpu = Gpu::open(None)?;
-        let stream = Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")?;
-        let dot_module = load(fatbins::REPORT_DOT_PRODUCT)?;
-        let merge_module = load(fatbins::REPORT_MERGE)?;
-        let (dot, first, sort) = match version {
-            Version::V1 => ("dot_product_v1", "first_merge_v1", "botched_merge_sort_v1"),
-            Version::V2 => ("dot_product_v2", "first_merge", "botched_merge_sort"),
-            Version::V3 => ("dot_product_v3", "first_merge", "botched_merge_sort"),
-            Version::V4 => ("dot_product_v4", "first_merge", "botched_merge_sort"),
+        let mut modules = Modules::default();
+        let (dot, first, sort) = {
+            use entries::dot_product::{
+                dot_product_v1, dot_product_v2, dot_product_v3, dot_product_v4,
+            };
+            use entries::merge::{
+                botched_merge_sort, botched_merge_sort_v1, first_merge, first_merge_v1,
+            };
+            match version {
+                Version::V1 => (dot_product_v1, first_merge_v1, botched_merge_sort_v1),
+                Version::V2 => (dot_product_v2, first_merge, botched_merge_sort),
+                Version::V3 => (dot_product_v3, first_merge, botched_merge_sort),
+                Version::V4 => (dot_product_v4, first_merge, botched_merge_sort),
+            }
         };
         let mut host_norms = Pinned::zeroed(table.rows())?;
         for (to, norm) in host_norms.iter_mut().zip(table.norms()) {
@@ -145,12 +152,11 @@ impl<'a> Report<'a> {
             positions: Pinned::zeroed(best)?,
             table: None,
             room: None,
-            dot_product: Kernel::find(&dot_module, dot)?,
-            first_merge: Kernel::find(&merge_module, first)?,
-            merge_sort: Kernel::find(&merge_module, sort)?,
-            stream,
-            dot_module,
-            _merge_module: merge_module,
+            dot_product: modules.kernel(dot)?,
+            first_merge: modules.kernel(first)?,
+            merge_sort: modules.kernel(sort)?,
+            stream: new_stream()?,
+            modules,
             _gpu: gpu,
         };
         if version == Version::V1 {
@@ -185,52 +191,33 @@ impl<'a> Report<'a> {
             Some(room) => room,
             None => self.allocate()?,
         };
-        self.copy_query(row, &room)?;
+        // SAFETY: as for the launches below.
+        unsafe { self.copy_query(row, &room)? };
         let marks = [self.mark()?, self.mark()?, self.mark()?, self.mark()?];
         self.begin(&marks[0])?;
-        self.start_dot_product(row, &table, &room)?;
+        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step fails, so has
+        // the device.
+        unsafe { self.start_dot_product(row, &table, &room)? };
         self.end(&marks[1])?;
-        let blocks = |threads: usize| (threads.div_ceil(BLOCK as usize) as u32, 1);
         let pieces = rows.div_ceil(k);
-        let (scores, positions) = (room.scores.address(), room.positions.address());
-        self.first_merge.launch(
-            &self.stream,
-            Shape { grid: blocks(pieces), block: BLOCK, shared: 0 },
-            false,
-            &[&scores, &positions, &(rows as u32), &(k as i32)],
-        )?;
+        // SAFETY: as above.
+        unsafe { self.start_sorting(pieces, &room)? };
         self.end(&marks[2])?;
-        let mut stride = 1;
-        while stride < pieces {
-            let shape =
-                Shape { grid: blocks(pieces.div_ceil(stride) / 2), block: BLOCK, shared: 0 };
-            let (rows, k, step) = (rows as u32, k as i32, stride as u32);
-            match &room.scratch {
-                Some((a, b)) => self.merge_sort.launch(
-                    &self.stream,
-                    shape,
-                    false,
-                    &[&scores, &positions, &rows, &k, &step, &a.address(), &b.address()],
-                )?,
-                None => self.merge_sort.launch(
-                    &self.stream,
-                    shape,
-                    false,
-                    &[&scores, &positions, &rows, &k, &step],
-                )?,
-            }
-            stride *= 2;
-        }
+        // SAFETY: as above.
+        unsafe { self.start_merging(pieces, &room)? };
         self.end(&marks[3])?;
         let best = self.scores.len();
-        start_download(&room.scores, &self.scores, best, &self.stream)?;
-        start_download(&room.positions, &self.positions, best, &self.stream)?;
+        // SAFETY: the stream is synchronised right below.
+        unsafe {
+            start_download(&room.scores, &self.scores, best, &self.stream)?;
+            start_download(&room.positions, &self.positions, best, &self.stream)?;
+        }
         self.stream.synchronize().doing("searching")?;
         let found = self
             .positions
             .iter()
             .zip(self.scores.iter())
-            .filter(|(_, score)| **score >= -1.5)
+            .filter(|(_, score)| **score > NO_NEIGHBOUR)
             .map(|(row, score)| (Row(*row), *score))
             .collect();
         if self.version != Version::V1 {
@@ -277,8 +264,11 @@ impl<'a> Report<'a> {
             components: Array::uninitialised(host.len())?,
             norms: Array::uninitialised(self.host_norms.len())?,
         };
-        start_upload(host, &table.components, host.len(), &self.stream)?;
-        start_upload(&self.host_norms, &table.norms, self.host_norms.len(), &self.stream)?;
+        // SAFETY: the stream is synchronised right below.
+        unsafe {
+            start_upload(host, &table.components, host.len(), &self.stream)?;
+            start_upload(&self.host_norms, &table.norms, self.host_norms.len(), &self.stream)?;
+        }
         self.stream.synchronize().doing("copying the table")?;
         Ok(table)
     }
@@ -291,7 +281,7 @@ impl<'a> Report<'a> {
             None
         };
         Ok(Room {
-            query: Array::uninitialised(MAX_DIM)?,
+            query: Array::uninitialised(REPORT_MAX_DIM)?,
             scores: Array::uninitialised(rows)?,
             positions: Array::uninitialised(rows)?,
             scratch,
@@ -299,43 +289,28 @@ impl<'a> Report<'a> {
     }
 
     /// To constant memory in version 2, to global memory in the others.
-    fn copy_query(&mut self, row: Row, room: &Room) -> Result<(), GpuError> {
+    ///
+    /// # Safety
+    /// The caller synchronises the stream before it frees the room or copies another query.
+    unsafe fn copy_query(&mut self, row: Row, room: &Room) -> Result<(), GpuError> {
         self.query.copy_from_slice(self.model.table().row(row));
         if self.version != Version::V2 {
-            start_upload(&self.query, &room.query, self.query.len(), &self.stream)?;
+            // SAFETY: the caller promises it.
+            unsafe { start_upload(&self.query, &room.query, self.query.len(), &self.stream)? };
             if self.version < Version::V4 {
                 self.stream.synchronize().doing("copying the query")?;
             }
             return Ok(());
         }
         let mut symbol = self
-            .dot_module
-            .get_global::<[f32; MAX_DIM]>(c"report_query")
+            .modules
+            .file("dot_product")
+            .expect("loaded with its kernel")
+            .get_global::<[f32; REPORT_MAX_DIM]>(c"report_query")
             .doing("finding report_query")?;
-        let mut components = [0.0; MAX_DIM];
+        let mut components = [0.0; REPORT_MAX_DIM];
         components[..self.query.len()].copy_from_slice(&self.query);
         cust::memory::CopyDestination::copy_from(&mut symbol, &components)
             .doing("copying the query")
-    }
-
-    fn start_dot_product(&self, row: Row, table: &Table, room: &Room) -> Result<(), GpuError> {
-        let (rows, dim) = (self.model.rows(), self.model.dim());
-        let shared = if self.version == Version::V1 { 4 * dim } else { 0 };
-        let grid = (rows.div_ceil(self.version.rows_a_block()) as u32, 1);
-        self.dot_product.launch(
-            &self.stream,
-            Shape { grid, block: BLOCK, shared },
-            false,
-            &[
-                &table.components.address(),
-                &table.norms.address(),
-                &room.query.address(),
-                &self.host_norms[row.0 as usize],
-                &(rows as u32),
-                &(dim as i32),
-                &room.scores.address(),
-                &room.positions.address(),
-            ],
-        )
     }
 }
