@@ -1,3 +1,5 @@
+//! Rows, and what is found: a row with its score.
+
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -18,8 +20,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// One neighbour: a row and its score, the cosine similarity to a query or what a
-/// [`Scoring`](super::Scoring) makes of several.
+/// One neighbour: a row and its score, the cosine similarity to a query or what a `Scoring` makes of several.
 ///
 /// Ordered by rank: the smaller hit is the better one, with the higher score or, between equal
 /// scores, the lower row. Scores are never NaN and never −0.0, so this is a total order.

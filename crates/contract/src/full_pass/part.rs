@@ -14,9 +14,7 @@ const KEPT_WORK: usize = 100;
 
 /// A query of a full pass, and what the rows looked at so far came to.
 ///
-/// Whoever asks makes one and takes its answer; between that only [`Engine::full_pass_part`] changes it.
-///
-/// [`Engine::full_pass_part`]: crate::Engine::full_pass_part
+/// Whoever asks makes one and takes its answer; between that only `Engine::full_pass_part` changes it.
 #[derive(Debug, Clone)]
 pub struct FullPassPart {
     query: FullPassQuery,
