@@ -21,6 +21,7 @@ mod models;
 mod openapi;
 mod requests;
 mod restarts;
+mod structure;
 mod supervision;
 mod support;
 mod tls;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::dispatch::Dispatch;
+use crate::error::SubmitError;
 use crate::hand_out::HandOut;
-use crate::job::SubmitError;
 use crate::lane::Filled;
 use crate::pass::Lent;
 use crate::shared::Shared;

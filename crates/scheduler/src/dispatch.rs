@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::account::{Contention, Turns};
-use crate::job::SubmitError;
+use crate::error::SubmitError;
 use crate::lane::{AnyLane, Filled};
 use crate::pass::AnyPass;
 use crate::shared::LaneShared;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use contract::Workload;
 
-use crate::job::{Answered, SubmitError, Ticket, tell};
+use crate::error::SubmitError;
+use crate::job::{Answered, Ticket, tell};
 use crate::statistics::Statistics;
 use crate::sync::Home;
 

@@ -8,8 +8,9 @@ use contract::Workload;
 use tokio::sync::oneshot;
 
 use crate::account::Account;
+use crate::error::SubmitError;
 use crate::inbox::Inbox;
-use crate::job::{Answered, Job, SubmitError, Ticket};
+use crate::job::{Answered, Job, Ticket};
 use crate::shared::{LaneShared, Shared};
 use crate::state::DeviceState;
 use crate::statistics::{Counted, LaneStatistics};

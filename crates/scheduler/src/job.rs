@@ -7,6 +7,7 @@ use contract::Workload;
 use tokio::sync::oneshot;
 
 use crate::account::Slots;
+use crate::error::SubmitError;
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 use crate::sync::Home;
@@ -48,42 +49,6 @@ impl<R> Default for Answered<R> {
     fn default() -> Self {
         Self { responses: Vec::new(), queued: Duration::ZERO, device: Duration::ZERO }
     }
-}
-
-/// Why requests were not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    /// The queue is full, or its caller holds too much of it.
-    #[error(
-        "{asked} queue slots are needed, but {free} of {capacity} are free, and this caller holds {held}"
-    )]
-    Full {
-        /// Slots that were asked for.
-        asked: u32,
-        /// Slots that the caller holds already.
-        held: u32,
-        /// Slots that nobody holds.
-        free: u32,
-        /// Slots of the queue.
-        capacity: u32,
-        /// When the queue should have drained at the present rate.
-        retry_after: Duration,
-    },
-    /// The deadline passed before the answer was there.
-    #[error("the deadline passed")]
-    DeadlinePassed,
-    /// The pass that these requests were part of failed.
-    #[error("the engine failed in this pass")]
-    EngineFailed,
-    /// The engine failed and there is no other yet.
-    #[error("the engine is being restarted")]
-    EngineRestarting {
-        /// When the next attempt should have come to its end.
-        retry_after: Duration,
-    },
-    /// There is no engine any more, and will be none.
-    #[error("the engine is gone")]
-    EngineGone,
 }
 
 /// Sends an answer, and counts what went wrong. A caller that hung up does not hear this, nor is it counted.

@@ -7,33 +7,12 @@ use std::time::{Duration, Instant};
 use contract::Workload;
 
 use crate::account::{Contention, Turns};
+use crate::error::SubmitError;
 use crate::inbox::Inbox;
-use crate::job::{Asker, Job, Split, SubmitError};
+use crate::job::{Asker, Job, Split};
 use crate::pass::{AnyPass, Pass, Share};
-use crate::share::{Room, choose};
+use crate::share::{Room, Waiting, choose};
 use crate::shared::{LaneShared, Shared};
-
-/// A job, or what passes have left of it.
-pub(crate) struct Waiting<W: Workload> {
-    pub(crate) requests: std::vec::IntoIter<W::Request>,
-    /// What they cost.
-    pub(crate) cost: usize,
-    pub(crate) deadline: Instant,
-    caller: Option<u64>,
-    asker: Asker<W::Response>,
-    /// How many of the requests passes have taken already.
-    taken: usize,
-    /// How many the next pass takes, and what they cost.
-    pub(crate) chosen: usize,
-    pub(crate) chosen_cost: usize,
-}
-
-impl<W: Workload> Waiting<W> {
-    /// Whose it is. All probes are one caller's.
-    pub(crate) fn caller(&self) -> u64 {
-        self.caller.unwrap_or(u64::MAX)
-    }
-}
 
 /// A lane, whatever its workload is.
 pub(crate) trait AnyLane<D: ?Sized>: Send {

@@ -37,6 +37,7 @@
 pub mod account;
 mod core;
 mod dispatch;
+mod error;
 mod hand_out;
 mod handle;
 mod inbox;
@@ -54,9 +55,10 @@ mod sync;
 mod worker;
 
 pub use contract::Workload;
+pub use error::{StartError, SubmitError};
 pub use handle::Lane;
-pub use job::{Answered, SubmitError};
-pub use start::{Limits, Scheduler, StartError, Workers};
+pub use job::Answered;
+pub use start::{Limits, Scheduler, Workers};
 pub use state::{DeviceState, EngineLost};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 

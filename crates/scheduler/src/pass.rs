@@ -8,8 +8,9 @@ use contract::Workload;
 use contract::workload::{PassError, Slice};
 
 use crate::account::{Slots, Turns};
+use crate::error::SubmitError;
 use crate::hand_out::{Done, Finished, HandOut};
-use crate::job::{Asker, Reply, Split, SubmitError, tell};
+use crate::job::{Asker, Reply, Split, tell};
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 

@@ -13,11 +13,34 @@
 //! fit, they take turns as well.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use contract::Workload;
 
 use crate::account::ByCaller;
-use crate::lane::Waiting;
+use crate::job::Asker;
+
+/// A job, or what passes have left of it.
+pub(crate) struct Waiting<W: Workload> {
+    pub(crate) requests: std::vec::IntoIter<W::Request>,
+    /// What they cost.
+    pub(crate) cost: usize,
+    pub(crate) deadline: Instant,
+    pub(crate) caller: Option<u64>,
+    pub(crate) asker: Asker<W::Response>,
+    /// How many of the requests passes have taken already.
+    pub(crate) taken: usize,
+    /// How many the next pass takes, and what they cost.
+    pub(crate) chosen: usize,
+    pub(crate) chosen_cost: usize,
+}
+
+impl<W: Workload> Waiting<W> {
+    /// Whose it is. All probes are one caller's.
+    pub(crate) fn caller(&self) -> u64 {
+        self.caller.unwrap_or(u64::MAX)
+    }
+}
 
 /// What each caller, or each job of one, gets of some room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::account::{Account, Slots, at_most_half, may_take};
-use crate::job::SubmitError;
+use crate::error::SubmitError;
 use crate::parking::Parking;
 use crate::state::{DeviceState, EngineLost};
 use crate::statistics::{Counted, DeviceCounters, LaneCounters, LaneStatistics, Statistics};

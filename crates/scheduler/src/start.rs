@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::core::Core;
 use crate::dispatch::Dispatch;
+use crate::error::StartError;
 use crate::handle::{CallersEnd, Lane};
 use crate::inbox::Inbox;
 use crate::lane::{AnyLane, LaneState};
@@ -26,20 +27,6 @@ pub struct Limits {
     pub max_restarts: u32,
     /// How long a slice, or making a device again, may take before the device is given up.
     pub hang_timeout: Duration,
-}
-
-/// Why there is no device.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError<E> {
-    /// It can't be made: as its maker says.
-    #[error("{0}")]
-    Device(E),
-    /// Its maker panicked, or took too long.
-    #[error("the engine broke while it was being made: {0}; the log has more")]
-    Broken(String),
-    /// The system has no threads left.
-    #[error("can't start the engine's thread: {0}")]
-    Thread(std::io::Error),
 }
 
 /// A scheduler that is put together: first its lanes, then its workers.

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 use contract::Device;
 use tracing::{debug, error, info, warn};
 
-use crate::StartError;
 use crate::core::Core;
-use crate::job::SubmitError;
+use crate::error::{StartError, SubmitError};
 use crate::state::{DeviceState, EngineLost};
 use crate::worker::{End, Worker, caught};
 

@@ -15,7 +15,7 @@ use tracing::{debug, error};
 
 use crate::core::Core;
 use crate::dispatch::{LONGEST_SLICE, Turn};
-use crate::job::SubmitError;
+use crate::error::SubmitError;
 use crate::pass::AnyPass;
 use crate::state::DeviceState;
 

@@ -108,11 +108,7 @@ mod tests {
         std::fs::write(&text, "a 1 0\nb 0 1\n").unwrap();
         let go_on = &mut |_| ControlFlow::Continue(());
         prepare_folder(Input::File(&text), &folder, &PrepareOptions::default(), go_on).unwrap();
-        let config = Config {
-            model: vec![ModelSource::folder(folder)],
-            answer_memory_mb: 1,
-            ..Config::defaults()
-        };
+        let config = Config { model: vec![ModelSource::folder(folder)], ..Config::defaults() };
         let same = config.clone();
         let assembly = Assembly::build(
             &config,
@@ -121,10 +117,9 @@ mod tests {
             runtime::Handle::current(),
         )
         .unwrap();
-        // Other callers hold nearly all memory for answers.
+        // Another caller holds all memory for answers.
         let memory = &assembly.reloader.models().service().memory;
-        let hold = |kib: u64| memory.take(&Account::new(), Pool::Answers, kib << 10).unwrap();
-        let _held = [480, 240, 120, 60].map(hold);
+        let _held = memory.charge(&Account::new(), Pool::Answers, memory.capacity(Pool::Answers));
         let words: Vec<String> = (0..1000).map(|n| format!("nowhere-{n}")).collect();
         let request = Request::post("/rank")
             .header(header::HOST, "here")
@@ -134,8 +129,8 @@ mod tests {
         let (head, body) = response.into_parts();
         let problem: Value =
             serde_json::from_slice(&to_bytes(body, usize::MAX).await.unwrap()).unwrap();
-        assert_eq!(head.status, StatusCode::TOO_MANY_REQUESTS, "{problem}");
         assert_eq!((&problem["code"], &problem["retry_after"]), (&json!("over_limit"), &json!(1)));
+        assert_eq!(head.status, StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(head.headers.get(header::RETRY_AFTER).unwrap(), "1");
         assert_eq!(head.headers[header::CONTENT_TYPE], "application/problem+json");
     }
