@@ -1,4 +1,4 @@
-# Kindred's recipes: plain commands, which can be typed without `just` as well.
+# Kindred's recipes: plain commands that also work without `just`.
 
 # List the recipes
 default:
@@ -8,7 +8,7 @@ default:
 run *arguments:
     cargo run --release -- {{ arguments }}
 
-# Ask the built-in model, line by line; arguments go to kindred console
+# Query the built-in model, line by line; arguments go to kindred console
 console *arguments:
     cargo run --release -- console {{ arguments }}
 
@@ -25,38 +25,38 @@ lint:
 deny:
     cargo deny --offline check licenses bans sources
 
-# The CPU engine's benchmark; compare ratios within one run
+# Benchmark the CPU engine; compare ratios within one run
 bench *arguments:
     cargo bench -p cpu-core --bench search {{ arguments }}
 
-# All kernels, and all that can be tested of the feature cuda on this machine; needs nvcc
+# Compile all kernels, and test the cuda feature as far as possible on this machine; needs nvcc
 test-cuda *arguments:
     cargo test -p gpu-core --features cuda {{ arguments }}
 
-# Everything for a machine with a GPU, into staged/; there: staged/run-gpu
+# Build everything for a machine with a GPU into staged/; there, run staged/run-gpu
 stage-gpu *arguments:
     scripts/stage-gpu {{ arguments }}
 
-# A running service against openapi.yaml: requests that schemathesis makes up
+# Test a running service against openapi.yaml with schemathesis
 check-openapi *arguments:
     scripts/check-openapi {{ arguments }}
 
-# The documentation of the code, without warnings; then the documents' commands and links
+# Build the code's documentation without warnings, then test the documents' commands and links
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
     cargo test -p server --test integration links::
     cargo test -p server --test conditional docs::
     cargo test -p server --test conditional examples::
 
-# What can be checked of docker/ without pulling an image; needs root on Debian 12 (docs/containers.md)
+# Check docker/ as far as possible without pulling images; needs root on Debian 12 (docs/containers.md)
 check-containers *arguments:
     scripts/check-containers {{ arguments }}
 
-# The explorer in a real Chromium; pictures of it go to target/screenshots
+# Test the explorer in a real Chromium; screenshots go to target/screenshots
 check-explorer *arguments:
     scripts/check-explorer {{ arguments }}
 
-# Everything at once for a while, and nothing may fail; needs wrk and a release build
+# Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}
 

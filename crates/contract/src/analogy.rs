@@ -1,29 +1,29 @@
-//! Word arithmetic as one query vector, made by one function on the host for all engines.
+//! Turns word arithmetic into one query vector: one function, on the host, for all engines.
 //!
 //! "king − man + woman" is 3CosAdd (Mikolov, Yih and Zweig 2013, "Linguistic Regularities in
 //! Continuous Space Word Representations"): the neighbours of the sum of weighted unit vectors.
 //!
-//! The sum is rounded to float32 once, at its end. So the analogy of one single word need not equal
-//! the neighbours of that word to the last bit of their scores.
+//! The sum is rounded to float32 once, at the end. So the analogy of a single word can differ from
+//! the word's neighbours in the last bits of their scores.
 
 use indexmap::IndexMap;
 
 use super::score::{LANES, fold};
 use super::{Row, Table};
 
-/// A word of an analogy, already looked up.
+/// A word of an analogy, after look-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedWord {
     /// The word's row.
     pub row: Row,
-    /// Its weight, finite; negative to move away from the word.
+    /// The word's weight, finite; negative moves away from the word.
     pub weight: f64,
 }
 
 /// Why an analogy has no query vector.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AnalogyError {
-    /// No words, or all of them cancelled.
+    /// There are no words, or their weights cancel out.
     #[error("the analogy is empty: it has no words, or their weights cancel out")]
     NothingLeft,
     /// A word whose vector is zero has no direction to add.
@@ -40,25 +40,24 @@ pub enum AnalogyError {
     NotFinite,
 }
 
-/// What the words of an analogy come to.
+/// The sum of an analogy's words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalogySum {
     /// The query vector, `[dim]`.
     pub vector: Vec<f32>,
-    /// The norm of `Σ weight · (x / norm(x))`, above zero, before that was brought to length 1.
+    /// The norm of `Σ weight · (x / norm(x))` before normalisation; above zero.
     pub norm: f64,
-    /// The different words, in order of first appearance, with the weights that they had in the sum: none
-    /// of them 0.
+    /// The distinct words, in order of first appearance, with their weights in the sum; no weight is 0.
     pub words: Vec<WeightedWord>,
 }
 
-/// The query vector of an analogy, `[dim]`: that of [`analogy_sum`].
+/// The query vector of an analogy, `[dim]`, as in [`analogy_sum`].
 ///
 /// ```
 /// use contract::analogy::{WeightedWord, analogy_vector};
 /// use contract::{Row, Table};
 ///
-/// // 3 · (1, 0) + 4 · (0, 1), brought to length 1.
+/// // 3 · (1, 0) + 4 · (0, 1), normalised to length 1.
 /// let table = Table::new(&[2.0, 0.0, 0.0, 5.0], &[2.0, 5.0], 2);
 /// let words = [(0, 3.0), (1, 4.0)].map(|(row, weight)| WeightedWord { row: Row(row), weight });
 /// assert_eq!(analogy_vector(&table, &words)?, [0.6, 0.8]);
@@ -66,7 +65,7 @@ pub struct AnalogySum {
 /// ```
 ///
 /// # Errors
-/// When there is no direction to ask for; see [`AnalogyError`].
+/// If the sum has no direction; see [`AnalogyError`].
 ///
 /// # Panics
 /// If a row does not exist in the table.
@@ -74,15 +73,14 @@ pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f
     analogy_sum(table, words).map(|sum| sum.vector)
 }
 
-/// The sum that an analogy looks for: equal words merged (weights added in order of first
-/// appearance), weights of 0 dropped, `Σ weight · (x / norm(x))` in float64 in that order, divided
-/// by the norm of the sum, rounded to float32 once.
+/// Computes the sum of an analogy. Equal words are merged (weights are added in order of first
+/// appearance) and weights of 0 are dropped. `Σ weight · (x / norm(x))` is computed in float64 in that
+/// order, divided by its norm, and rounded to float32 once.
 ///
-/// The norm of the sum takes its own order of summation from the contract's dot product, without
-/// fused multiply-adds.
+/// The norm of the sum uses the contract's order of summation, without fused multiply-adds.
 ///
 /// # Errors
-/// When there is no direction to ask for; see [`AnalogyError`].
+/// If the sum has no direction; see [`AnalogyError`].
 ///
 /// # Panics
 /// If a row does not exist in the table.
@@ -151,7 +149,7 @@ mod tests {
     #[test]
     fn equal_words_merge_and_cancelled_ones_are_dropped() {
         assert_eq!(vector(&[(0, 1.0), (1, 4.0), (0, 2.0)]).unwrap(), [0.6, 0.8]);
-        // The zero row would be an error if its weight did not cancel first.
+        // The zero row would be an error, but its weight cancels first.
         assert_eq!(vector(&[(2, 1.0), (1, 1.0), (2, -1.0)]).unwrap(), [0.0, 1.0]);
     }
 

@@ -1,19 +1,17 @@
 use super::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch};
 
-/// Answers batches of queries exactly, as the [contract](super) says.
+/// Answers batches of queries exactly, as defined by the [contract](super).
 ///
-/// One thread makes an engine, owns it and calls it; nothing else does. So it need not be `Send`.
+/// One thread creates, owns and calls an engine, so it need not be `Send`.
 pub trait Engine {
-    /// Which engine this is, for logs and clients.
+    /// The engine's name and details, for logs and clients.
     fn description(&self) -> EngineDescription;
 
-    /// How many of so many queries that wait the next pass should take, at least one: where a larger
-    /// batch stops paying for the time that it makes its first query wait. A larger batch is answered all
-    /// the same.
+    /// The preferred batch size for the next pass when `waiting` queries are waiting; at least 1. Beyond it, a
+    /// larger batch adds more latency than throughput. The engine answers larger batches too.
     fn preferred_batch(&self, waiting: usize) -> usize;
 
-    /// What the engine has counted since it started, for people: name and count. Empty if it counts
-    /// nothing.
+    /// The engine's counters since it started, as names and counts. Empty if there are none.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -21,20 +19,20 @@ pub trait Engine {
     /// For each query of the batch, in order, its best `k` rows, best first.
     ///
     /// # Errors
-    /// Only for faults of the engine or its caller; every [`Query`] made for this
+    /// Only if the engine or its caller is faulty; every [`Query`] made for this
     /// engine's table has an answer.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
 
-    /// As [`search`](Self::search), for a caller with other work to do: `meanwhile` is called, perhaps more
-    /// than once, while a device searches; first, if there is none; not at all, if there is nothing to
-    /// search or an error.
+    /// Like [`search`](Self::search), for a caller with other work to do. The engine calls `meanwhile`, possibly
+    /// more than once, while a device searches. Without a device it calls it first. If there is nothing to
+    /// search, or on an error, it does not call it.
     ///
-    /// `None` for a query that takes far longer than a search should: it has no certificate, or asks for too
-    /// large a part of the table. The caller asks for it by a full pass, which can be cut into slices, with
-    /// [`FullPassQuery::of_search`]: the answer is the same.
+    /// Returns `None` for a query that would take far longer than a search should, because it has no
+    /// certificate or asks for too large a part of the table. The caller then runs it as a full pass, which can
+    /// be cut into slices, with [`FullPassQuery::of_search`]: the answer is the same.
     ///
     /// # Errors
-    /// As [`search`](Self::search).
+    /// See [`search`](Self::search).
     fn search_meanwhile(
         &mut self,
         batch: &QueryBatch<'_>,
@@ -44,25 +42,25 @@ pub trait Engine {
         Ok(self.search(batch)?.into_iter().map(Some).collect())
     }
 
-    /// What this query takes of a search pass, in plain queries (k = 10, all rows) of a full batch: at least 1. An
-    /// estimate from the query's form.
+    /// Estimates the cost of this query in a search pass, in plain queries (k = 10, all rows) of a full batch. At
+    /// least 1.
     fn search_cost(&self, query: &Query) -> usize {
         let _ = query;
         1
     }
 
-    /// A slice of a full pass: looks at rows from `from` on for all these queries. They may be of any number;
-    /// vectors that they share are compared with each row once. All of them have looked at the rows before `from`,
-    /// and at no others.
+    /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may be any number of
+    /// queries; vectors that they share are compared with each row once. All of them have processed exactly the
+    /// rows before `from`.
     ///
-    /// `go_on` is asked between small pieces of work, perhaps from several threads. The slice ends soon after it
-    /// says `false`, but not before it has got at least one piece further. `Some`: the row where the next slice
-    /// begins, which is `from` again as long as the slice was spent on the rows whose ranks are asked for. `None`:
-    /// all rows were looked at, so that each part has its [answer](FullPassPart::into_answer).
+    /// The engine calls `go_on` between small pieces of work, possibly from several threads. The slice ends soon
+    /// after `go_on` returns `false`, but not before at least one piece is done. Returns the row where the next slice
+    /// starts; that is `from` again while slices are spent on the rows whose ranks are requested. Returns `None` when
+    /// all rows are processed and each part has its [answer](FullPassPart::into_answer).
     ///
     /// # Errors
-    /// As [`search`](Self::search); and [`EngineError::SearchOnly`] by an engine that has no full pass,
-    /// which must be joined with one that has. After an error the parts are of no use.
+    /// See [`search`](Self::search). [`EngineError::SearchOnly`] if the engine has no full pass; it must be joined
+    /// with one that has. After an error the parts can't be used.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -73,10 +71,10 @@ pub trait Engine {
         Err(EngineError::SearchOnly(self.description().name))
     }
 
-    /// For each query, in order, its best rows and the ranks that it asks for: a full pass in one slice.
+    /// Runs a full pass in one slice: for each query, in order, its best rows and the requested ranks.
     ///
     /// # Errors
-    /// As [`full_pass_part`](Self::full_pass_part).
+    /// See [`full_pass_part`](Self::full_pass_part).
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
@@ -91,26 +89,26 @@ pub trait Engine {
     }
 }
 
-/// Which engine answers, and on what.
+/// Name and details of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineDescription {
     /// A short stable name, as in `--device`: `cpu`, `cuda`; `reference` for the oracle.
     pub name: &'static str,
-    /// What it runs on and how, for people.
+    /// Hardware and method, for people.
     pub detail: String,
 }
 
-/// Why a batch could not be answered.
+/// Why a batch failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// A query was made for a table of another shape.
+    /// A query was made for a table of a different shape.
     #[error("a query of this batch was made for a different table")]
     ForeignQuery,
-    /// The engine has no full pass of its own.
+    /// The engine has no full pass.
     #[error("the engine `{0}` can only search; full passes need another engine beside it")]
     SearchOnly(&'static str),
-    /// The device failed. It may answer again, or never.
+    /// The device failed, temporarily or for good.
     #[error("the device failed: {0}")]
     Device(String),
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A row of the table, counted from 0 in the order of the vectors file (most frequent word first).
+/// The index of a row of the table, from 0, in the order of the vectors file (most frequent word first).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Row(pub u32);
 
@@ -20,13 +20,13 @@ impl fmt::Display for Row {
     }
 }
 
-/// One neighbour: a row and its score, the cosine similarity to a query or what a `Scoring` makes of several.
+/// A neighbour: a row and its score, which is the cosine similarity to a query or the result of a `Scoring`.
 ///
-/// Ordered by rank: the smaller hit is the better one, with the higher score or, between equal
-/// scores, the lower row. Scores are never NaN and never −0.0, so this is a total order.
+/// Hits are ordered by rank: the smaller hit is the better one, with the higher score or, between equal
+/// scores, the lower row. Scores are never NaN or −0.0, so this is a total order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// The row that was found.
+    /// The row.
     pub row: Row,
     /// The score; in [−1, 1] if it is a cosine similarity.
     pub score: f64,

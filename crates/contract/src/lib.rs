@@ -3,14 +3,14 @@
 //!
 //! - [`score`]: the float64 formula and its order of summation;
 //! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
-//! - [`Query`], [`Filter`], [`QueryBatch`]: what an engine is asked;
-//! - [`analogy`]: how word arithmetic becomes one query vector;
-//! - [`full_pass`]: scores that are made of several cosine similarities, and ranks;
-//! - [`Engine`]: who answers;
-//! - [`workload`]: how a scheduler batches what engines are asked;
-//! - [`certificate`]: what engines that scan rounded copies of the table have in common.
+//! - [`Query`], [`Filter`], [`QueryBatch`]: the input of an engine;
+//! - [`analogy`]: word arithmetic as one query vector;
+//! - [`full_pass`]: scores computed from several cosine similarities, and ranks;
+//! - [`Engine`]: the trait of all engines;
+//! - [`workload`]: how a scheduler batches the input of engines;
+//! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
-//! No I/O and no threads: this crate says what is right, and the others do it.
+//! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
 
 pub mod analogy;
 pub mod certificate;
@@ -30,7 +30,7 @@ pub use full_pass::{
     Scoring, ScoringError, ScoringVector,
 };
 pub use hit::{Hit, Row};
-pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
+pub use query::{Filter, FilterParts, Query, QueryBatch, QueryError, QueryVector};
 pub use table::Table;
 pub use top_k::TopK;
 pub use workload::{Device, Workload};

@@ -1,7 +1,7 @@
 use super::{Row, Table, score};
 
-/// What a query asks for: one vector, how many neighbours, and which rows may be among them.
-/// Checked against its table when it is made.
+/// A query: one vector, the number of neighbours, and which rows may be neighbours. It is checked against its
+/// table when it is created.
 ///
 /// ```
 /// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
@@ -13,7 +13,7 @@ use super::{Row, Table, score};
 /// let of_a_vector = Query::new(&table, QueryVector::Components(vec![0.6, 0.8]), 3, filter)?;
 /// assert_eq!(of_a_row.norm(), 2.0);
 ///
-/// // What can't be answered is refused before it reaches an engine.
+/// // An invalid query is refused before it reaches an engine.
 /// let zero = Query::new(&table, QueryVector::Components(vec![0.0, 0.0]), 3, Filter::default());
 /// assert_eq!(zero.unwrap_err(), QueryError::Zero);
 ///
@@ -29,12 +29,12 @@ pub struct Query {
     filter: Filter,
 }
 
-/// Where a query's components are.
+/// The source of a query's components.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryVector {
-    /// A row of the table itself: an engine gathers it where the table lives.
+    /// A row of the table; an engine gathers it where the table is stored.
     Row(Row),
-    /// Components of the caller's, `[dim]`.
+    /// Components from the caller, `[dim]`.
     Components(Vec<f32>),
 }
 
@@ -42,7 +42,7 @@ impl QueryVector {
     /// The components, `[dim]`.
     ///
     /// # Panics
-    /// If it is a row that the table does not have.
+    /// If the table does not have the row.
     pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
         match self {
             Self::Row(row) => table.row(*row),
@@ -75,25 +75,56 @@ impl QueryVector {
     }
 }
 
-/// Which rows may be neighbours. Applied before `k`, inside the engine.
+/// Which rows may be neighbours. Applies before `k`, inside the engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     excluded: Vec<Row>,
-    /// Only the first so many rows (the most frequent words).
+    /// Search only the first rows, this many (the most frequent words).
+    pub first_rows: Option<u32>,
+    /// The minimum score, inclusive.
+    pub min_score: Option<f64>,
+    /// The maximum score, inclusive. Below the minimum, no row passes.
+    pub max_score: Option<f64>,
+}
+
+/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does not
+/// compile until the engine handles it.
+///
+/// ```
+/// use contract::{Filter, FilterParts, Row};
+///
+/// let filter = Filter::excluding(vec![Row(7), Row(3)]);
+/// let FilterParts { excluded, first_rows, min_score, max_score } = filter.parts();
+/// assert_eq!(excluded, [Row(3), Row(7)]);
+/// assert!(first_rows.is_none() && min_score.is_none() && max_score.is_none());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FilterParts<'a> {
+    /// The rows left out, ascending.
+    pub excluded: &'a [Row],
+    /// Only the first n rows.
     pub first_rows: Option<u32>,
     /// Only scores of at least this.
     pub min_score: Option<f64>,
+    /// Only scores of at most this.
+    pub max_score: Option<f64>,
 }
 
 impl Filter {
-    /// A filter that leaves out these rows; their order and repetitions do not matter.
+    /// Every field.
+    pub fn parts(&self) -> FilterParts<'_> {
+        let &Self { ref excluded, first_rows, min_score, max_score } = self;
+        FilterParts { excluded, first_rows, min_score, max_score }
+    }
+
+    /// A filter that excludes these rows, in any order and with repetitions.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
         excluded.dedup();
         Self { excluded, ..Self::default() }
     }
 
-    /// The same for rows that are ascending already and different, as many queries share them, and some more.
+    /// The same for rows that are already ascending and distinct, which many queries share, and some more.
     pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
         if ascending.is_empty() {
             return Self::excluding(more);
@@ -107,17 +138,17 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// The rows left out, ascending.
+    /// The excluded rows, ascending.
     pub fn excluded(&self) -> &[Row] {
         &self.excluded
     }
 
-    /// How many of `rows` rows this filter looks at.
+    /// How many of `rows` rows this filter covers.
     pub fn row_limit(&self, rows: usize) -> usize {
         self.first_rows.map_or(rows, |first| rows.min(first as usize))
     }
 
-    /// Whether a row is left out by name.
+    /// Whether a row is excluded explicitly.
     #[inline]
     pub fn excludes(&self, row: Row) -> bool {
         self.excluded.binary_search(&row).is_ok()
@@ -126,16 +157,26 @@ impl Filter {
     /// Whether a row with this score may be a neighbour.
     #[inline]
     pub fn admits(&self, row: Row, score: f64) -> bool {
-        self.min_score.is_none_or(|min| score >= min)
-            && self.first_rows.is_none_or(|first| row.0 < first)
+        let Self { excluded: _, first_rows, min_score, max_score } = self;
+        min_score.is_none_or(|min| score >= min)
+            && max_score.is_none_or(|max| score <= max)
+            && first_rows.is_none_or(|first| row.0 < first)
             && !self.excludes(row)
     }
 }
 
-/// Why a query can't be asked.
+/// The filter that has these fields.
+impl From<FilterParts<'_>> for Filter {
+    fn from(parts: FilterParts<'_>) -> Self {
+        let FilterParts { excluded, first_rows, min_score, max_score } = parts;
+        Self { first_rows, min_score, max_score, ..Self::excluding(excluded.to_vec()) }
+    }
+}
+
+/// Why a query is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum QueryError {
-    /// The caller's vector has another number of components than the table.
+    /// The caller's vector and the table have different numbers of components.
     #[error("the vector has {found} components, but the model has {expected} dimensions")]
     Dimension {
         /// The caller's number of components.
@@ -163,8 +204,8 @@ pub enum QueryError {
 }
 
 impl Query {
-    /// A query for the `k` best rows of `table` that pass `filter`. `k` may exceed the number of
-    /// rows: then all that pass are the answer.
+    /// Creates a query for the `k` best rows of `table` that pass `filter`. If `k` exceeds the number of rows,
+    /// the answer is all rows that pass.
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
@@ -178,7 +219,7 @@ impl Query {
         Ok(Self { vector, norm, k, filter })
     }
 
-    /// The same query for another number of rows.
+    /// The same query with another number of rows.
     pub fn with_k(self, k: usize) -> Self {
         Self { k, ..self }
     }
@@ -198,7 +239,7 @@ impl Query {
         self.norm
     }
 
-    /// How many neighbours at most.
+    /// The maximum number of neighbours.
     pub fn k(&self) -> usize {
         self.k
     }
@@ -209,7 +250,7 @@ impl Query {
     }
 }
 
-/// Queries that are answered together, in one pass. Their vectors, `k` and filters differ freely.
+/// Queries that are answered together, in one pass. Each has its own vector, `k` and filter.
 #[derive(Debug, Clone, Default)]
 pub struct QueryBatch<'a> {
     queries: Vec<&'a Query>,
@@ -226,13 +267,13 @@ impl<'a> QueryBatch<'a> {
         self.queries.len()
     }
 
-    /// Whether nothing is asked.
+    /// Whether there are no queries.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
 
-    /// Whether every query fits a table of this shape: a query made for one table must not read
-    /// past the end of another.
+    /// Whether every query fits a table of this shape, so that a query made for one table can't read past
+    /// the end of another.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         self.queries.iter().all(|query| match query.vector() {
             QueryVector::Row(row) => row.index() < table.rows(),

@@ -3,7 +3,7 @@
 //! `score(q, x) = dot(q, x) / (norm(q) · norm(x))`, clamped to [−1, 1], in float64 from float32
 //! components: one product, one division, one square root, each rounded once (IEEE 754).
 
-/// Number of partial sums of a dot product. Component `i` belongs to lane `i mod LANES`.
+/// The number of partial sums of a dot product. Component `i` goes to lane `i mod LANES`.
 ///
 /// A GPU warp has this many lanes; four AVX-512 registers hold as many float64.
 pub const LANES: usize = 32;
@@ -27,8 +27,8 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     fold(lanes)
 }
 
-/// Sum of the lanes, folded by halves: all [`LANES`] by 16, 8, 4, 2 and 1, `lanes[l] += lanes[l +
-/// step]`. Fewer lanes, a power of two, are what earlier halves have left.
+/// The sum of the lanes, folded by halves: all [`LANES`] by 16, 8, 4, 2 and 1, `lanes[l] += lanes[l +
+/// step]`. Fewer lanes, a power of two, are the result of earlier folds.
 pub fn fold<const N: usize>(mut lanes: [f64; N]) -> f64 {
     const { assert!(N.is_power_of_two(), "halves of halves down to one lane") };
     let mut step = N / 2;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The contract's sentence, word for word, without a chunk in sight.
+    /// The contract's definition, word for word, without chunks.
     fn dot_by_the_sentence(a: &[f32], b: &[f32]) -> f64 {
         let mut lanes = vec![0.0f64; 32];
         for i in 0..a.len() {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_order_of_summation_matters_and_is_the_lanes() {
-        // Added in plain order the 1.0 vanishes beside 2⁵³; in its own lane it survives until the fold.
+        // In plain order, the 1.0 vanishes beside 2⁵³; in its own lane it survives until the fold.
         let big = (2.0f32).powi(53);
         let mut a = vec![0.0f32; 33];
         (a[0], a[1], a[32]) = (big, 1.0, -big);

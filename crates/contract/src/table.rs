@@ -1,8 +1,8 @@
 use super::Row;
 use super::score;
 
-/// A borrowed view of a model's numbers: `rows × dim` float32 components, row after row, and one
-/// float64 norm a row.
+/// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, and one float64 norm
+/// per row.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
     components: &'a [f32],
@@ -14,7 +14,7 @@ impl<'a> Table<'a> {
     /// A view of `components` `[rows, dim]` and `norms` `[rows]`.
     ///
     /// # Panics
-    /// If the lengths do not fit together, `dim` is 0 or there are 2³² rows or more.
+    /// If the lengths do not match, `dim` is 0, or there are 2³² rows or more.
     pub fn new(components: &'a [f32], norms: &'a [f64], dim: usize) -> Self {
         assert!(dim > 0, "a table has at least one component a row");
         assert_eq!(
@@ -31,7 +31,7 @@ impl<'a> Table<'a> {
         self.norms.len()
     }
 
-    /// Components in a row.
+    /// Components per row.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -65,7 +65,7 @@ impl<'a> Table<'a> {
     /// The contract's score of one row, `None` for a row of norm zero.
     ///
     /// # Panics
-    /// If there is no such row or the query has another dimension.
+    /// If there is no such row, or the query has a different dimension.
     pub fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
         let norm = self.norm(row);
         (norm > 0.0).then(|| score::cosine(score::dot(query, self.row(row)), query_norm, norm))

@@ -2,12 +2,11 @@ use std::collections::BinaryHeap;
 
 use super::Hit;
 
-/// The best `k` hits of a stream, kept without sorting the stream: a heap with the worst kept hit
-/// on top.
+/// The best `k` hits of a stream, without sorting the stream: a heap with the worst hit on top.
 #[derive(Debug, Clone)]
 pub struct TopK {
     k: usize,
-    // `Hit` orders the better hit first, so the heap's maximum is the worst one.
+    // `Hit` orders better hits first, so the heap's maximum is the worst one.
     heap: BinaryHeap<Hit>,
 }
 
@@ -18,18 +17,18 @@ impl TopK {
         Self { k, heap: BinaryHeap::with_capacity(k.min(1024)) }
     }
 
-    /// Whether a hit would be kept. Cheap; ask it before anything that costs more.
+    /// Whether a hit would be kept. Cheap; call it before any expensive work.
     #[inline]
     pub fn admits(&self, hit: Hit) -> bool {
         self.heap.len() < self.k || self.heap.peek().is_some_and(|worst| hit < *worst)
     }
 
-    /// The worst kept hit, once `k` are kept: nothing that ranks behind it will be admitted.
+    /// The worst hit, once there are `k`: nothing that ranks after it will be kept.
     pub fn worst_if_full(&self) -> Option<Hit> {
         if self.heap.len() < self.k { None } else { self.heap.peek().copied() }
     }
 
-    /// Takes a hit if it is among the best `k` so far.
+    /// Adds a hit if it is among the best `k` so far.
     pub fn push(&mut self, hit: Hit) {
         if self.heap.len() < self.k {
             self.heap.push(hit);
@@ -40,14 +39,14 @@ impl TopK {
         }
     }
 
-    /// Takes everything that `other` kept.
+    /// Adds all hits of `other`.
     pub fn merge(&mut self, other: TopK) {
         for hit in other.heap {
             self.push(hit);
         }
     }
 
-    /// The kept hits, best first.
+    /// The hits, best first.
     pub fn into_sorted(self) -> Vec<Hit> {
         self.heap.into_sorted_vec()
     }

@@ -1,8 +1,7 @@
-//! The CPU's engines against each other and against the time that reading their tables takes, as ratios within
-//! one run.
+//! Compares the CPU engines with each other and with the time to read their tables, as ratios within one run.
 //!
-//! `cargo bench -p cpu-core --bench search`; a regular expression as argument runs what it matches, such as
-//! `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` takes the model in that folder in place of synthetic ones.
+//! `cargo bench -p cpu-core --bench search`; a regular expression as argument selects benchmarks, such as
+//! `400000x50` or `certified|AVX2`. `BENCH_MODEL=DIR` uses the model in that folder instead of synthetic ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;

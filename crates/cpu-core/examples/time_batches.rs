@@ -1,10 +1,10 @@
-//! What a query costs the CPU engine by the size of its batch: CPU time of all threads, wall time, and what the
-//! engine counted.
+//! Measures the CPU engine's cost per query by batch size: CPU time of all threads, wall time, and the engine's
+//! counters.
 //!
 //!     cargo run --release -p cpu-core --example time_batches -- MODEL_DIR [SECONDS [BATCHES...]]
 //!
-//! Words at random, k = 10, each without itself, as `scripts/load-http` asks for them. Linux, which counts each
-//! thread's time in nanoseconds.
+//! Uses random words, k = 10, each excluding itself, like `scripts/load-http`. Needs Linux, which counts each thread's
+//! time in nanoseconds.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The CPU engine's times on a model folder, for `benches/peers/compare`, which asks others the same.
+//! Measures the CPU engine on a model folder, for `benches/peers/compare`, which runs the same on other programs.
 //!
 //!     cargo run --release -p cpu-core --example time_search -- MODEL_DIR THREADS ROWS...
 //!

@@ -5,7 +5,7 @@ use std::fmt;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// Instructions that this machine has; a value of this type is the proof of it.
+/// An instruction set that this machine has; a value of this type is the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet(Kind);
 
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 impl InstructionSet {
-    /// All that this machine has, best first. The last is portable and always there.
+    /// All instruction sets of this machine, best first. The last is portable and always available.
     pub fn available() -> Vec<Self> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -59,7 +59,7 @@ impl InstructionSet {
         Self::available()[0]
     }
 
-    /// Past so many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+    /// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the table.
     pub(crate) fn preferred_batch(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -68,8 +68,8 @@ impl InstructionSet {
         }
     }
 
-    /// Products of a component and a query that one thread should have before another is woken: about a third of a
-    /// millisecond. Waking and waiting costs a tenth of that, and takes a core from whoever answers requests.
+    /// Products of a component and a query per thread before another thread is woken: about a third of a millisecond.
+    /// Waking and waiting costs a tenth of that, and takes a core from the HTTP threads.
     pub(crate) fn thread_share(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -80,7 +80,7 @@ impl InstructionSet {
         }
     }
 
-    /// Multiply-adds of float64 that take a thread about 40 microseconds: a task of a full pass.
+    /// Float64 multiply-adds per task of a full pass: about 40 microseconds of a thread.
     pub(crate) fn task_work(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -107,8 +107,7 @@ fn processor_has_amx() -> bool {
     __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
 }
 
-/// Tile registers are 8 kB that the system must save for each thread, so it wants to be asked (Linux 5.16 or
-/// newer).
+/// The system must save 8 kB of tile registers per thread, so it requires a request first (Linux 5.16 or later).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(unsafe_code)]
 fn system_permits_amx() -> bool {
@@ -123,8 +122,7 @@ fn system_permits_amx() -> bool {
     false
 }
 
-/// Functions that have a version for some of the sets, as methods of [`InstructionSet`]. An arm for a set names the
-/// version to take.
+/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names the version for a set.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -138,7 +136,7 @@ macro_rules! dispatched {
                 pub(crate) fn $name(self, $($argument: $type),*) {
                     use $crate::instruction_set::Kind;
                     match self.kind() {
-                        // SAFETY: only `available` makes such a value, after it has seen all features that
+                        // SAFETY: only `available` creates such a value, after it has detected all features that
                         // the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },

@@ -1,10 +1,10 @@
 //! Exact search on the CPU: three engines behind one interface, the contract's [`Engine`].
 //!
-//! - [`ReferenceEngine`] is a loop that is obviously right. Every other engine, here and on the GPU,
-//!   is held against it, to the bit.
+//! - [`ReferenceEngine`] is an obviously correct loop. Every other engine, here and on the GPU, is tested against
+//!   it, to the bit.
 //! - [`FullScanEngine`] scores every row by the formula, for a whole batch at once, on all cores.
-//! - [`CpuEngine`] reads a table of 8 or 4 bits a component, proves of nearly all rows that they are not in
-//!   the answer, and scores the rest. What it can't prove, the full scan answers.
+//! - [`CpuEngine`] scans a table of 8 or 4 bits per component, proves for nearly all rows that they are not in the
+//!   answer, and scores the rest. Without a certificate, it falls back to scoring every row.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,7 +24,7 @@
 //! let words: Vec<&str> = hits[0].iter().map(|hit| model.words().word(hit.row)).collect();
 //! assert_eq!(words, ["toad", "king"]);
 //!
-//! // The same rows and the same bits of each score as by the plain loop.
+//! // The same rows and score bits as the plain loop.
 //! assert_eq!(hits, ReferenceEngine::new(model).search(&batch)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

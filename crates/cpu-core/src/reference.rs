@@ -61,7 +61,7 @@ impl Engine for ReferenceEngine {
         Ok(None)
     }
 
-    /// Without parts and shares, which others are held against it with.
+    /// Without parts and shares: other engines are tested against it with them.
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
@@ -86,7 +86,7 @@ fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
     }
     hits.sort();
     hits.truncate(query.k());
-    // Else each answer would keep the memory of all scores.
+    // Otherwise each answer would keep the memory of all scores.
     hits.shrink_to_fit();
     hits
 }

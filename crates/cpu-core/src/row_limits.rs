@@ -1,10 +1,10 @@
-//! Queries of one batch that look at different numbers of rows (`Filter::first_rows`).
+//! Queries of one batch that cover different numbers of rows (`Filter::first_rows`).
 
 use std::cmp::Reverse;
 
 use contract::{Filter, FullPassQuery, Query};
 
-/// What has a filter.
+/// Anything with a filter.
 pub(crate) trait Filtered {
     fn filter(&self) -> &Filter;
 }
@@ -21,13 +21,13 @@ impl Filtered for FullPassQuery {
     }
 }
 
-/// Orders places in `batch`: the queries that look at the most of `rows` rows first, so that those a row is
-/// for are always the first so many, see [`looking_at`].
+/// Sorts indices into `batch` by the number of rows that the queries cover, most first, so that the queries of a row
+/// are always a prefix, see [`looking_at`].
 pub(crate) fn most_rows_first<Q: Filtered>(batch: &[&Q], places: &mut [usize], rows: usize) {
     places.sort_by_key(|&place| Reverse(batch[place].filter().row_limit(rows)));
 }
 
-/// How many of these queries, in that order, look at this row.
+/// How many of these queries, in that order, cover this row.
 pub(crate) fn looking_at<Q: Filtered>(row: usize, queries: &[&Q], rows: usize) -> usize {
     queries.partition_point(|query| query.filter().row_limit(rows) > row)
 }

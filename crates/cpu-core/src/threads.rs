@@ -1,10 +1,10 @@
-//! Work that several threads of a pool share with the one that asks for it.
+//! Work shared between several threads of a pool and the calling thread.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::ThreadPool;
 
-/// The results of the same work on this thread and on others of the pool, n in all.
+/// Runs the same work on this thread and on others of the pool, n in total, and returns the results.
 pub(crate) fn on_threads<T: Send>(
     pool: &ThreadPool,
     threads: usize,

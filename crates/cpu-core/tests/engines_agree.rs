@@ -1,5 +1,5 @@
-//! The multi-threaded engines, with every instruction set that this machine has, against the plain
-//! reference: the same rows and the same score bits, always.
+//! Tests the multi-threaded engines, with every instruction set of this machine, against the plain reference: the
+//! same rows and score bits, always.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What the sample that a certified pass begins with may not count: rows that are left out, rows of norm zero, rows
-//! past a query's limit. Counted, they would raise the floor above what the answer's rows reach.
+//! Tests rows that the sample of a certified pass must not count: excluded rows, rows of norm zero, and rows beyond a
+//! query's limit. If they counted, the floor would rise above the scores of the answer.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The derived table: what is kept is used again, and never when it is not what it should be.
+//! The derived table: a saved one is reused, but never if it is wrong.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,22 +1,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong between a vectors file and a model in memory. Each message names the file (and
-/// the line) and, where there is one, the cure.
+/// Errors between a vectors file and a model in memory. Each message names the file (and
+/// the line) and, if possible, the cure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// The system refused to read or write.
     #[error("can't {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as an infinitive.
+        /// The action, as an infinitive.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder does not hold a model.
+    /// The folder is not a model.
     #[error("{} is not a Kindred model: {reason}; create one with `kindred prepare INPUT --out DIR`", path.display())]
     NotAModel {
         /// The folder or file.
@@ -24,20 +24,20 @@ pub enum ModelError {
         /// What was found instead.
         reason: String,
     },
-    /// The model was written by a kindred with another format.
+    /// The model has another format version.
     #[error(
         "{} has model format {found}, but this kindred reads format {supported}; prepare the model again from \
          its vectors file", path.display()
     )]
     Version {
-        /// The file that says so.
+        /// The file with the version.
         path: PathBuf,
         /// The version it has.
         found: String,
         /// The version this build reads and writes.
         supported: u32,
     },
-    /// A file of the model has another size than its header says.
+    /// A file of the model does not have the size given in its header.
     #[error(
         "{} has {found} bytes instead of {expected}: the copy is incomplete or was changed; copy the model \
          folder again, or prepare it again from its vectors file", path.display()
@@ -57,7 +57,7 @@ pub enum ModelError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not hold.
+        /// What is inconsistent.
         reason: String,
     },
     /// A line of a vectors file can't be read.
@@ -80,7 +80,7 @@ pub enum ModelError {
         path: PathBuf,
         /// The row, from 0.
         row: u64,
-        /// Where it begins, such as `byte 1234`.
+        /// Where it starts, such as `byte 1234`.
         byte: String,
         /// What is wrong with it.
         reason: String,
@@ -93,12 +93,12 @@ pub enum ModelError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A model can't be written in a format so that it reads back the same.
+    /// A model can't be exported losslessly in a format.
     #[error("{model}: {reason}")]
     Unwritable {
         /// The model's name.
         model: String,
-        /// Which word, and which format can.
+        /// Which word, and which format can hold it.
         reason: String,
     },
     /// The folder or file to write to is in use.
@@ -106,10 +106,10 @@ pub enum ModelError {
     OutputInTheWay {
         /// The folder.
         path: PathBuf,
-        /// What is in the way, and the cure.
+        /// What exists there, and the cure.
         reason: &'static str,
     },
-    /// The caller stopped it. Nothing was left behind.
+    /// The caller cancelled it. Nothing was left behind.
     #[error("interrupted; nothing was written")]
     Cancelled,
 }

@@ -1,12 +1,12 @@
-//! Word vectors: from a file that people have to a model in memory.
+//! Word vectors: from a vectors file to a model in memory.
 //!
 //! The data's path through this crate:
 //!
 //! 1. [`prepare`] reads a vectors file and writes a model folder, complete or not at all;
-//! 2. [`format`](mod@format) says what is in that folder, byte by byte;
-//! 3. [`ModelStore`] maps the folder into memory and offers its [`Table`] and its [`Words`];
+//! 2. [`format`](mod@format) defines that folder, byte by byte;
+//! 3. [`ModelStore`] maps the folder into memory and provides its [`Table`] and [`Words`];
 //! 4. [`export`] writes it in formats that other programs read;
-//! 5. [`synth`] makes models of any size where there is no file.
+//! 5. [`synth`] generates models of any size without a file.
 //!
 //! [`Table`]: contract::Table
 

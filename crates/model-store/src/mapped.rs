@@ -1,4 +1,4 @@
-//! The one place that maps files into memory.
+//! The only place that maps files into memory.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -9,40 +9,37 @@ use memmap2::{Advice, Mmap, MmapMut};
 
 use crate::ModelError;
 
-/// Read-only bytes that are shared and never move: a mapped file, or memory of our own. They begin at a
-/// page.
+/// Shared, read-only bytes that never move: a mapped file, or anonymous memory. They are page-aligned.
 #[derive(Debug, Clone)]
 pub struct Mapped(Arc<Mmap>);
 
 impl Mapped {
-    /// Maps a whole file, which nobody may change while it is mapped: files of a model folder, and
-    /// what an engine keeps beside it, are made complete under another name, renamed into place and never
-    /// written again.
+    /// Maps a whole file, which must not change while it is mapped. Files of a model folder, and files that an engine
+    /// saves beside it, are written under a temporary name, renamed into place, and never changed.
     ///
     /// # Errors
     /// If the file can't be opened or mapped.
     #[allow(unsafe_code)]
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let file = File::open(path).map_err(ModelError::io("open", path))?;
-        // SAFETY: the bytes of a mapping must not change while it is borrowed. A model folder is
-        // made complete under another name, renamed into place and never written again (`prepare`
-        // replaces the folder, not its files), engines do the same with their files, and this mapping is
-        // private and read-only. Someone who edits the files of a model that is being served breaks
-        // this; the documentation of the format says not to.
+        // SAFETY: the bytes of a mapping must not change while it is borrowed. A model folder is written under a
+        // temporary name, renamed into place, and never changed (`prepare` replaces the folder, not its files). Engines
+        // do the same with their files. This mapping is private and read-only. Editing the files of a served model
+        // would break this; the documentation forbids it.
         let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
         Ok(Self(Arc::new(map)))
     }
 
-    /// Copies bytes into anonymous memory, aligned as a mapped file is.
+    /// Copies bytes into anonymous memory, aligned like a mapped file.
     pub(crate) fn copy_of(bytes: &[u8]) -> std::io::Result<Self> {
         let mut map = MappedMut::zeroed(bytes.len())?;
         map.copy_from_slice(bytes);
         map.freeze()
     }
 
-    /// Tells the system that all of it will be read soon.
+    /// Advises the system that all of it will be read soon.
     pub fn will_need(&self) {
-        // Advice only: where it is not understood nothing is lost but time.
+        // Only advice: ignoring it costs only time.
         let _ = self.0.advise(Advice::WillNeed);
     }
 }
@@ -61,29 +58,29 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
-/// Memory of our own, zero at first, until it is filled and becomes [`Mapped`]. A page of it is taken where
-/// and when it is first written: near the core that fills it.
+/// Anonymous, zeroed memory that is filled and then becomes [`Mapped`]. A page is allocated when it is first written,
+/// near the core that writes it.
 #[derive(Debug)]
 pub struct MappedMut(MmapMut);
 
 impl MappedMut {
-    /// So many bytes of zeros.
+    /// Allocates this many zero bytes.
     ///
     /// # Errors
-    /// If the system has no memory left.
+    /// If there is not enough memory.
     pub fn zeroed(bytes: usize) -> std::io::Result<Self> {
         Ok(Self(MmapMut::map_anon(bytes)?))
     }
 
-    /// Asks for huge pages: fewer of them to look up on the way through a table.
+    /// Requests huge pages, for fewer look-ups of pages during a scan.
     pub fn in_huge_pages(self) -> Self {
-        // Advice only, and only Linux takes it.
+        // Only advice, and only on Linux.
         #[cfg(target_os = "linux")]
         let _ = self.0.advise(Advice::HugePage);
         self
     }
 
-    /// The same bytes, never to change again.
+    /// Makes the bytes read-only.
     ///
     /// # Errors
     /// If the system refuses.

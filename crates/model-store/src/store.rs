@@ -41,11 +41,11 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// Maps a model folder. Checks the header, all sizes and the word map, in milliseconds; the other
-    /// checksums are the business of [`ModelStore::verify`].
+    /// Maps a model folder. Checks the header, all sizes and the word map, in milliseconds;
+    /// [`ModelStore::verify`] checks the other checksums.
     ///
     /// # Errors
-    /// If the folder is not a model, of another version, truncated or damaged.
+    /// If the folder is not a model, has another format version, or is truncated or damaged.
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let vectors_path = folder.join(VECTORS_FILE);
         if !vectors_path.is_file() {
@@ -76,10 +76,10 @@ impl ModelStore {
         Ok(Self { on_disk: true, ..store })
     }
 
-    /// A model that was prepared in memory; it is a folder nowhere.
+    /// Opens a model that was prepared in memory, without a folder.
     ///
     /// # Errors
-    /// If the system has no memory left.
+    /// If there is not enough memory.
     pub fn from_memory(name: &str, files: &ModelFiles) -> Result<Self, ModelError> {
         let folder = PathBuf::from(name);
         let copy =
@@ -90,10 +90,10 @@ impl ModelStore {
         Self::from_parts(folder, header, vectors, words, index)
     }
 
-    /// A model of these rows, in memory: for tests, benchmarks and tables that are computed.
+    /// Creates a model of these rows in memory, for tests, benchmarks and computed tables.
     ///
     /// # Errors
-    /// If the system has no memory left.
+    /// If there is not enough memory.
     ///
     /// # Panics
     /// If there are no rows, `dim` is 0, a row has another number of components, or a word is empty
@@ -123,13 +123,13 @@ impl ModelStore {
     ) -> Result<Self, ModelError> {
         let range = header.layout().word_offsets;
         let offsets = DATA_START + range.start..DATA_START + range.end;
-        // A damaged map would be found out by somebody's request; checking it takes milliseconds.
+        // Otherwise a request would be the first to find a damaged map; checking it takes milliseconds.
         if Checksum::of(&index) != header.checksums.index {
             let reason = "the checksum of its word map is wrong";
             return Err(ModelError::damaged(&folder.join(INDEX_FILE), reason));
         }
         let words = Words::new(&folder, words, index, vectors.clone(), offsets)?;
-        // The folder's own name, also when it is given as `.` or ends in `..`.
+        // The folder's real name, even if it is given as `.` or ends in `..`.
         let name = folder
             .canonicalize()
             .as_deref()
@@ -152,12 +152,12 @@ impl ModelStore {
         self
     }
 
-    /// The model's name: its folder's, unless it was given another.
+    /// The model's name; by default its folder's.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the model's content is called: see [`Header::version`].
+    /// The version of the model's content: see [`Header::version`].
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -185,7 +185,7 @@ impl ModelStore {
     /// The numbers: components `[rows, dim]` and norms `[rows]`.
     pub fn table(&self) -> Table<'_> {
         let layout = self.header.layout();
-        // Both casts are checked: a page holds the start, and the layout keeps the alignment.
+        // Both casts are checked: the start is page-aligned, and the layout keeps the alignment.
         Table::new(
             cast_slice(self.data(layout.vectors)),
             cast_slice(self.data(layout.norms)),
@@ -197,11 +197,11 @@ impl ModelStore {
         &self.vectors[DATA_START..][range]
     }
 
-    /// Reads everything and checks every checksum, and that components are finite, norms are the
-    /// contract's, and both word maps say the same. `progress` gets the name of each step.
+    /// Reads everything and verifies every checksum, that components are finite, that norms follow the contract, and that
+    /// both word maps agree. Calls `progress` with the name of each step.
     ///
     /// # Errors
-    /// Names the first file that is not what it should be.
+    /// Names the first damaged file.
     pub fn verify(&self, mut progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
         let (layout, sums) = (self.header.layout(), &self.header.checksums);
         for (step, file, bytes, expected) in [

@@ -1,4 +1,4 @@
-//! Model folders that are not what they should be: refused, by the file's name, with the cure.
+//! Damaged model folders: refused, with the file's name and the cure.
 
 use std::fs;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! From vectors files, good and bad, to model folders, whole or not at all.
+//! Preparing valid and invalid vectors files into model folders, complete or not at all.
 
 use std::fs;
 use std::io::Write;

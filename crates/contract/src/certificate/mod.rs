@@ -1,11 +1,11 @@
-//! What the engines' certificates have in common (docs/certificate.md): how a vector is rotated before it
-//! is rounded, and the constants of the bounds. gpu-core's build script passes these constants to nvcc.
+//! The common parts of the engines' certificates (docs/certificate.md): the rotation of vectors before
+//! rounding, and the constants of the bounds. gpu-core's build script passes these constants to nvcc.
 
 mod rotation;
 
 pub use rotation::Rotation;
 
-/// The most components of a vector for which the bounds are proved (docs/certificate.md).
+/// The maximum number of components for which the bounds are proved (docs/certificate.md).
 pub const MAX_DIM: usize = 4096;
 
 /// Covers every float32 rounding of the bounds and the contract's own float64 roundings (docs/certificate.md,

@@ -4,8 +4,8 @@ use super::ROTATION_HASH;
 /// first `p` components and again over the last `p`, `p` being the largest power of two that is at most
 /// `dim`.
 ///
-/// Orthogonal, so cosines stay what they are. It spreads a heavy component over many, so that few bits
-/// hold the vector better. (A randomised Hadamard transform: Ailon and Chazelle 2009, "The Fast
+/// It is orthogonal, so cosines do not change. It spreads heavy components over many others, so that few
+/// bits represent the vector better. (A randomised Hadamard transform: Ailon and Chazelle 2009, "The Fast
 /// Johnson–Lindenstrauss Transform".) The kernels do the same in `kernels/include/rotation.cuh`.
 #[derive(Debug, Clone)]
 pub struct Rotation {
@@ -27,14 +27,14 @@ impl Rotation {
         Self { halves: [half(1), half(2)], dim }
     }
 
-    /// Rotates `LANES` vectors at once, in place: `vectors` is `[dim]`, a component of each of them an
-    /// element.
+    /// Rotates `LANES` vectors at once, in place. `vectors` is `[dim]`; each element holds one component of
+    /// every vector.
     ///
-    /// In float64: each of at most 2 · (12 + 2) roundings of a component is relative to the vector's norm
-    /// by 2⁻⁵³, so a unit vector comes out within 2⁻⁴⁷ of the exact one.
+    /// Computes in float64. A component has at most 2 · (12 + 2) roundings, each of at most 2⁻⁵³ of the
+    /// vector's norm, so the result for a unit vector is within 2⁻⁴⁷ of the exact one.
     ///
     /// # Panics
-    /// If the vectors have another number of components.
+    /// If the vectors have a different number of components.
     #[inline(always)]
     pub fn apply<const LANES: usize>(&self, vectors: &mut [[f64; LANES]]) {
         assert_eq!(vectors.len(), self.dim, "a rotation is for vectors of one length");

@@ -1,9 +1,9 @@
-//! Full passes: queries whose ranking is not that of one cosine similarity, so that every row has to be
-//! scored, and queries for the ranks of some rows.
+//! Full passes score every row: for queries that do not rank by a single cosine similarity, and for queries
+//! for the ranks of some rows.
 //!
-//! [`Scoring`] says how a row's score is made. The rest is as for a [`Query`]: the higher
-//! score first, between equal scores the lower row, and a [`Filter`] that applies before `k`, with its
-//! minimum score held against the score that is ranked.
+//! [`Scoring`] defines a row's score. The rest is the same as for a [`Query`]: higher scores first, lower rows
+//! first between equal scores, and a [`Filter`] that applies before `k`. Its minimum score applies to the score
+//! that is ranked.
 
 mod part;
 mod scoring;
@@ -13,22 +13,22 @@ pub use scoring::{EPSILON, MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVect
 
 use super::{Filter, Hit, Query, QueryVector, Row, Table};
 
-// What `FullPassQuery::row_work` is made of. Measured with the CPU's full scan as the time that one query more takes
-// over vectors that others share, on one thread, against the time of one vector more: on random tables of
-// 20,000 × 100 and 400,000 × 50 and with AVX-512, AVX2 and portable code. They differ by up to four times, because the
-// multiply-adds that they are counted in do; these are in the middle of them.
+// Terms of `FullPassQuery::row_work`. They are ratios of two times, measured with the CPU's full scan on one thread: that
+// of one more query over shared vectors, and that of one more vector. Measured on random tables of 20,000 × 100 and
+// 400,000 × 50, with AVX-512, AVX2 and portable code. The ratios differ by up to four times, because the cost of a
+// multiply-add does; these values are in the middle.
 
-/// A query with the simplest formula.
+/// Cost of a query with the simplest formula.
 const QUERY_WORK: usize = 10;
-/// Each vector of its formula.
+/// Cost of each vector of the formula.
 const VECTOR_WORK: usize = 4;
-/// Each step of the binary search among the ranked rows.
+/// Cost of each step of the binary search among the ranked rows.
 const RANK_WORK: usize = 30;
-/// n hits cost one multiply-add a row: few rows are kept, but more of a small table.
+/// This many hits cost one multiply-add per row: few rows are kept, but relatively more of a small table.
 const HITS_PER_WORK: usize = 32;
 
-/// What a full pass is asked: the `k` best rows by `scoring` among those that pass `filter`, and the exact
-/// ranks of the `ranked` rows.
+/// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, and the exact ranks
+/// of the `ranked` rows.
 #[derive(Debug, Clone)]
 pub struct FullPassQuery {
     scoring: Scoring,
@@ -38,46 +38,46 @@ pub struct FullPassQuery {
 }
 
 impl FullPassQuery {
-    /// A query. `k` may be 0, for ranks alone, and may exceed the number of rows. The words that made the
-    /// scoring are left out only if `filter` says so. `ranked` rows are rows of the table that the scoring
-    /// was made for, in any order; an engine refuses others, see [`fits`](Self::fits).
+    /// Creates a query. `k` may be 0 to request only ranks, and may exceed the number of rows. The words of the
+    /// scoring are only excluded if `filter` excludes them. `ranked` rows belong to the table that the scoring was
+    /// made for, in any order; an engine refuses others, see [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
         Self { scoring, k, filter, ranked }
     }
 
-    /// The full pass that answers what `query` asks of a search, with the same rows and the same score bits.
+    /// The full pass that gives the same answer as the search `query`: the same rows and score bits.
     pub fn of_search(query: &Query) -> Self {
         let (scoring, filter) = (Scoring::of_search(query), query.filter().clone());
         Self { scoring, k: query.k(), filter, ranked: Vec::new() }
     }
 
-    /// The same query for another number of hits.
+    /// The same query with another number of hits.
     pub fn with_k(self, k: usize) -> Self {
         Self { k, ..self }
     }
 
-    /// How a row's score is made.
+    /// The formula of a row's score.
     pub fn scoring(&self) -> &Scoring {
         &self.scoring
     }
 
-    /// How many hits at most.
+    /// The maximum number of hits.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// Which rows may be hits, and are counted by ranks.
+    /// Which rows can be hits and count for ranks.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// The rows whose ranks are asked for.
+    /// The rows whose ranks are requested.
     pub fn ranked(&self) -> &[Row] {
         &self.ranked
     }
 
-    /// What one row of a full pass costs beside the dot products with the query's vectors: formula, list and ranks. In
-    /// multiply-adds of float64, of which a dot product takes `dim`. An estimate.
+    /// Estimates the cost of one row of a full pass without the dot products: formula, list and ranks. In float64
+    /// multiply-adds, of which a dot product takes `dim`.
     pub fn row_work(&self) -> usize {
         let ranks = match self.ranked.len() {
             0 => 0,
@@ -87,7 +87,7 @@ impl FullPassQuery {
         QUERY_WORK + formula + ranks + self.k / HITS_PER_WORK
     }
 
-    /// Whether the query fits a table of this shape: one made for another must not read past its end.
+    /// Whether the query fits a table of this shape, so that it can't read past the table's end.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         let is_there = |row: &Row| row.index() < table.rows();
         self.ranked.iter().all(is_there)
@@ -97,7 +97,7 @@ impl FullPassQuery {
             })
     }
 
-    /// The score of one row, whether or not it passes the filter. `None`: it has none, see
+    /// The score of one row, whether or not it passes the filter. `None` if it has no score, see
     /// [`Scoring::score`].
     ///
     /// # Panics
@@ -109,23 +109,23 @@ impl FullPassQuery {
     }
 }
 
-/// A row whose rank was asked for.
+/// A row whose rank was requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankedRow {
     /// The row.
     pub row: Row,
-    /// Its score. `None` only if it has none: a zero row, or one that the scoring leaves out.
+    /// The row's score. `None` for a zero row, or a row that the scoring skips.
     pub score: Option<f64>,
-    /// 1 + the number of rows that pass the filter and come before it: with a higher score, or an equal
-    /// one and a lower row. `None` if it has no score or does not pass the filter itself.
+    /// 1 + the number of rows that pass the filter and rank before this one: by a higher score, or by an equal
+    /// score and a lower row. `None` if this row has no score or does not pass the filter.
     pub rank: Option<u32>,
 }
 
-/// What a full pass found for one query.
+/// The answer of a full pass for one query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FullPassAnswer {
     /// The best `k` rows, best first.
     pub hits: Vec<Hit>,
-    /// The rows whose ranks were asked for, in the order of the question.
+    /// The rows whose ranks were requested, in the order of the request.
     pub ranks: Vec<RankedRow>,
 }

@@ -1,52 +1,51 @@
-//! A query of a full pass on its way over the table: a pass may be cut into slices, and a slice into shares of
-//! several threads.
+//! The state of a full-pass query between slices. A pass can be cut into slices, and a slice into shares for several
+//! threads.
 //!
-//! Ranks are counted like this. The ranked rows stand in the order of the ranking. For each row of the table one
-//! binary search finds its place among them, and the count of that place goes up by one: the row comes before all
-//! ranked rows from there on. In the end the number of rows before a ranked row is the sum of the counts up to its
-//! own place.
+//! Ranks are counted as follows. The ranked rows are sorted by rank. For each row of the table, a binary search finds
+//! its position among them, and the count at that position is incremented: the row ranks before all ranked rows from
+//! there on. In the end, the number of rows before a ranked row is the sum of the counts up to its own position.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
 use crate::{Hit, QueryVector, Row, Table};
 
-/// What it costs to keep a row, in multiply-adds.
+/// The cost of keeping a row, in multiply-adds.
 const KEPT_WORK: usize = 100;
 
-/// A query of a full pass, and what the rows looked at so far came to.
+/// A query of a full pass, and its result for the rows processed so far.
 ///
-/// Whoever asks makes one and takes its answer; between that only `Engine::full_pass_part` changes it.
+/// The caller creates it and takes its answer; in between only `Engine::full_pass_part` changes it.
 #[derive(Debug, Clone)]
 pub struct FullPassPart {
     query: FullPassQuery,
     list: List,
-    /// The different ranked rows, ascending.
+    /// The distinct ranked rows, ascending.
     ranked: Vec<Row>,
-    /// The scores of the first n of them. NaN: it has none.
+    /// The scores of the first n of them. NaN if a row has none.
     scores: Vec<f64>,
-    /// Whether `ranking` and `counts` are what they should be.
+    /// Whether `ranking` and `counts` are set up.
     is_prepared: bool,
     /// The ranked rows that pass the filter, best first.
     ranking: Vec<Hit>,
-    /// Their scores: a search among numbers alone has no branches that could be foreseen wrongly.
+    /// Their scores, separately: a search among plain numbers has no branches to mispredict.
     ranking_scores: Vec<f64>,
-    /// For each of them, how many rows come before it and not before the one above it.
+    /// For each of them, the number of rows that rank before it but not before the one above it.
     counts: Vec<u32>,
 }
 
-/// What a thread found for a [`FullPassPart`] in some rows that no other thread looked at.
+/// One thread's result for a [`FullPassPart`], over rows that no other thread processes.
 #[derive(Debug, Clone)]
 pub struct FullPassShare {
     list: List,
-    /// Scores below this are not for the list.
+    /// Lower scores do not enter the list.
     least_kept: f64,
-    /// Scores below this change neither list nor counts: one comparison spares a row all others.
+    /// Lower scores change neither list nor counts, so one comparison is enough for them.
     floor: f64,
-    /// As the part's; empty while there is nothing to count.
+    /// Like the part's; empty while there is nothing to count.
     counts: Vec<u32>,
 }
 
 impl FullPassPart {
-    /// A query that no row was looked at for.
+    /// A query for which no row has been processed.
     pub fn new(query: FullPassQuery) -> Self {
         let mut ranked = query.ranked().to_vec();
         ranked.sort_unstable();
@@ -69,8 +68,8 @@ impl FullPassPart {
         &self.query
     }
 
-    /// Whether the query fits a table of this shape, see [`FullPassQuery::fits`]. Of a part that is prepared the
-    /// ranked rows are not looked at again.
+    /// Whether the query fits a table of this shape, see [`FullPassQuery::fits`]. If the part is prepared, the ranked
+    /// rows are not checked again.
     pub fn fits(&self, table: &Table<'_>) -> bool {
         if !self.is_prepared {
             return self.query.fits(table);
@@ -81,15 +80,15 @@ impl FullPassPart {
         })
     }
 
-    /// The ranked rows whose own scores are still to be found, before any row is looked at.
+    /// The ranked rows whose own scores are still missing, before any row is processed.
     pub fn unscored(&self) -> &[Row] {
         &self.ranked[self.scores.len()..]
     }
 
-    /// The scores of the first n [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN: it has none.
+    /// Sets the scores of the first n [`unscored`](Self::unscored) rows, by [`Scoring::scores`]. NaN means none.
     ///
     /// # Panics
-    /// If there are more scores than such rows.
+    /// If there are more scores than unscored rows.
     ///
     /// [`Scoring::scores`]: super::Scoring::scores
     pub fn give_scores(&mut self, scores: &[f64]) {
@@ -102,8 +101,8 @@ impl FullPassPart {
         self.is_prepared
     }
 
-    /// What must be before any row is looked at: scores the ranked rows that are still
-    /// [unscored](Self::unscored), and sorts them all. Does nothing when called again.
+    /// Must be called before any row is processed. Scores the ranked rows that are still
+    /// [unscored](Self::unscored), and sorts them all. Further calls do nothing.
     ///
     /// # Panics
     /// If the query does not [fit](Self::fits) the table.
@@ -126,14 +125,14 @@ impl FullPassPart {
         self.is_prepared = true;
     }
 
-    /// What the next row costs beside its products, as [`FullPassQuery::row_work`]. Until the list is full, each row
-    /// goes into it.
+    /// The cost of the next row without its dot products, like [`FullPassQuery::row_work`]. Until the list is full,
+    /// every row enters it.
     pub fn row_work(&self) -> usize {
         let is_filling = self.query.k() > 0 && self.list.worst.is_none();
         self.query.row_work() + if is_filling { KEPT_WORK } else { 0 }
     }
 
-    /// An empty share, for rows that nobody has looked at yet. Cheap: a slice needs one for each of its threads.
+    /// An empty share, for rows not processed yet. Cheap: a slice needs one per thread.
     pub fn share(&self) -> FullPassShare {
         let least_kept = match self.query.k() {
             0 => f64::INFINITY,
@@ -149,7 +148,7 @@ impl FullPassPart {
         share
     }
 
-    /// Takes the scores of some rows, from `first` on, into a share. NaN: a row has none.
+    /// Adds the scores of some rows, from `first` on, to a share. NaN if a row has none.
     #[inline]
     pub fn look_at(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
         // A comparison with NaN is false.
@@ -186,18 +185,18 @@ impl FullPassPart {
         if counts.is_empty() {
             counts.resize(self.counts.len(), 0);
         }
-        // Behind the last ranked row it comes before none.
+        // After the last ranked row, it ranks before none.
         if let Some(count) = counts.get_mut(place) {
             *count += 1;
         }
     }
 
-    /// The least score that ranks are counted for.
+    /// The lowest score that counts for ranks.
     fn least_ranked(&self) -> f64 {
         self.ranking_scores.last().copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Takes what a thread found.
+    /// Merges a thread's share.
     pub fn merge(&mut self, share: FullPassShare) {
         share.list.hits.into_iter().for_each(|hit| self.list.push(hit));
         for (count, more) in self.counts.iter_mut().zip(share.counts) {
@@ -205,8 +204,8 @@ impl FullPassPart {
         }
     }
 
-    /// The answer, once an engine has looked at all rows. Before that: of the rows that it has looked at; a part
-    /// that is not prepared has no ranks.
+    /// The answer, once an engine has processed all rows. Before that, the answer for the rows processed so far; a
+    /// part that is not prepared has no ranks.
     pub fn into_answer(self) -> FullPassAnswer {
         let mut before = 0;
         let ranks: Vec<u32> = self
@@ -239,13 +238,13 @@ impl FullPassShare {
     }
 }
 
-/// The best `k` hits, with room for as many more: sorting them out only when the room is full costs each hit the
-/// same for every `k`, where a heap's cost grows with its size.
+/// The best `k` hits, with room for as many more. It is pruned only when full, so the cost per hit is the same for
+/// every `k`; a heap's cost grows with its size.
 #[derive(Debug, Clone)]
 struct List {
     k: usize,
     hits: Vec<Hit>,
-    /// `k` hits are better than this one or it itself, so what is worse is not taken. It rises.
+    /// At least `k` hits are at least this good, so worse ones are rejected. It only rises.
     worst: Option<Hit>,
 }
 

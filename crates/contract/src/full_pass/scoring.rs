@@ -1,23 +1,23 @@
 //! The formulas: from a row's cosine similarities to its score.
 //!
 //! Source: Levy and Goldberg 2014, "Linguistic Regularities in Sparse and Explicit Word Representations".
-//! All is float64, evaluated in the order in which it is written here and without fused multiply-adds, from
-//! the contract's scores. So the bits are the same everywhere.
+//! Everything is evaluated in float64, from the contract's scores, in the order written here and without fused
+//! multiply-adds. So the bits are the same everywhere.
 
 use crate::{Query, QueryError, QueryVector, Row, Table};
 
-/// Words of one [`Scoring`] at most: a product of so many factors, none under 0.001, is far from the end
-/// of float64's range, so no score is infinite or NaN.
+/// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001, is far inside
+/// the range of float64, so no score is infinite or NaN.
 pub const MAX_SCORING_WORDS: usize = 100;
 
 /// Levy and Goldberg's ε, which keeps 3CosMul from dividing by zero.
 pub const EPSILON: f64 = 0.001;
 
-/// The smallest square of a distance between two unit vectors that has a direction. Below it rounding is
-/// most of what is left of the difference.
+/// The smallest squared distance between two unit vectors at which their difference has a direction. Below it,
+/// the difference is mostly rounding error.
 const LEAST_SQUARE: f64 = 1e-12;
 
-/// How a row's score is made from its cosine similarities to some vectors.
+/// A formula that computes a row's score from its cosine similarities to some vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scoring {
     vectors: Vec<ScoringVector>,
@@ -27,7 +27,7 @@ pub struct Scoring {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Formula {
     Cosine,
-    /// The first so many cosines are those of the positive words.
+    /// The number of positive words, whose cosines come first.
     ThreeCosMul {
         positive: usize,
     },
@@ -65,19 +65,19 @@ impl ScoringVector {
     }
 }
 
-/// Why some words have no scoring.
+/// Why words have no scoring.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScoringError {
-    /// Neither positive nor negative words.
+    /// There are no words.
     #[error("no words to score by; give at least one")]
     NoWords,
-    /// More words than the formula takes.
+    /// There are more words than the formula allows.
     #[error("{found} words to multiply are too many; give at most {MAX_SCORING_WORDS}")]
     TooManyWords {
-        /// How many were given.
+        /// The number of words given.
         found: usize,
     },
-    /// A word whose vector is zero is near nothing and far from nothing.
+    /// A word whose vector is zero has no direction.
     #[error("row {row} is a zero vector: it has no direction, so it can't be compared")]
     ZeroRow {
         /// The word's row.
@@ -91,13 +91,13 @@ pub enum ScoringError {
         /// The table's number of rows.
         rows: usize,
     },
-    /// The two words of a pair have the same direction, so there is none from the one to the other.
+    /// The two words of a pair have the same direction, so there is no step from one to the other.
     #[error(
         "rows {a} and {b} have the same direction, so there is no step from one to the other; give two \
          different words"
     )]
     SameDirection {
-        /// The row that is taken away.
+        /// The row that is subtracted.
         a: Row,
         /// The row that is added.
         b: Row,
@@ -124,9 +124,9 @@ impl Scoring {
     ///
     /// `((s_b + 1)/2) · ((s_c + 1)/2) / ((s_a + 1)/2 + 0.001)`,
     ///
-    /// where `s_x` is the row's cosine similarity to the row `x`. More words multiply likewise: the product
-    /// of the positive factors in their order, divided by the product of the negative ones in theirs; no
-    /// words are the product 1. Equal words count as often as they are given. The score is at least 0.
+    /// where `s_x` is the row's cosine similarity to the row `x`. More words are further factors: the score is
+    /// the product of the positive factors, in order, divided by the product of the negative ones, in order. An
+    /// empty product is 1. A repeated word counts each time. The score is at least 0.
     ///
     /// # Errors
     /// No words, more than [`MAX_SCORING_WORDS`], a zero row, or one that does not exist.
@@ -148,14 +148,14 @@ impl Scoring {
         Ok(Self { vectors, formula: Formula::ThreeCosMul { positive: positive.len() } })
     }
 
-    /// PairDirection: for `b − a + c`, how much the way from `c` to a row has the direction of the way from
-    /// `a` to `b`, all of length 1:
+    /// PairDirection: for `b − a + c`, how parallel the step from `c` to a row is to the step from `a` to `b`,
+    /// over unit vectors:
     ///
     /// `((s_b − s_a) − (cos(b, c) − cos(a, c))) / (√(2 − 2 s_c) · √(2 − 2 cos(a, b)))`,
     ///
     /// where `s_x` is the row's cosine similarity to the row `x`. This is the cosine similarity of the two
-    /// differences, not clamped. A row with `2 − 2 s_c < 1e-12` is where `c` is, in no direction from it,
-    /// and left out.
+    /// differences, not clamped. A row with `2 − 2 s_c < 1e-12` coincides with `c`, so there is no step to it,
+    /// and it is skipped.
     ///
     /// # Errors
     /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
@@ -173,14 +173,14 @@ impl Scoring {
         Ok(Self { vectors, formula: Formula::PairDirection { at_c, length: square.sqrt() } })
     }
 
-    /// The vectors whose cosine similarities to a row it needs, at least one, in the order in which
-    /// [`score`](Self::score) takes them. Equal ones may be among them.
+    /// The vectors whose cosine similarities to a row the formula needs, at least one, in the order that
+    /// [`score`](Self::score) expects. Some may be equal.
     pub fn vectors(&self) -> &[ScoringVector] {
         &self.vectors
     }
 
     /// The score of a row, given the contract's scores of that row against [`vectors`](Self::vectors).
-    /// `None`: the row is left out. Never NaN, infinite or −0.0.
+    /// `None` if the row is skipped. Never NaN, infinite or −0.0.
     ///
     /// # Panics
     /// If there are fewer cosines than vectors.
@@ -191,12 +191,11 @@ impl Scoring {
         (!score.is_nan()).then_some(score)
     }
 
-    /// The same for some rows at once: `cosines(i)` are the scores of the rows against the vector `i`, NaN for
-    /// zero rows. The score of a row that is left out, as zero rows are, is NaN. `space` is for what lies
-    /// between.
+    /// The same for several rows at once. `cosines(i)` are the scores of the rows against the vector `i`, NaN for
+    /// zero rows. The score of a skipped row, such as a zero row, is NaN. `space` is scratch memory.
     ///
     /// # Panics
-    /// If there are fewer cosines of a vector, or less space, than scores.
+    /// If a vector has fewer cosines than there are scores, or `space` is smaller.
     #[inline]
     pub fn scores<'a>(
         &self,
@@ -224,8 +223,8 @@ impl Scoring {
     }
 }
 
-// Loops over slices, not arrays, which the compiler would take apart into scalars. All add 0.0 in the end: that makes
-// +0.0 of −0.0 and nothing of all else.
+// Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0 at the end: that turns
+// −0.0 into +0.0 and changes nothing else.
 
 fn add_zero(scores: &mut [f64], cosines: &[f64]) {
     for (score, cosine) in scores.iter_mut().zip(cosines) {
@@ -233,7 +232,7 @@ fn add_zero(scores: &mut [f64], cosines: &[f64]) {
     }
 }
 
-/// Factors of 3CosMul. They are not negative, so adding an `epsilon` of 0.0 changes none.
+/// Factors of 3CosMul. They are not negative, so adding an `epsilon` of 0.0 changes nothing.
 fn multiply(products: &mut [f64], cosines: &[f64], epsilon: f64) {
     for (product, cosine) in products.iter_mut().zip(cosines) {
         *product *= (cosine + 1.0) / 2.0 + epsilon;

@@ -7,10 +7,10 @@ use super::kernels::Purpose;
 #[cfg(doc)]
 use super::layout::ZERO_LEVEL;
 
-/// More than the nearest float32 is away from a number below 8. Adding it takes no branch, unlike [`round_up`].
+/// An upper bound on the rounding error of a number below 8. Adding it needs no branch, unlike [`round_up`].
 const TO_FLOAT32: f64 = 1e-6;
 
-/// A length as computed in float64, enlarged to cover its own roundings and the rotation's.
+/// A length computed in float64, increased to cover its own roundings and those of the rotation.
 pub(crate) fn amply(length: f64) -> f64 {
     length * (1.0 + 1e-9) + 1e-9
 }
@@ -21,15 +21,15 @@ pub(crate) fn round_down(x: f64) -> f32 {
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// The least float32 that is at least `x`.
+/// The smallest float32 that is at least `x`.
 pub(crate) fn round_up(x: f64) -> f32 {
     -round_down(-x)
 }
 
-/// How far rounded dot products with one query are off.
+/// The errors of rounded dot products with one query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueryBounds {
-    /// What a query's level counts.
+    /// The query's step: the value of one level.
     pub(crate) step: f64,
     /// At least the distance between the rotated unit query and its levels.
     pub(crate) residual: f64,
@@ -40,7 +40,7 @@ pub(crate) struct QueryBounds {
 }
 
 impl QueryBounds {
-    /// For the scan: rows with `(sum − bias) · row_step + slope · row_residual < offset`, computed in float32,
+    /// The scan's threshold: rows with `(sum − bias) · row_step + slope · row_residual < offset`, computed in float32,
     /// can't reach `floor`. (Theorem 2 divided by the query's step.)
     pub(crate) fn threshold(&self, floor: f32) -> Threshold {
         let offset = (f64::from(floor) - self.residual - f64::from(SLACK)) / self.step;
@@ -51,8 +51,8 @@ impl QueryBounds {
         }
     }
 
-    /// From what the scan compared with the offset, for a row with this residual: the least and the most that the
-    /// row can score. NaN or infinite where nothing bounds it. (The end of theorem 2 on the CPU.)
+    /// The lowest and highest possible score of a row with this residual, from the value that the scan compared
+    /// with the offset. NaN or infinite if there is no bound. (The end of theorem 2 on the CPU.)
     #[inline]
     pub(crate) fn of_scan(&self, bound: f32, row_residual: f32) -> [f32; 2] {
         let most = f64::from(bound) * self.step;
@@ -61,13 +61,13 @@ impl QueryBounds {
         [(least - error) as f32, (most + error) as f32]
     }
 
-    /// From a sample's lower bound ([`Purpose::Sample`]): the least that a row scores.
+    /// The lowest possible score of a row, from a sample's lower bound ([`Purpose::Sample`]).
     pub(crate) fn of_sample(&self, bound: f32) -> f32 {
         let error = self.residual + f64::from(SLACK) + TO_FLOAT32;
         (f64::from(bound) * self.step - error) as f32
     }
 
-    /// No cosine is further from its rounded score than this.
+    /// The maximum difference between a cosine and its rounded score.
     pub(crate) fn error(&self, row_residual: f32) -> f64 {
         self.residual + self.norm * f64::from(row_residual) + f64::from(SLACK)
     }
@@ -76,7 +76,7 @@ impl QueryBounds {
 /// See [`QueryBounds::threshold`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threshold {
-    /// What a sum has too much, because levels of rows are counted from 0 and not from [`ZERO_LEVEL`].
+    /// The excess of a sum, because levels of rows are counted from 0 instead of [`ZERO_LEVEL`].
     pub(crate) bias: i32,
     pub(crate) offset: f32,
     pub(crate) slope: f32,

@@ -1,9 +1,9 @@
-//! The derived table in a file, from one start to the next.
+//! Saves the derived table in a file and loads it at the next start.
 //!
-//! 4096 bytes of JSON, filled up with spaces, then both planes as they are in memory (layout.rs). The header
-//! names the version, the table's shape, the checksum of the vectors that it was derived from, and the
-//! planes' own checksum, which is checked before they are used. The file is made under another name,
-//! renamed into place and never written again; it can be deleted at any time.
+//! The file has 4096 bytes of JSON, padded with spaces, then both planes as they are in memory (layout.rs). The
+//! header has the version, the table's shape, the checksum of the vectors that it was derived from, and the
+//! checksum of the planes, which is verified before use. The file is written under a temporary name, renamed into
+//! place, and never changed. It can be deleted at any time.
 
 #[cfg(unix)]
 use std::fs::Permissions;
@@ -18,15 +18,15 @@ use serde::{Deserialize, Serialize};
 use super::layout::Layout;
 use super::tables::Tables;
 
-/// Changes whenever a file of before would be misread: with the layout, the rotation or the rounding.
+/// The format version. It changes when older files would be misread: with the layout, rotation or rounding.
 const VERSION: u32 = 1;
 
 const FORMAT: &str = "kindred-cpu-table";
 
-/// Where the planes begin.
+/// The offset of the planes.
 const DATA_START: usize = 4096;
 
-/// Bytes written at a time, between looks whether to go on.
+/// Bytes written between checks for cancellation.
 const PIECE: usize = 16 << 20;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// Why a kept table is not used, or not kept.
+/// Why a saved table is not used, or a table is not saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CacheError {
     #[error("{}: {source}", path.display())]
@@ -66,7 +66,7 @@ pub(crate) enum CacheError {
     Cancelled,
 }
 
-/// The table that is kept in `path`; `None` if there is no such file.
+/// Loads the table from `path`; `None` if there is no such file.
 pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, CacheError> {
     if !path.exists() {
         return Ok(None);
@@ -92,7 +92,7 @@ pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, Ca
     Ok(Some(Tables::of_bytes(layout, bytes, DATA_START)))
 }
 
-/// Keeps a table in `path`, complete or not at all.
+/// Saves a table in `path`, complete or not at all.
 pub(crate) fn keep(
     path: &Path,
     model: &ModelStore,
@@ -108,7 +108,7 @@ pub(crate) fn keep(
     builder.prefix(".kindred-table-");
     #[cfg(unix)]
     {
-        // As any new file: others may read it if the user's umask says so.
+        // The usual permissions of a new file: the umask decides who may read it.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(Permissions::from_mode(0o666));
     }

@@ -1,22 +1,22 @@
-//! What a query takes of a certified pass, from its form: for whoever shares passes out fairly.
+//! Estimates the cost of a query in a certified pass, for fair scheduling.
 //!
-//! A pass multiplies every row, keeps what may be a hit, and scores that. The floors rise while it runs: where rows
-//! come in random order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows before them, and each of
-//! these takes as long as that many products. Found on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
-//! queries in a batch of 64: k = 100, 300, 1000 and 2032 took 4.4, 9.7, 23.5 (and none) and 1.9, 3.5, 7.6, 13 plain
-//! queries' time; the estimate is within a fifth. Rows that are left out take a fifth of a hit's time if they are the
-//! nearest ones, as a search for the next page has it, and next to nothing if they are any: an eighth is between them.
+//! A pass multiplies every row, keeps the candidates, and scores them. Floors rise while it runs: if rows are in random
+//! order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows before them, and each of these costs as
+//! much as a certain number of products. Measured on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
+//! queries in a batch of 64: k = 100, 300, 1000 and 2032 cost 4.4, 9.7, 23.5 (and none) and 1.9, 3.5, 7.6, 13 plain
+//! queries; the estimate is within a fifth. An excluded row costs a fifth of a hit if it is one of the nearest, as when
+//! searching for a next page, and almost nothing otherwise; an eighth is between the two.
 
 use super::ROW_COMPONENTS;
 use crate::InstructionSet;
 
-/// A hit takes as long as this part of a thread's share of products.
+/// The cost of a hit, as a fraction of a thread's share of products.
 const HITS_OF_SHARE: usize = 3000;
 
-/// A row that is left out takes this part of a hit's time.
+/// The cost of an excluded row, as a fraction of a hit's.
 const EXCLUDED_PART: f64 = 0.125;
 
-/// A table, as the estimate sees it.
+/// The properties of a table that matter for the estimate.
 pub(super) struct Cost {
     pub(super) rows: usize,
     pub(super) dim: usize,
@@ -24,15 +24,15 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Of a query for `k` hits among the first `limit` rows without n of them: in plain queries, at least 1.
+    /// The cost of a query for `k` hits among the first `limit` rows, with n of them excluded, in plain queries; at least 1.
     pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
-        // As most are.
+        // The usual case.
         if k <= 10 && excluded <= 10 {
             return 1;
         }
         let plain = self.products(10, self.rows, 0);
         let cost = self.products(k, limit.min(self.rows), excluded) / plain;
-        // What is not a number is a table without rows.
+        // NaN means a table without rows.
         (cost.round() as usize).max(1)
     }
 

@@ -1,5 +1,5 @@
-//! How an engine comes to its derived table, while it already answers: loaded if an earlier start has kept it,
-//! else made on all cores and kept.
+//! Provides an engine's derived table while the engine already answers: loads it if an earlier start saved it,
+//! otherwise derives it on all cores and saves it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,32 +15,32 @@ use super::{Options, cache};
 use crate::InstructionSet;
 use crate::full_scan::StartError;
 
-/// What became of the derived table.
+/// The outcome for the derived table.
 #[derive(Debug)]
 pub struct TablesReport {
-    /// How long it took until queries could use it.
+    /// The time until queries could use it.
     pub took: Duration,
     /// Its size; 0 if there is none.
     pub bytes: usize,
-    /// Where it comes from, or why there is none.
+    /// Its origin, or why there is none.
     pub origin: Origin,
 }
 
-/// Where a derived table comes from.
+/// The origin of a derived table.
 #[derive(Debug)]
 pub enum Origin {
-    /// Made from the model, and kept.
+    /// Derived from the model, and saved.
     Built {
         /// The file.
         kept_in: PathBuf,
-        /// What was wrong with what an earlier start had left there.
+        /// What was wrong with an older file there.
         instead_of: Option<String>,
     },
-    /// Made from the model, and not kept: nobody asked for it, or why it was not possible.
+    /// Derived from the model, and not saved, because it was not requested or for this reason.
     NotKept(Option<String>),
-    /// Read from this file, where an earlier start kept it.
+    /// Loaded from this file, where an earlier start saved it.
     Loaded(PathBuf),
-    /// There is none, so every query is answered by the full scan: why.
+    /// There is none, for this reason, so the full scan answers every query.
     None(String),
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for TablesReport {
     }
 }
 
-/// A table that is being derived, or is there.
+/// A table that is ready or being derived.
 #[derive(Debug)]
 pub(crate) struct Deriving {
     tables: Arc<OnceLock<Tables>>,
@@ -77,7 +77,7 @@ pub(crate) struct Deriving {
 }
 
 impl Deriving {
-    /// No table will come.
+    /// There will be no table.
     pub(crate) fn nothing() -> Self {
         Self { tables: Arc::default(), cancelled: Arc::default(), thread: None }
     }
@@ -115,7 +115,7 @@ impl Deriving {
 
     pub(crate) fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // If it panicked it has said so on standard error, and the engine goes on without a table.
+            // If it panicked, standard error has the message, and the engine continues without a table.
             let _ = thread.join();
         }
     }
@@ -129,7 +129,7 @@ impl Deriving {
     }
 }
 
-/// A service that stops does not wait until its table is complete.
+/// A stopping service does not wait for its table.
 impl Drop for Deriving {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl Work {
         let no_table = |why: String| {
             Some(TablesReport { took: started.elapsed(), bytes: 0, origin: Origin::None(why) })
         };
-        // Threads of its own: those that search are at work.
+        // Separate threads, because the search threads are busy.
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .thread_name(|i| format!("kindred-derive-{i}"))

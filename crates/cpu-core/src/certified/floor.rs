@@ -1,4 +1,4 @@
-//! What a query's answer must reach, shared by all threads of a pass.
+//! A query's floor, shared by all threads of a pass.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,23 +11,23 @@ pub(crate) struct Floor {
     /// A float32, in an order-preserving form ([`ordered`]).
     floor: AtomicU32,
     k: usize,
-    /// The `k` best lower bounds of rows seen so far, the worst of them on top.
+    /// The `k` best lower bounds so far, the worst of them on top.
     best: Mutex<BinaryHeap<Reverse<u32>>>,
 }
 
 impl Floor {
-    /// `k` is above 0; `least` is the floor to begin with.
+    /// `k` is above 0; `least` is the initial floor.
     pub(crate) fn new(k: usize, least: f32) -> Self {
         let best = BinaryHeap::with_capacity(k.min(1024));
         Self { floor: AtomicU32::new(ordered(least)), k, best: Mutex::new(best) }
     }
 
     pub(crate) fn get(&self) -> f32 {
-        // No other memory is published with it: an old value costs time, not answers.
+        // It publishes no other memory. A stale value costs time, never correctness.
         unordered(self.floor.load(Ordering::Relaxed))
     }
 
-    /// Takes lower bounds of the scores of rows that the query's filter admits. Each row may be offered only
+    /// Offers lower bounds of the scores of rows that pass the query's filter. Each row may be offered only
     /// once.
     pub(crate) fn offer(&self, bounds: impl Iterator<Item = f32>) {
         let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Floor {
     }
 }
 
-/// Numbers in this form order as the floats do. NaN, which no bound is, would be above or below all.
+/// An integer form that orders like the floats. No bound is NaN; it would be above or below all.
 fn ordered(x: f32) -> u32 {
     let bits = x.to_bits();
     if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }

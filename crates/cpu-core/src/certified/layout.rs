@@ -1,18 +1,18 @@
-//! How the derived table lies in memory.
+//! The memory layout of the derived table.
 //!
-//! A component of a rotated unit row is a byte `u`: `(u - 128) · step` of its row. Its high and its low
-//! half are in different planes, so that four bits can be read without the other four. In a plane,
-//! [`BLOCK_ROWS`] rows make a block of `lines + 1` cache lines:
+//! A component of a rotated unit row is a byte `u`, which means `(u - 128) · step` of its row. Its high and low
+//! halves are in different planes, so that four bits can be read without the other four. In a plane,
+//! [`BLOCK_ROWS`] rows form a block of `lines + 1` cache lines:
 //!
 //! - `lines = ceil(dim / 8)` lines of halves. Line `j` has components `8j` to `8j + 7`: byte `4r + i` holds
-//!   component `8j + i` of row `r` in its low half and `8j + 4 + i` in its high half. So a register takes
-//!   four components of sixteen rows, the shape that the instructions for 8-bit products want, and no sum
+//!   component `8j + i` of row `r` in its low half and `8j + 4 + i` in its high half. So a register holds
+//!   four components of sixteen rows, the shape that the instructions for 8-bit products need, and no sum
 //!   runs across a register.
-//! - one line of [`RowScale`]s, one for each row.
+//! - one line of [`RowScale`]s, one per row.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Rows of a block: as many as a register of 64 bytes has sums of 32 bits.
+/// Rows of a block: the number of 32-bit sums in a 64-byte register.
 pub(crate) const BLOCK_ROWS: usize = 16;
 
 /// Blocks that are scanned together.
@@ -21,10 +21,10 @@ pub(crate) const STRIP_BLOCKS: usize = 2;
 /// Rows that are scanned together.
 pub(crate) const STRIP_ROWS: usize = STRIP_BLOCKS * BLOCK_ROWS;
 
-/// The byte that stands for zero.
+/// The byte for zero.
 pub(crate) const ZERO_LEVEL: i32 = 128;
 
-/// A line of the cache.
+/// A cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; 64]);
@@ -32,7 +32,7 @@ pub(crate) struct Line(pub(crate) [u8; 64]);
 impl Line {
     pub(crate) const ZERO: Self = Self([0; 64]);
 
-    /// What is read for low halves where there are only high ones: the middle of what they could be.
+    /// The value of low halves if there are only high ones: the middle of their range.
     pub(crate) const MIDDLE: Self = Self([0x88; 64]);
 }
 
@@ -45,9 +45,9 @@ impl Sums {
     pub(crate) const ZERO: Self = Self([0; BLOCK_ROWS]);
 }
 
-/// A row's step and its residual, at least the distance between the rotated unit row and what its levels
-/// say. Both are float32 numbers of which only the upper 16 bits are used, rounded up: the step's in the
-/// upper half of the word, the residual's in the lower.
+/// A row's step, and its residual: an upper bound on the distance between the rotated unit row and its levels.
+/// Both are float32 numbers rounded up to their upper 16 bits: the step is in the upper half of the word, the
+/// residual in the lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowScale(pub(crate) u32);
 
@@ -76,7 +76,7 @@ impl RowScale {
     }
 }
 
-/// The least float32 number that is at least `x`, not below zero, and has zeros in its lower 16 bits.
+/// The smallest non-negative float32 that is at least `x` and has zeros in its lower 16 bits.
 pub(crate) fn upper_half_up(x: f64) -> f32 {
     debug_assert!(x >= 0.0);
     let mut near = x as f32;
@@ -86,7 +86,7 @@ pub(crate) fn upper_half_up(x: f64) -> f32 {
     f32::from_bits(near.to_bits().div_ceil(1 << 16) << 16)
 }
 
-/// Sizes that follow from a table's shape.
+/// Sizes derived from a table's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) rows: usize,
@@ -104,7 +104,7 @@ impl Layout {
         self.lines() + 1
     }
 
-    /// Blocks, always whole strips: rows past the table's are zero.
+    /// Blocks, always whole strips: rows past the table's end are zero.
     pub(crate) fn blocks(self) -> usize {
         self.rows.div_ceil(STRIP_ROWS) * STRIP_BLOCKS
     }
@@ -119,12 +119,12 @@ impl Layout {
         2 * self.plane_lines() * size_of::<Line>()
     }
 
-    /// Bytes of a query's plane: its components and zeros, up to whole steps of the widest instructions.
+    /// Bytes of a query's plane: its components, padded with zeros to whole steps of the widest instructions.
     pub(crate) fn query_bytes(self) -> usize {
         self.dim.next_multiple_of(64)
     }
 
-    /// Lines of a block that is unfolded to a byte a component, with zeros up to `query_bytes`.
+    /// Lines of a block unpacked to one byte per component, padded with zeros to `query_bytes`.
     pub(crate) fn unfolded_lines(self) -> usize {
         self.query_bytes() / 4
     }

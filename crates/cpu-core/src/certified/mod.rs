@@ -1,5 +1,5 @@
-//! The certified engine: scans a table of 8 or 4 bits a component, which rules out all but a few rows with
-//! proof, and scores those few by the contract's formula. docs/certificate.md says why the answer is exact.
+//! The certified engine: scans a table of 8 or 4 bits per component, which provably rules out all but a few
+//! rows, and scores those by the contract's formula. docs/certificate.md explains why the answer is exact.
 
 pub(crate) mod bounds;
 mod cache;
@@ -37,72 +37,71 @@ use pass::{Candidate, Pass};
 use query::PreparedQueries;
 use tables::Tables;
 
-/// Queries of one pass at most; a larger batch takes several.
+/// Maximum number of queries per pass; a larger batch takes several passes.
 const MAX_PASS: usize = 256;
 
-/// Room for a query's candidates. If there are more, scoring every row is the better way.
+/// Maximum number of a query's candidates. Beyond it, scoring every row is better.
 const MAX_CANDIDATES: usize = 1 << 16;
 
-/// Fewer candidates than these are scored before the pool's threads would be awake.
+/// Fewer candidates are scored before the pool's threads would be awake.
 const WORTH_WAKING: usize = 256;
 
-/// A query for more than this part of the rows it looks at is answered by the full scan.
+/// A query for more than this fraction of its rows is answered by the full scan.
 const LARGEST_PART: usize = 16;
 
-/// A full scan of no more multiply-adds than this is part of a search pass: it takes less than half a millisecond.
+/// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half a millisecond.
 const SHORT_FULL_SCAN: usize = 2 << 20;
-/// Multiply-adds of a full scan that take as long as a plain query.
+/// Multiply-adds of a full scan that cost as much as a plain query.
 const PRODUCTS_PER_QUERY: usize = 1 << 16;
 
-/// Passes of so few queries, for so few hits in all, wait for memory and look at high halves first.
+/// Passes with at most this many queries and hits are bound by memory, and scan high halves first.
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 128;
 
-/// A table of so few bytes waits for caches, not for memory: there only passes of so few queries and hits do the same.
+/// A table of at most this many bytes is bound by caches; there, only passes with this few queries and hits do the same.
 const SMALL_TABLE: usize = 64 << 20;
 const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 
-/// What a pass takes for a row and a query beside the products, and for the table beside the queries, counted in
-/// components and in queries: to judge how many threads it is worth.
+/// The costs of a pass besides products: per row and query, in components, and per table, in queries. They decide how
+/// many threads to use.
 const ROW_COMPONENTS: usize = 64;
 const TABLE_QUERIES: usize = 8;
 
-/// How a [`CpuEngine`] is made.
+/// Options of a [`CpuEngine`].
 #[derive(Default)]
 pub struct Options {
-    /// Threads that search. 0: as many as there are cores.
+    /// Number of search threads. 0: one per core.
     pub threads: usize,
-    /// Instructions to use; the best that this machine has, if not said.
+    /// Instructions to use; by default the best available.
     pub instructions: Option<InstructionSet>,
-    /// The file in which the derived table is kept from one start to the next. Without it, or where it can't
-    /// be written, the table is made at each start.
+    /// The file that stores the derived table between starts. Without it, or if it can't be written, the table is
+    /// derived at each start.
     pub keep_in: Option<PathBuf>,
-    /// For tests and benchmarks of paths that the engine would choose by itself.
+    /// Forces paths that the engine would choose itself, for tests and benchmarks.
     pub paths: Paths,
-    /// Called on the thread that makes the derived table before it begins; what it starts inherits its priority
+    /// Called on the thread that derives the table, before it starts; threads that it starts inherit its priority
     /// where threads have one.
     pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
-    /// Called once the derived table is there, or can't be, on a thread of its own.
+    /// Called on a separate thread once the derived table is ready, or can't be.
     pub report: Option<Box<dyn FnOnce(TablesReport) + Send>>,
 }
 
-/// Which of an engine's ways queries take; by default the one that is fastest.
+/// Which of an engine's paths queries take; by default the fastest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Paths {
-    /// Every query takes the certified pass, also where the full scan would be faster.
+    /// Every query takes the certified pass, even if the full scan would be faster.
     pub always_certify: bool,
-    /// The scan reads so much of the table at first.
+    /// How much of the table the scan reads first.
     pub first_look: Option<FirstLook>,
-    /// Room for candidates of a query in each thread.
+    /// Maximum number of a query's candidates in each thread.
     pub room: Option<usize>,
-    /// All threads take part, also in passes that are too short for that to pay.
+    /// All threads take part, even in passes that are too short for them.
     pub all_threads: bool,
 }
 
 /// The engine for machines without a GPU.
 ///
-/// It answers from its first moment: by the full scan, until the derived table is there, which is made or
-/// loaded meanwhile.
+/// It answers at once: by the full scan, until the derived table is loaded or derived.
 #[derive(Debug)]
 pub struct CpuEngine {
     model: Arc<ModelStore>,
@@ -113,29 +112,29 @@ pub struct CpuEngine {
     counters: Counters,
 }
 
-/// What a [`CpuEngine`] has counted since it started.
+/// The counters of a [`CpuEngine`] since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Certified passes over the table.
     pub passes: u64,
     /// Queries answered with a certificate.
     pub certified: u64,
-    /// Queries that only a scan of all rows can answer: no derived table yet, or a large part of all rows asked for.
+    /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part of all rows.
     pub full: u64,
-    /// Queries without a certificate, left to a scan of all rows then.
+    /// Queries without a certificate, which fell back to scoring every row.
     pub fallbacks: u64,
-    /// Rows that a scan of high halves did not rule out, and that were looked at with all bits.
+    /// Rows that a scan of high halves did not rule out, so they were compared again with all bits.
     pub second_looks: u64,
-    /// Rows that neither the scan nor a second look has ruled out.
+    /// Rows that neither the scan nor a second comparison ruled out.
     pub candidates: u64,
-    /// Candidates that were scored by the formula.
+    /// Candidates scored by the formula.
     pub survivors: u64,
-    /// Queries of full passes that reached the table's end.
+    /// Queries of completed full passes.
     pub full_pass_queries: u64,
 }
 
 impl CpuEngine {
-    /// An engine for this model. Its derived table takes a byte for each component and 8 bytes for each row.
+    /// An engine for this model. Its derived table takes one byte per component and 8 bytes per row.
     ///
     /// # Errors
     /// If the system refuses to start the threads.
@@ -157,18 +156,18 @@ impl CpuEngine {
         Ok(Self { model, full, instructions, paths, deriving, counters: Counters::default() })
     }
 
-    /// Returns when the derived table is there, or can't be: for tests and benchmarks.
+    /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
     pub fn wait_for_tables(&mut self) {
         self.deriving.wait();
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counted(&self) -> Counters {
         self.counters
     }
 
-    /// The derived table as bytes, once it is there, for benchmarks of merely reading it: the scan of a large
-    /// batch reads them once.
+    /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a large batch
+    /// reads them once.
     pub fn table(&self) -> Option<&[u8]> {
         self.deriving.tables().map(Tables::bytes)
     }
@@ -186,7 +185,7 @@ impl CpuEngine {
         query.filter().row_limit(self.model.rows()).saturating_mul(self.model.dim())
     }
 
-    /// How many threads are worth waking for a pass.
+    /// The number of threads worth waking for a pass.
     fn threads_for(&self, queries: usize, tables: &Tables) -> usize {
         let row = tables.layout.dim + ROW_COMPONENTS;
         let work = tables.layout.rows.saturating_mul(row).saturating_mul(queries + TABLE_QUERIES);
@@ -195,7 +194,7 @@ impl CpuEngine {
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// One certified pass for the queries at `places`. Those without a certificate stay unanswered.
+    /// Runs one certified pass for the queries at `places`. Queries without a certificate stay unanswered.
     fn certified(
         &mut self,
         tables: &Tables,
@@ -332,7 +331,7 @@ impl Engine for CpuEngine {
 
     fn search_cost(&self, query: &Query) -> usize {
         if !self.suits(query) {
-            // Else it is only found out that a full pass has to answer it.
+            // Otherwise the search only finds out that a full pass has to answer it.
             let products = self.products(query);
             let is_short = products <= SHORT_FULL_SCAN;
             return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
@@ -342,7 +341,7 @@ impl Engine for CpuEngine {
         cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
     }
 
-    /// By the full scan: no bound that is kept here holds for what is made of several cosines.
+    /// By the full scan: the bounds here do not hold for formulas of several cosines.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],

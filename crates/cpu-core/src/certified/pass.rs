@@ -1,14 +1,14 @@
-//! One certified pass over the derived table for some queries: candidates for each.
+//! One certified pass over the derived table: finds the candidates of each query.
 //!
-//! Floors come from a sample first. Threads take tasks of strips. A strip is unfolded, multiplied with the first planes of all queries, and
-//! the sums compared with the queries' thresholds. The few rows that may be among a query's best are candidates. If
-//! only their high halves were read, they are looked at again with all 8 bits and both planes before. What then still
-//! may be raises the floor for all threads.
+//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and multiplied by the first planes
+//! of all queries, and the sums are compared with the queries' thresholds. The few rows that may be among a query's best
+//! are candidates. If only their high halves were read, they are first compared again, with all 8 bits and both planes.
+//! The remaining candidates raise the floor for all threads.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use contract::{Query, Row};
+use contract::{FilterParts, Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;
@@ -20,19 +20,19 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::looking_at;
 
-/// Strips that a thread takes at a time: 1024 rows at most. The first tasks are smaller, because thresholds rise
-/// between tasks, and at the start from nothing.
+/// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
+/// starting from nothing.
 const TASK_STRIPS: RangeInclusive<usize> = 1..=32;
 
-/// A task is this part of the strips before it.
+/// The size of a task, as a fraction of the strips before it.
 const TASK_PART: usize = 4;
 
-/// How much of the derived table a scan reads of every row.
+/// How much of every row of the derived table a scan reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstLook {
-    /// High halves only: half the bytes, for passes that wait for memory.
+    /// Only the high halves: half the bytes, for passes bound by memory.
     FourBits,
-    /// All of it: far fewer rows are looked at twice.
+    /// All 8 bits: far fewer rows need a second comparison.
     EightBits,
 }
 
@@ -40,36 +40,62 @@ pub enum FirstLook {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) row: Row,
-    /// Its score is at most this.
+    /// An upper bound on its score.
     pub(crate) upper: f32,
 }
 
-/// What all threads of a pass share.
+/// Above this a row is too good for a query: its maximum score, between two float32.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling {
+    /// A row whose upper bound is at most this has at most the maximum score. NaN if no row has.
+    within: f32,
+    /// A row whose lower bound is above this has more than the maximum score.
+    above: f32,
+}
+
+impl Ceiling {
+    fn of(query: &Query) -> Self {
+        // No cosine is above 1, so there such a maximum is none, though a bound may be a little higher.
+        match query.filter().parts().max_score {
+            Some(max) if max.is_nan() || max < 1.0 => {
+                Self { within: round_down(max), above: round_up(max) }
+            }
+            _ => Self { within: f32::INFINITY, above: f32::INFINITY },
+        }
+    }
+}
+
+/// Rows above their query's maximum score that a thread takes, for each candidate that it has room for. Past this a
+/// scan of all rows, which can be cut into slices, is the better way.
+const ABOVE_PER_CANDIDATE: usize = 8;
+
+/// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     tables: &'a Tables,
     instructions: InstructionSet,
     first_look: FirstLook,
-    /// Those that look at the most rows first, so that the ones a task is for are always the first so many.
+    /// Sorted by the number of rows that they cover, most first, so that the queries of a task are always a prefix.
     queries: &'a [&'a Query],
     prepared: PreparedQueries,
     floors: Vec<Floor>,
-    /// Queries with more candidates than there is room for: they have no certificate.
+    ceilings: Vec<Ceiling>,
+    /// Queries with too many candidates: they have no certificate.
     failed: Vec<AtomicBool>,
-    /// Room for candidates of a query in a thread.
+    /// Maximum number of a query's candidates per thread.
     room: usize,
     next_strip: AtomicUsize,
     second_looks: AtomicU64,
 }
 
-/// A pass's result.
+/// The result of a pass.
 pub(crate) struct Outcome {
-    /// For each query what may reach its last floor; nothing if that was too much.
+    /// For each query, the rows that may reach its last floor; `None` if they were too many.
     pub(crate) candidates: Vec<Option<Vec<Candidate>>>,
     pub(crate) second_looks: u64,
 }
 
 impl<'a> Pass<'a> {
-    /// `queries` in descending order of the rows that they look at.
+    /// `queries` are sorted by the number of rows that they cover, descending.
     pub(crate) fn new(
         tables: &'a Tables,
         instructions: InstructionSet,
@@ -79,8 +105,11 @@ impl<'a> Pass<'a> {
         room: usize,
     ) -> Self {
         let floor = |(query, sampled): (&&Query, f32)| {
-            let least = query.filter().min_score.unwrap_or(f64::NEG_INFINITY);
-            // A minimum of NaN admits nothing, which the filter itself sees to.
+            // What is not named here applies where candidates are taken and rescored.
+            let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
+                query.filter().parts();
+            let least = min_score.unwrap_or(f64::NEG_INFINITY);
+            // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
             Floor::new(query.k(), least.max(sampled))
         };
@@ -92,6 +121,7 @@ impl<'a> Pass<'a> {
             queries,
             prepared,
             floors: queries.iter().zip(sampled).map(floor).collect(),
+            ceilings: queries.iter().map(|query| Ceiling::of(query)).collect(),
             failed: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             room,
             next_strip: AtomicUsize::new(0),
@@ -103,7 +133,7 @@ impl<'a> Pass<'a> {
         self.queries[query].filter().row_limit(self.tables.layout.rows)
     }
 
-    /// One thread's share: tasks until there are none left; the candidates of each query.
+    /// One thread's share: takes tasks until none are left. Returns the candidates of each query.
     pub(crate) fn run_tasks(&self) -> Vec<Vec<Candidate>> {
         let rows = self.queries.first().map_or(0, |_| self.row_limit(0));
         let strips = rows.div_ceil(STRIP_ROWS);
@@ -119,7 +149,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Strips that nobody has taken yet, of so many.
+    /// Takes the next strips, of this many in total.
     fn next_task(&self, strips: usize) -> Option<(usize, usize)> {
         let end = |first: usize| {
             let size = (first / TASK_PART).clamp(*TASK_STRIPS.start(), *TASK_STRIPS.end());
@@ -129,7 +159,7 @@ impl<'a> Pass<'a> {
         taken.ok().and_then(|first| Some((first, end(first)?)))
     }
 
-    /// What the threads found, put together.
+    /// Merges the threads' results.
     pub(crate) fn finish(self, threads: Vec<Vec<Vec<Candidate>>>) -> Outcome {
         let mut all: Vec<Vec<Candidate>> = self.queries.iter().map(|_| Vec::new()).collect();
         for candidates in threads {
@@ -151,10 +181,10 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// What a thread needs to itself.
+/// The state of one thread.
 struct Worker<'a> {
     pass: &'a Pass<'a>,
-    /// The floors as this thread last saw them, and the thresholds that follow.
+    /// The floors that this thread last saw, and the thresholds derived from them.
     floors: Vec<f32>,
     thresholds: Vec<Threshold>,
     candidates: Vec<Vec<Candidate>>,
@@ -162,6 +192,8 @@ struct Worker<'a> {
     found: Vec<Found>,
     /// Of each query's new candidates.
     lower_bounds: Vec<Vec<f32>>,
+    /// Rows of each query that were above its maximum score.
+    above: Vec<usize>,
     second_looks: u64,
 }
 
@@ -178,11 +210,12 @@ impl<'a> Worker<'a> {
             space: Space::new(pass.tables.layout, queries),
             found: Vec::new(),
             lower_bounds: vec![Vec::new(); queries],
+            above: vec![0; queries],
             second_looks: 0,
         }
     }
 
-    /// Takes over what other threads' rows have raised.
+    /// Takes over floors that other threads have raised.
     fn refresh_thresholds(&mut self, active: usize) {
         for query in 0..active {
             self.refresh_threshold(query);
@@ -197,7 +230,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Scans strips for the first `active` queries, then looks again at what was found.
+    /// Scans strips for the first `active` queries, then compares the rows found again.
     fn scan(&mut self, first: usize, end: usize, active: usize) {
         let Pass { tables, instructions, first_look, prepared, .. } = self.pass;
         let layout = tables.layout;
@@ -239,8 +272,8 @@ impl<'a> Worker<'a> {
         self.found.clear();
     }
 
-    /// Takes rows of a strip that the scan has read with all 8 bits for candidates as they are. What a second
-    /// look would add, the rest of the query's bits, costs more than to score the few that the last floor leaves.
+    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
+    /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
     fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Found) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
@@ -262,21 +295,13 @@ impl<'a> Worker<'a> {
                     continue;
                 }
                 let bound = found.bounds[b * BLOCK_ROWS + r];
-                let [lower, upper] = bounds.of_scan(bound, scale.residual());
-                // Not `upper >= floor`: NaN keeps the row.
-                let ruled_out = upper < self.floors[query];
-                if !ruled_out {
-                    self.candidates[query].push(Candidate { row: Row(row as u32), upper });
-                    if lower > self.floors[query] {
-                        self.lower_bounds[query].push(lower);
-                    }
-                }
+                self.judge(query, row, bounds.of_scan(bound, scale.residual()));
             }
         }
     }
 
-    /// Looks at some rows of a block with all 8 bits and both planes of a query. Bit `r` of `rows` is the
-    /// block's row `r`.
+    /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
+    /// the block's row `r`.
     fn look_again(&mut self, query: usize, block: usize, mut rows: u32) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
@@ -303,21 +328,31 @@ impl<'a> Worker<'a> {
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
             let score = sum as f64 * bounds.step * f64::from(scale.step());
             let error = bounds.error(scale.residual());
-            let upper = round_up(score + error);
-            // Not `upper >= floor`: NaN keeps the row.
-            let ruled_out = upper < self.floors[query];
-            if !ruled_out {
-                self.candidates[query].push(Candidate { row: Row(row as u32), upper });
-                let lower = round_down(score - error);
-                if lower > self.floors[query] {
-                    self.lower_bounds[query].push(lower);
-                }
-            }
+            self.judge(query, row, [round_down(score - error), round_up(score + error)]);
         }
         self.end_look(query);
     }
 
-    /// Raises the query's floor by the new candidates, and sees to it that there is room for more.
+    /// Takes a row that the filter admits, but for its score, for a candidate, unless its bounds rule it out. Only rows
+    /// that are surely admitted raise the floor.
+    #[inline]
+    fn judge(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
+        let ceiling = self.pass.ceilings[query];
+        // Not `upper >= floor`: NaN keeps the row.
+        if upper < self.floors[query] {
+            return;
+        }
+        if lower > ceiling.above {
+            self.above[query] += 1;
+            return;
+        }
+        self.candidates[query].push(Candidate { row: Row(row as u32), upper });
+        if lower > self.floors[query] && upper <= ceiling.within {
+            self.lower_bounds[query].push(lower);
+        }
+    }
+
+    /// Raises the query's floor by the new candidates, and makes room for more.
     fn end_look(&mut self, query: usize) {
         let pass = self.pass;
         if !self.lower_bounds[query].is_empty() {
@@ -327,6 +362,9 @@ impl<'a> Worker<'a> {
         if self.candidates[query].len() > pass.room {
             self.make_room(query);
         }
+        if self.above[query] > ABOVE_PER_CANDIDATE * pass.room {
+            self.give_up(query);
+        }
     }
 
     /// Drops candidates that the floor has left behind. If that does not help there is no certificate, and
@@ -335,10 +373,16 @@ impl<'a> Worker<'a> {
         let floor = self.floors[query];
         self.candidates[query].retain(|candidate| candidate.upper >= floor);
         if self.candidates[query].len() > self.pass.room / 2 {
-            self.pass.failed[query].store(true, Ordering::Relaxed);
-            self.candidates[query] = Vec::new();
-            self.floors[query] = f32::INFINITY;
-            self.thresholds[query].offset = f32::INFINITY;
+            self.give_up(query);
         }
+    }
+
+    /// The query has no certificate, and looks at no more rows.
+    fn give_up(&mut self, query: usize) {
+        self.pass.failed[query].store(true, Ordering::Relaxed);
+        self.candidates[query] = Vec::new();
+        self.above[query] = 0;
+        self.floors[query] = f32::INFINITY;
+        self.thresholds[query].offset = f32::INFINITY;
     }
 }

@@ -1,4 +1,4 @@
-//! From candidates to an answer: the contract's formula for every row that may still be in it.
+//! Turns candidates into an answer: applies the contract's formula to every row that may still be in it.
 
 use contract::{Hit, Query, Table, TopK, score};
 
@@ -10,18 +10,18 @@ use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
 /// Rows that are scored together.
 const ROWS: usize = 16;
 
-/// An answer and what it took.
+/// An answer and its cost.
 pub(crate) struct Rescored {
     pub(crate) hits: Vec<Hit>,
     pub(crate) candidates: usize,
-    /// So many of them were scored.
+    /// The number of candidates that were scored.
     pub(crate) scored: usize,
 }
 
 /// The best `k` of the candidates.
 ///
-/// Candidates come in descending order of what they could score at most, so the first that could no
-/// longer be in the answer is the end.
+/// Candidates come in descending order of their upper bounds, so the loop ends at the first that can no longer be in
+/// the answer.
 pub(crate) fn rescore(
     query: &Query,
     mut candidates: Vec<Candidate>,

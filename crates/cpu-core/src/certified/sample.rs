@@ -1,8 +1,8 @@
-//! A look at a few strips from all over the table before a pass: floors to begin with.
+//! Samples a few strips from all over the table before a pass, for initial floors.
 //!
-//! Without them most of what a pass finds in a small table is found while its floors rise from nothing.
+//! Without them, most candidates in a small table are found while floors rise from nothing.
 
-use contract::Query;
+use contract::{FilterParts, Query};
 
 use super::bounds::Threshold;
 use super::kernels::{Purpose, Space, Strips};
@@ -12,18 +12,18 @@ use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::looking_at;
 
-/// The sample: a 16th of the strips, but not more than 64, in runs of four.
+/// The sample: a 16th of the strips, at most 64, in runs of four.
 const PART: usize = 16;
 const RUN: usize = 4;
 const RUNS: usize = 16;
 
-/// Rows that have the same place in their strip are a group, of which the best is known. The floor is the bound of
-/// one of the best so many of these.
+/// Rows at the same position in their strips form a group, of which the sample finds the best bound. The floor is one
+/// of the highest of these bounds.
 const RANKS: usize = 24;
 
 /// A lower bound of each query's `k`-th best score, or minus infinity.
 ///
-/// `queries` in descending order of the rows that they look at.
+/// `queries` are sorted by the number of rows that they cover, descending.
 pub(super) fn floors(
     tables: &Tables,
     instructions: InstructionSet,
@@ -34,8 +34,13 @@ pub(super) fn floors(
     let layout = tables.layout;
     let sampled = looking_at(layout.rows.saturating_sub(1), queries, layout.rows);
     let queries = &queries[..sampled];
-    // The rows that are left out may be the best of their groups.
-    let rank = |query: &Query| query.k().saturating_add(query.filter().excluded().len());
+    // Excluded rows may be the best of their groups. So may rows above a maximum score, any number of them: then the
+    // sample says nothing.
+    let rank = |query: &Query| {
+        let FilterParts { excluded, first_rows: _, min_score: _, max_score } =
+            query.filter().parts();
+        if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
+    };
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
     if runs == 0 || !queries.iter().any(|query| rank(query) <= RANKS) {
@@ -60,7 +65,7 @@ pub(super) fn floors(
             continue;
         };
         let (_, bound, _) = best.select_nth_unstable_by(place, |a, b| b.total_cmp(a));
-        // Rows of norm zero, which are no neighbours, have a bound of zero.
+        // Rows of norm zero are never neighbours, and have a bound of zero.
         if *bound > 0.0 {
             floors[i] = prepared.bounds[i].first.of_sample(*bound);
         }

@@ -1,4 +1,4 @@
-//! The derived table: made from the model's rows on all cores.
+//! The derived table, derived from the model's rows on all cores.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::layout::{BLOCK_ROWS, Layout, Line};
 use super::quantise::Source;
 use crate::InstructionSet;
 
-/// Blocks that a thread quantises at a time.
+/// Blocks per quantisation task.
 const BLOCKS_PER_TASK: usize = 64;
 
 /// Both planes of the table (layout.rs), in memory or in a mapped file.
@@ -23,15 +23,15 @@ pub(crate) struct Tables {
     pub(crate) layout: Layout,
     pub(crate) rotation: Rotation,
     bytes: Mapped,
-    /// Where in `bytes` the planes begin, the high one first.
+    /// The offset of the planes in `bytes`, the high one first.
     start: usize,
 }
 
 impl Tables {
-    /// Makes the table; `None` if it was cancelled.
+    /// Derives the table; `None` if it was cancelled.
     ///
     /// # Errors
-    /// If the system has no memory left.
+    /// If there is not enough memory.
     pub(crate) fn build(
         table: &Table<'_>,
         instructions: InstructionSet,
@@ -67,7 +67,7 @@ impl Tables {
         Ok(Some(Self { layout, rotation, bytes: bytes.freeze()?, start: 0 }))
     }
 
-    /// The table that these bytes hold from `start`, as [`bytes`](Self::bytes) gave them.
+    /// The table stored in these bytes from `start` on, as [`bytes`](Self::bytes) returned them.
     pub(crate) fn of_bytes(layout: Layout, bytes: Mapped, start: usize) -> Self {
         Self { layout, rotation: Rotation::new(layout.dim), bytes, start }
     }

@@ -1,5 +1,4 @@
-//! The full-precision pass: every row is scored by the contract's formula, in blocks of rows ×
-//! queries, by as many threads as the machine has cores.
+//! The full scan: scores every row by the contract's formula, in blocks of rows × queries, on all cores.
 
 pub(crate) mod dots;
 mod full_pass;
@@ -18,17 +17,17 @@ use crate::InstructionSet;
 use crate::row_limits::{looking_at, most_rows_first};
 use dots::{Chunk, chunks_per_row, widen};
 
-/// Rows that are converted to float64 together: with 300 components they fill a first-level cache.
+/// Rows converted to float64 together: with 300 components they fill a first-level cache.
 const ROWS_PER_BLOCK: usize = 16;
 
-/// Rows that a thread takes at a time: large enough that taking costs nothing, small enough that
-/// the last thread does not keep the others waiting.
+/// Rows per task: large enough that taking a task costs nothing, small enough that the last thread does not keep the
+/// others waiting.
 const ROWS_PER_TASK: usize = 64 * ROWS_PER_BLOCK;
 
-/// Past this many queries a batch gains nothing more: the arithmetic, not the table, takes the time.
+/// Beyond this many queries, larger batches gain nothing: the arithmetic takes the time, not the table.
 const PREFERRED_BATCH: usize = 64;
 
-/// Scans the whole table once for a batch of queries and keeps the best `k` of each on the way.
+/// Scans the whole table once for a batch of queries, and keeps the best `k` of each.
 #[derive(Debug)]
 pub struct FullScanEngine {
     model: Arc<ModelStore>,
@@ -52,11 +51,10 @@ impl StartError {
 }
 
 impl FullScanEngine {
-    /// An engine for this model, with the best instructions this machine has. 0 threads are as many
-    /// as there are cores.
+    /// An engine for this model, with the best instructions available. 0 threads means one per core.
     ///
     /// # Errors
-    /// If the system refuses to start the threads.
+    /// If the threads can't be started.
     pub fn new(model: Arc<ModelStore>, threads: usize) -> Result<Self, StartError> {
         Self::with_instructions(model, threads, InstructionSet::best())
     }
@@ -133,10 +131,10 @@ impl Engine for FullScanEngine {
 struct Scan<'a> {
     table: Table<'a>,
     instructions: InstructionSet,
-    /// The queries, those that look at the most rows first, so that the ones a block is for are
-    /// always the first so many.
+    /// The queries, sorted by the number of rows that they cover, most first, so that the queries of a block are always
+    /// a prefix.
     queries: Vec<&'a Query>,
-    /// Where each of them stood in the batch.
+    /// The index of each query in the batch.
     places: Vec<usize>,
     /// Their components in float64, `[queries, chunks_per_row]`.
     widened: Vec<Chunk>,
@@ -156,7 +154,7 @@ impl<'a> Scan<'a> {
         Self { table, instructions, queries, places, widened, next_task: AtomicUsize::new(0) }
     }
 
-    /// One thread's share: tasks until there are none left.
+    /// One thread's share: takes tasks until none are left.
     fn run_tasks(&self) -> Vec<TopK> {
         let mut worker = Worker::new(self);
         for_each_block(&self.next_task, self.table.rows(), |start, end| {
@@ -166,8 +164,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// One thread's share of so many rows: takes tasks until there are none left, each block by block, as first row
-/// and end.
+/// One thread's share of the rows: takes tasks until none are left. Yields blocks as first row and end.
 fn for_each_block(next_task: &AtomicUsize, rows: usize, mut scan: impl FnMut(usize, usize)) {
     loop {
         let start = next_task.fetch_add(1, Ordering::Relaxed) * ROWS_PER_TASK;
@@ -190,7 +187,7 @@ fn widen_rows(table: &Table<'_>, start: usize, end: usize, widened: &mut [Chunk]
     }
 }
 
-/// What a thread needs to itself.
+/// The state of one thread.
 struct Worker<'a> {
     scan: &'a Scan<'a>,
     /// For each query of the scan.
@@ -239,7 +236,7 @@ impl<'a> Worker<'a> {
 /// The best rows that a thread has seen for one query.
 struct Kept {
     list: TopK,
-    /// A score below which nothing is kept any more: cheaper to ask than the list.
+    /// Lower scores are no longer kept. Cheaper to check than the list.
     floor: f64,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract::{Engine, Filter, Query, QueryVector, Row};
-use gpu_core::cuda::Paths;
+use gpu_core::search::Paths;
 use model_store::ModelStore;
 
 use crate::support::{Numbers, bits, check, engine, model, queries, reference};

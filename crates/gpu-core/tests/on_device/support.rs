@@ -1,9 +1,11 @@
+//! Tables, queries and comparisons that the tests share.
+
 use std::sync::Arc;
 
 use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
-use gpu_core::cuda::{CudaEngine, Paths};
+use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 
 /// A stream of numbers that is the same every time.

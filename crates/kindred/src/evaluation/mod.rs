@@ -1,13 +1,14 @@
 //! How good a model is: the standard sets of analogies and of similarities that people judged.
 //!
 //! The data's way: a [`source`] is read; [`analogies`] and [`similarities`] make questions of it, in the forms
-//! in which such sets come; [`run`] asks an engine and counts what is right; [`spearman`] compares rankings;
+//! in which such sets come; [`run`] asks an engine and counts what is right, [`scheduled`] asks through the queue; [`spearman`] compares rankings;
 //! [`results`] are what comes out.
 
 pub mod analogies;
 mod fields;
 pub mod results;
 pub mod run;
+pub mod scheduled;
 pub mod similarities;
 pub mod source;
 pub mod spearman;

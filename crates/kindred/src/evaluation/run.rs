@@ -48,7 +48,7 @@ pub struct Evaluation<'a> {
 }
 
 /// A question whose words the model has.
-struct Asked {
+struct KnownQuestion {
     a: Row,
     b: Row,
     c: Row,
@@ -98,7 +98,7 @@ impl Evaluation<'_> {
         let (mut in_vocabulary, mut methods) = (0, BTreeMap::new());
         for start in (0..section.len()).step_by(A::TOGETHER) {
             let end = section.len().min(start + A::TOGETHER);
-            let batch: Vec<Asked> =
+            let batch: Vec<KnownQuestion> =
                 (start..end).filter_map(|place| self.look_up(section.question(place))).collect();
             in_vocabulary += batch.len();
             for &method in self.methods {
@@ -122,17 +122,17 @@ impl Evaluation<'_> {
         &self,
         answers: &mut A,
         method: Method,
-        batch: &[Asked],
+        batch: &[KnownQuestion],
     ) -> Result<usize, A::Error> {
         let (asked, best) = if method == Method::ThreeCosAdd {
-            let (asked, queries) = self.queries(batch, Asked::search);
+            let (asked, queries) = self.queries(batch, KnownQuestion::search);
             (asked, answers.search(queries).await?)
         } else {
             let (asked, queries) =
                 self.queries(batch, |asked, table| asked.full_pass(table, method));
             (asked, answers.full_pass(queries).await?)
         };
-        let is_right = |(asked, best): &(&Asked, Option<Row>)| {
+        let is_right = |(asked, best): &(&KnownQuestion, Option<Row>)| {
             best.is_some_and(|row| asked.answers.contains(&row))
         };
         Ok(asked.into_iter().zip(best).filter(is_right).count())
@@ -141,9 +141,9 @@ impl Evaluation<'_> {
     /// The questions that have a query, and their queries.
     fn queries<'b, Q>(
         &self,
-        batch: &'b [Asked],
-        query: impl Fn(&Asked, &Table<'_>) -> Option<Q>,
-    ) -> (Vec<&'b Asked>, Vec<Q>) {
+        batch: &'b [KnownQuestion],
+        query: impl Fn(&KnownQuestion, &Table<'_>) -> Option<Q>,
+    ) -> (Vec<&'b KnownQuestion>, Vec<Q>) {
         let table = self.model.table();
         batch.iter().filter_map(|asked| Some((asked, query(asked, &table)?))).unzip()
     }
@@ -161,12 +161,12 @@ impl Evaluation<'_> {
         SimilarityResult { set: set.to_owned(), pairs: pairs.len(), found, spearman }
     }
 
-    fn look_up(&self, question: Question<'_>) -> Option<Asked> {
+    fn look_up(&self, question: Question<'_>) -> Option<KnownQuestion> {
         let answers: Vec<Row> =
             question.answers.iter().filter_map(|answer| self.row(answer)).collect();
         let b = question.b.iter().find_map(|b| self.row(b))?;
         let (a, c) = (self.row(question.a)?, self.row(question.c)?);
-        (!answers.is_empty()).then_some(Asked { a, b, c, answers })
+        (!answers.is_empty()).then_some(KnownQuestion { a, b, c, answers })
     }
 
     fn row(&self, word: &str) -> Option<Row> {
@@ -176,7 +176,7 @@ impl Evaluation<'_> {
     }
 }
 
-impl Asked {
+impl KnownQuestion {
     /// 3CosAdd. `None`: the vectors of the words lead nowhere.
     fn search(&self, table: &Table<'_>) -> Option<Query> {
         let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];

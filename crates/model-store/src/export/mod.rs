@@ -1,4 +1,4 @@
-//! From a model folder back to files that other programs read. What is written reads back bit for bit.
+//! Exports a model folder to files that other programs read. The output reads back bit for bit.
 
 mod new_file;
 mod text;
@@ -21,20 +21,20 @@ use contract::Row;
 /// A format that models can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// One word a line, then its components in the shortest decimals that read back as the same float32.
+    /// One word per line, then its components as the shortest decimals that read back as the same float32.
     Glove,
-    /// The same behind a line with the numbers of rows and components.
+    /// The same after a line with the numbers of rows and components.
     Word2vec,
     /// That line, then each word, a space, its components as little-endian float32 and a line feed.
     Word2vecBinary,
-    /// A NumPy array, float32 `[rows, dim]`; the words go to a file of their own.
+    /// A NumPy array, float32 `[rows, dim]`; the words go to a separate file.
     Npy,
-    /// The tensor `vectors`, float32 `[rows, dim]`; the words go to a file of their own.
+    /// The tensor `vectors`, float32 `[rows, dim]`; the words go to a separate file.
     Safetensors,
 }
 
 impl ExportFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 5] =
         [Self::Glove, Self::Word2vec, Self::Word2vecBinary, Self::Npy, Self::Safetensors];
 
@@ -49,12 +49,12 @@ impl ExportFormat {
         }
     }
 
-    /// Whether it has no place for words.
+    /// Whether it can't hold words.
     pub fn needs_words_file(self) -> bool {
         matches!(self, Self::Npy | Self::Safetensors)
     }
 
-    /// Why a word can't be written so that it reads back, and which format can.
+    /// Why a word would not read back, and which format can hold it.
     fn refuses(self, row: Row, word: &str) -> Option<&'static str> {
         match self {
             Self::Glove | Self::Word2vec
@@ -96,25 +96,25 @@ impl ExportFormat {
 /// What to write, and where.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
-    /// In which format.
+    /// The format.
     pub format: ExportFormat,
     /// The file to write; `None` is standard output.
     pub out: Option<PathBuf>,
-    /// The file for the words, for formats that have no place for them.
+    /// The file for the words, for formats that can't hold them.
     pub words: Option<PathBuf>,
-    /// Replace files that are there already.
+    /// Replace existing files.
     pub replace: bool,
 }
 
-/// Rows that become bytes together, on all cores.
+/// Rows converted together, on all cores.
 const ROWS_PER_TASK: usize = 256;
 const TASKS_PER_WRITE: usize = 64;
 
-/// Writes a model in another format; each file complete or not at all. `on_progress` hears how many rows are
-/// written, now and then; a break stops the work.
+/// Writes a model in another format; each file complete or not at all. Calls `on_progress` with the number of rows
+/// written from time to time; a break cancels the work.
 ///
 /// # Errors
-/// If a word can't be written so that it reads back, or a file can't be written or is there already.
+/// If a word would not read back, or a file can't be written or exists.
 pub fn export(
     model: &ModelStore,
     options: &ExportOptions,
@@ -128,7 +128,7 @@ pub fn export(
         return Err(ModelError::OutputInTheWay { path: out.clone(), reason });
     }
     check_words(model, *format)?;
-    // Both are looked at before either is written.
+    // Both are checked before either is written.
     let new = |path: &Option<PathBuf>| {
         path.as_deref().map(|path| NewFile::beside(path, *replace)).transpose()
     };
@@ -157,12 +157,12 @@ pub fn export(
             Ok(file)
         })
         .transpose()?;
-    // Both are whole before either has its name.
+    // Both are complete before either is renamed.
     vectors_file.map_or(Ok(()), NewFile::complete)?;
     words_file.map_or(Ok(()), NewFile::complete)
 }
 
-/// Whether two names are of one file, there already or to be made.
+/// Whether two names refer to the same file, existing or not.
 fn same_file(a: &Path, b: &Path) -> bool {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
     whole(a).is_some_and(|a| Some(a) == whole(b))
@@ -227,7 +227,7 @@ fn write_vectors(
     Ok(ControlFlow::Continue(()))
 }
 
-/// What stands before the first row.
+/// The bytes before the first row.
 fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
     let (rows, dim) = (model.rows(), model.dim());
     match format {

@@ -7,21 +7,21 @@ use tempfile::NamedTempFile;
 use crate::ModelError;
 use crate::prepare::{lock, parent, remove_leftovers};
 
-/// What temporary files are called, before their random part.
+/// The prefix of temporary files' names.
 const TEMPORARY: &str = ".kindred-export-";
 
-/// A file that appears in its place whole, or not at all: written beside it under another name, then renamed.
-/// Dropped before that, it vanishes.
+/// A file that appears complete or not at all: written under a temporary name beside its target, then renamed. If it is
+/// dropped earlier, it is deleted.
 pub(crate) struct NewFile {
     out: PathBuf,
     replace: bool,
     temporary: BufWriter<NamedTempFile>,
 }
 
-/// Whether a file of this name may be written.
+/// Checks that a file of this name may be written.
 ///
 /// # Errors
-/// If something is there that may not be replaced, or is no file.
+/// If something exists there that may not be replaced or is not a file.
 pub fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
     if out.exists() && !out.is_file() && !out.is_dir() {
         let reason = "is a device or a pipe; `-` writes to standard output";
@@ -39,10 +39,10 @@ pub fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
 }
 
 impl NewFile {
-    /// A file that will become `out`. Looks first whether `out` may be taken.
+    /// Creates a file that will become `out`. First checks that `out` may be written.
     pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
         check_free(out, replace)?;
-        // A link is followed, so that what it leads to is replaced and not the link.
+        // Follow links, so that the target is replaced and not the link.
         let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
         let parent = parent(&out);
         let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -51,7 +51,7 @@ impl NewFile {
         builder.prefix(TEMPORARY);
         #[cfg(unix)]
         {
-            // As any new file: others may read it if the user's umask says so.
+            // The usual permissions of a new file: the umask decides who may read it.
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
@@ -63,7 +63,7 @@ impl NewFile {
         Ok(Self { out, replace, temporary })
     }
 
-    /// Makes sure that all of it is on the disk, and moves it into place.
+    /// Syncs it to disk and moves it into place.
     pub(crate) fn complete(self) -> Result<(), ModelError> {
         let Self { out, replace, temporary } = self;
         let can_not_write = |e: io::Error| ModelError::io("write", &out)(e);

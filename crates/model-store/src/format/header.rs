@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Checksum, DATA_START, FORMAT_VERSION};
 use crate::ModelError;
 
-/// Everything `vectors.safetensors` says before its numbers begin: shapes, checksums, provenance.
+/// The header of `vectors.safetensors`: shapes, checksums, provenance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
     /// Number of rows.
@@ -20,13 +20,13 @@ pub struct Header {
     pub words_bytes: u64,
     /// Size of `words.fst` in bytes.
     pub index_bytes: u64,
-    /// What the bytes of each part must hash to.
+    /// The checksums of all parts.
     pub checksums: Checksums,
     /// Where the model came from.
     pub provenance: Provenance,
 }
 
-/// Checksums of the parts of a model. The header has one of its own, kept inside it.
+/// Checksums of the parts of a model. The header contains its own checksum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Checksums {
     /// The tensor `vectors`.
@@ -41,29 +41,29 @@ pub struct Checksums {
     pub index: Checksum,
 }
 
-/// Where a model came from, and what was left out on the way.
+/// The provenance of a model, and what was skipped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
     /// Name of the vectors file, without its folder.
     pub source: String,
     /// Its format, such as `glove text` or `glove text, gzip`.
     pub source_format: String,
-    /// Its size in bytes, as it lay on the disk.
+    /// Its size on disk, in bytes.
     pub source_bytes: u64,
-    /// Its checksum, as it lay on the disk.
+    /// Its checksum on disk.
     pub source_checksum: Checksum,
     /// Program and version that wrote the model.
     pub prepared_by: String,
     /// When, in RFC 3339, UTC.
     pub prepared_at: String,
-    /// Lines left out because they could not be read (`--skip-bad-rows`).
+    /// Number of lines skipped because they were invalid (`--skip-bad-rows`).
     pub bad_rows_skipped: u64,
-    /// Lines left out because their word had been seen before.
+    /// Number of lines skipped because their word was a repetition.
     pub duplicate_words_dropped: u64,
 }
 
 impl Provenance {
-    /// Of rows that were never in a file.
+    /// The provenance of rows that were never in a file.
     pub fn of_memory(source: &str) -> Self {
         Self {
             source: source.to_owned(),
@@ -77,18 +77,18 @@ impl Provenance {
         }
     }
 
-    /// What writes into `prepared_by`.
+    /// The value of `prepared_by`.
     pub(crate) fn this_program() -> String {
         concat!("kindred ", env!("CARGO_PKG_VERSION")).to_owned()
     }
 
-    /// What writes into `prepared_at`.
+    /// The value of `prepared_at`.
     pub(crate) fn now() -> String {
         humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
     }
 }
 
-/// Where a tensor's bytes are: relative to [`DATA_START`], as safetensors counts them.
+/// The position of a tensor's bytes, relative to [`DATA_START`], as in safetensors.
 pub(crate) struct Layout {
     pub(crate) vectors: Range<usize>,
     pub(crate) alignment: Range<usize>,
@@ -97,11 +97,11 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// `None` if the numbers could not be addressed.
+    /// `None` if the sizes overflow.
     pub(crate) fn new(rows: usize, dim: usize) -> Option<Self> {
         let vectors = rows.checked_mul(dim)?.checked_mul(size_of::<f32>())?;
-        // `norms` is aligned to 8 bytes: with an odd number of float32 before it, 4 bytes fill the
-        // gap, in a tensor of their own because safetensors allows no holes.
+        // `norms` is aligned to 8 bytes. After an odd number of float32, 4 bytes fill the
+        // gap, in a separate tensor, because safetensors allows no holes.
         let norms = vectors.checked_next_multiple_of(align_of::<f64>())?;
         let word_offsets = norms.checked_add(rows.checked_mul(size_of::<f64>())?)?;
         let end = word_offsets.checked_add((rows + 1).checked_mul(size_of::<u64>())?)?;
@@ -123,8 +123,8 @@ const HEADER_CHECKSUM: &str = "checksum_header";
 
 impl Header {
     /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of the
-    /// checksums of all its parts. Models with the same words and numbers have the same version, whenever
-    /// and from whatever file they were prepared.
+    /// checksums of all its parts. Models with the same words and numbers have the same version, no matter when
+    /// and from which file they were prepared.
     pub fn version(&self) -> String {
         let Checksums { vectors, norms, word_offsets, words, index } = self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
@@ -138,13 +138,13 @@ impl Header {
 
     /// The first [`DATA_START`] bytes of the file: length, JSON, padding.
     ///
-    /// `None` if it does not fit. A file name is at most 255 bytes on any system and all other
-    /// texts are short and ours, so only a header that was tampered with does not.
+    /// `None` if it does not fit. A file name has at most 255 bytes on any system, and all other texts are short and
+    /// our own, so this only happens for a manipulated header.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut metadata = self.metadata();
         metadata.insert(HEADER_CHECKSUM.into(), self.own_checksum(&metadata));
         let layout = self.layout();
-        // A map and a struct with an order of their own: the same header is the same bytes, always.
+        // Both have a fixed order, so the same header always gives the same bytes.
         let mut header = BTreeMap::from([
             ("vectors", TensorEntry::new("F32", vec![self.rows, self.dim], &layout.vectors)),
             ("norms", TensorEntry::new("F64", vec![self.rows], &layout.norms)),
@@ -166,7 +166,7 @@ impl Header {
         Some(bytes)
     }
 
-    /// Reads and checks the header of a whole file. Cheap: nothing behind the header is looked at.
+    /// Reads and checks the header of a file. Cheap: reads nothing after the header.
     pub(crate) fn from_file(path: &Path, file: &[u8]) -> Result<Self, ModelError> {
         let not_a_model = |reason: String| ModelError::NotAModel { path: path.to_owned(), reason };
         let metadata = read_safetensors_header(path, file)?;
@@ -187,7 +187,7 @@ impl Header {
             let (path, found) = (path.to_owned(), file.len() as u64);
             return Err(ModelError::Size { path, found, expected });
         }
-        // Written again from what was understood, checksum included, it must be the same bytes.
+        // Writing the parsed header again, with its checksum, must give the same bytes.
         if header.to_bytes().as_deref() != Some(&file[..DATA_START]) {
             return Err(ModelError::damaged(path, "its header was changed after it was written"));
         }
@@ -261,7 +261,7 @@ impl Header {
         .into()
     }
 
-    /// Checksum of shape and metadata, to be kept among the latter.
+    /// The checksum of shape and metadata, stored in the metadata.
     fn own_checksum(&self, metadata: &BTreeMap<String, String>) -> String {
         let content = serde_json::to_string(&(self.rows, self.dim, metadata));
         Checksum::of(content.expect("texts and numbers become JSON").as_bytes()).to_string()
@@ -293,7 +293,7 @@ impl TensorEntry {
 fn read_safetensors_header(path: &Path, file: &[u8]) -> Result<Metadata, ModelError> {
     match SafeTensors::read_metadata(file) {
         Ok((_, metadata)) => Ok(metadata),
-        // The header is whole and the data is not as long as it says.
+        // The header is complete, but the data is shorter than it says.
         Err(SafeTensorError::MetadataIncompleteBuffer) => Err(ModelError::damaged(
             path,
             format!("its size of {} bytes contradicts its header", file.len()),

@@ -1,13 +1,13 @@
-//! What a model folder holds. Three files, each in a format that other tools open:
+//! The contents of a model folder. Three files, each in a format that other tools open:
 //!
 //! - `vectors.safetensors`: the tensors `vectors` float32 `[rows, dim]` in the order of the
 //!   vectors file, `norms` float64 `[rows]` and `word_offsets` uint64 `[rows + 1]`, with checksums
 //!   and provenance in its metadata ([`Header`]);
-//! - `words.txt`: one word a line, in row order, UTF-8; word `i` begins at byte `word_offsets[i]`
+//! - `words.txt`: one word per line, in row order, UTF-8; word `i` starts at byte `word_offsets[i]`
 //!   and ends before the line feed at byte `word_offsets[i + 1] − 1`;
 //! - `words.fst`: a map from word to row, as the `fst` crate writes it.
 //!
-//! A model folder is written once, whole, and never changed afterwards.
+//! A model folder is written in one step and never changes afterwards.
 
 mod checksum;
 mod header;
@@ -16,17 +16,17 @@ pub use checksum::Checksum;
 pub(crate) use header::Layout;
 pub use header::{Checksums, Header, Provenance};
 
-/// Numbers, and everything that is known about the model.
+/// Numbers and metadata of the model.
 pub const VECTORS_FILE: &str = "vectors.safetensors";
 /// Row → word.
 pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
 
-/// The version of all of the above. It changes whenever an older kindred could misread the folder.
+/// The version of the format. It changes whenever an older kindred could misread the folder.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Where the first tensor begins in `vectors.safetensors`: the header is padded up to here with
+/// The offset of the first tensor in `vectors.safetensors`. The header is padded up to here with
 /// spaces, so that the table is aligned to a page and the header can be written after the data.
 pub const DATA_START: usize = 16 * 1024;
 

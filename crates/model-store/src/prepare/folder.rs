@@ -9,19 +9,19 @@ use super::vectors_file::VectorsFile;
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 
-/// A folder that appears in its place whole, or not at all: made beside it under another name,
-/// written to the disk, then renamed. Dropped before that, it vanishes.
+/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk, then
+/// renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFolder {
     out: PathBuf,
     replace: bool,
     temporary: TempDir,
-    /// Held as long as somebody works in the folder.
+    /// Held while this process works in the folder.
     _lock: Option<File>,
     /// Dropped after the folder in them.
     made: Option<MadeFolders>,
 }
 
-/// Folders that were made for the new one, and vanish with it.
+/// Parent folders created for the new one, and deleted with it.
 struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
@@ -36,22 +36,22 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Somebody else may have put something there: then it is not empty, and stays.
+            // If something else was put there meanwhile, it is not empty, and stays.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// What temporary folders are called, before their random part.
+/// The prefix of temporary folders' names.
 const TEMPORARY: &str = ".kindred-prepare-";
 
 impl NewFolder {
-    /// Whether `out` may be taken.
+    /// Checks that `out` may be written.
     pub(crate) fn check(out: &Path, replace: bool) -> Result<(), ModelError> {
         check_free(&resolve(out)?, replace)
     }
 
-    /// A folder that will become `out`. Looks first whether `out` may be taken.
+    /// Creates a folder that will become `out`. First checks that `out` may be written.
     pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
         let out = resolve(out)?;
         check_free(&out, replace)?;
@@ -62,7 +62,7 @@ impl NewFolder {
         builder.prefix(TEMPORARY);
         #[cfg(unix)]
         {
-            // As `mkdir` would: others may read the model if the user's umask says so.
+            // The usual permissions of a new folder: the umask decides who may read the model.
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(fs::Permissions::from_mode(0o777));
         }
@@ -73,19 +73,19 @@ impl NewFolder {
         Ok(Self { out, replace, temporary, _lock: lock, made: Some(made) })
     }
 
-    /// Where it is for now.
+    /// Its temporary path.
     pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
     }
 
-    /// The file that takes the rows as they come.
+    /// The file for the rows.
     pub(crate) fn create_vectors(&self) -> Result<BufWriter<VectorsFile>, ModelError> {
         let path = self.path().join(VECTORS_FILE);
         let file = VectorsFile::create(&path).map_err(ModelError::io("create", &path))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
-    /// Writes the other files, makes sure that all of it is on the disk, and moves it into place.
+    /// Writes the other files, syncs everything to disk, and moves the folder into place.
     pub(crate) fn complete(
         self,
         vectors: BufWriter<VectorsFile>,
@@ -114,13 +114,13 @@ impl NewFolder {
     fn put_in_place(mut self) -> Result<(), ModelError> {
         let made = self.made.take();
         let out = &self.out;
-        // Time has passed since the start: what is there now may be something else.
+        // Check again: something else may have appeared since the start.
         check_free(out, self.replace)?;
         if self.replace && out.exists() && !is_empty_folder(out) {
             exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
-            // What the temporary folder holds now is the older model; it vanishes with it.
+            // Now the temporary folder contains the older model, and is deleted with it.
         } else {
-            // Replaces an empty folder, and fails if someone filled it in the meantime.
+            // Replaces an empty folder, and fails if it has been filled meanwhile.
             fs::rename(self.path(), out).map_err(ModelError::io("rename the new model to", out))?;
             let _ = self.temporary.keep();
         }
@@ -131,12 +131,12 @@ impl NewFolder {
     }
 }
 
-/// A real folder that holds nothing but files of a model.
+/// Whether it is a real folder with only files of a model.
 fn is_temporary_model(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_only_model_files(&entry.path())
 }
 
-/// `out` may be absent, an empty folder or, if that was asked for, a model.
+/// `out` may be missing, an empty folder or, if requested, a model.
 fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
     let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
     if !out.exists() || is_empty_folder(out) {
@@ -150,7 +150,7 @@ fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
     }
 }
 
-/// Whatever else is in the folder is somebody's, and would be lost with it.
+/// Other files in the folder belong to the user, and would be lost with it.
 fn holds_only_a_model(path: &Path) -> bool {
     path.join(VECTORS_FILE).is_file() && holds_only_model_files(path)
 }
@@ -163,7 +163,7 @@ fn holds_only_model_files(path: &Path) -> bool {
     entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
 }
 
-/// Where a path leads: links are followed, so that what they lead to is replaced and not the link.
+/// Resolves links, so that their target is replaced and not the link.
 fn resolve(out: &Path) -> Result<PathBuf, ModelError> {
     if out.exists() {
         return out.canonicalize().map_err(ModelError::io("find", out));
@@ -179,7 +179,7 @@ fn is_empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The folder that a name stands in.
+/// The parent folder of a path.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -187,7 +187,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// A rename is on the disk only when the folder that holds the names is.
+/// Syncs the parent folder; a rename is on disk only after that.
 fn sync_folder(path: &Path) -> Result<(), ModelError> {
     if cfg!(unix) {
         File::open(path)
@@ -197,7 +197,7 @@ fn sync_folder(path: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Swaps two folders. In one step where the system can; elsewhere the older one moves aside first.
+/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside first.
 fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -210,7 +210,7 @@ fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
     let aside_path = aside.path().join("older-model");
     fs::rename(old, &aside_path)?;
     if let Err(e) = fs::rename(new, old) {
-        // Put the older one back; if even that fails, keep it where it is.
+        // Move the older one back; if that fails too, keep it where it is.
         if fs::rename(&aside_path, old).is_err() {
             let _ = aside.keep();
         }

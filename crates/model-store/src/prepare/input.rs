@@ -1,4 +1,4 @@
-//! The vectors file as it lies on the disk: counted and hashed on the way.
+//! Reads the vectors file from disk, counting and hashing it.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -10,30 +10,30 @@ use super::Input;
 use crate::ModelError;
 use crate::format::Checksum;
 
-/// An input before anything is unpacked.
+/// An input before decompression.
 pub(super) struct Packed<'a> {
     /// Its name in messages.
     pub(super) path: PathBuf,
-    /// Its size; a pipe's is not known.
+    /// Its size; unknown for a pipe.
     pub(super) bytes_total: Option<u64>,
-    /// Its first bytes, [`START_BYTES`] or all that there are.
+    /// Its first bytes: [`START_BYTES`], or all if there are fewer.
     pub(super) start: Vec<u8>,
     pub(super) seen: Arc<Seen>,
     pub(super) raw: Raw<'a>,
 }
 
-/// Bytes that tell how a file is packed.
+/// The number of bytes used to detect compression.
 const START_BYTES: u64 = 6;
 
-/// Where bytes come from.
+/// The source of bytes.
 pub(super) enum Raw<'a> {
     File(File),
     Bytes(&'a [u8]),
-    /// What can be read once only, the first bytes included.
+    /// A source that can be read only once, including the first bytes.
     Pipe(Box<dyn Read + Send>),
 }
 
-/// What went by so far.
+/// The bytes seen so far.
 #[derive(Default)]
 pub(super) struct Seen(Mutex<SeenState>);
 
@@ -41,7 +41,7 @@ pub(super) struct Seen(Mutex<SeenState>);
 struct SeenState {
     bytes: u64,
     hasher: blake3::Hasher,
-    /// Of an archive only a part is read; all of it is hashed beside that.
+    /// Hashes a whole archive separately, because only a part of it is read.
     whole: Option<Whole>,
 }
 
@@ -90,7 +90,7 @@ fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Resu
 }
 
 impl<'a> Raw<'a> {
-    /// Reads from the start to the end, and lets `seen` see it.
+    /// Reads from start to end, and records the bytes in `seen`.
     pub(super) fn watched(self, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
         fn watch<'a>(inner: impl Read + Send + 'a, seen: &Arc<Seen>) -> Box<dyn Read + Send + 'a> {
             Box::new(Watched { inner, seen: seen.clone(), hashes: true })
@@ -102,7 +102,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// For archives, whose table of contents is at their end. `None` for what can be read once only.
+    /// For archives, whose directory is at their end. `None` for sources that can be read only once.
     pub(super) fn seekable(
         self,
         path: &Path,
@@ -124,7 +124,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// What an archive is read from.
+/// The source of an archive.
 pub(super) trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 

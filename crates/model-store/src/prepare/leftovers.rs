@@ -1,18 +1,17 @@
-//! What a program leaves behind that was killed, and who may clear it away.
+//! Finds and removes the leftovers of killed processes.
 
 use std::fs::{self, DirEntry, File};
 use std::path::Path;
 use std::time::Duration;
 
-/// Whoever works in a temporary file or folder holds this. `None` where somebody else does, or the system
-/// locks nothing.
+/// A lock that a process holds while it works in a temporary file or folder. `None` if another process holds it, or the
+/// system has no locks.
 pub(crate) fn lock(file: &File) -> Option<()> {
     file.try_lock().ok()
 }
 
-/// Removes the files and folders in `parent` whose names begin with `prefix`, which `is_ours` says are what
-/// we make, and which nobody works in. The lock is taken moments after they are made: so younger ones are
-/// left alone, too.
+/// Removes files and folders in `parent` whose names start with `prefix`, which `is_ours` recognises, and which no process
+/// works in. The lock is taken shortly after creation, so recent ones are kept too.
 pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&DirEntry) -> bool) {
     const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(10);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -25,7 +24,7 @@ pub(crate) fn remove_leftovers(parent: &Path, prefix: &str, is_ours: impl Fn(&Di
             && let Ok(file) = File::open(&path)
             && lock(&file).is_some()
         {
-            // What can't be removed stays, as it would have without us.
+            // Anything that can't be removed stays.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }

@@ -1,8 +1,8 @@
-//! From a vectors file to a model, complete or not at all.
+//! Converts a vectors file into a model, complete or not at all.
 //!
-//! The way through: `input` opens the file, counts and hashes it; `unpack` takes off gzip, zstd, xz or zip;
-//! `formats` tells what it is and how to take it apart; `pipeline` does that on all cores; `writer` puts rows
-//! into the model's files; `folder` moves the finished folder into place.
+//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or zip; `formats` detects
+//! the format and how to parse it; `pipeline` parses on all cores; `writer` writes rows into the model's files; `folder`
+//! moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;
@@ -13,7 +13,7 @@
 //! let model = ModelStore::from_memory("pond", &files)?;
 //! assert_eq!((model.rows(), model.dim()), (2, 2));
 //!
-//! // A row that can't be read is named.
+//! // Errors name invalid rows.
 //! let input = Input::Bytes { name: "pond.txt", bytes: b"frog 1 0\ntoad 0.5 x\n" };
 //! let error = prepare_in_memory(input, &PrepareOptions::default()).unwrap_err();
 //! assert!(error.to_string().contains("pond.txt, line 2"), "{error}");
@@ -53,7 +53,7 @@ pub(crate) use leftovers::{lock, remove_leftovers};
 use crate::ModelError;
 use crate::format::Provenance;
 
-/// The most components that a row may have.
+/// Maximum number of components per row.
 pub const MAX_DIM: usize = 65_536;
 
 /// The three files of a model, in memory.
@@ -67,21 +67,20 @@ pub struct ModelFiles {
     pub index: Vec<u8>,
 }
 
-/// What [`prepare_folder`] calls a few times a second; a break stops the work.
+/// Called by [`prepare_folder`] several times a second; a break cancels the work.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// Reads vectors and writes a model folder. Whatever happens before the end leaves nothing behind
-/// and `out` as it was.
+/// Reads vectors and writes a model folder. If it fails, nothing is left behind and `out` is unchanged.
 ///
 /// # Errors
-/// If the input can't be read, a row is bad and may not be skipped, or the output can't be written.
+/// If the input can't be read, a row is invalid and must not be skipped, or the output can't be written.
 pub fn prepare_folder(
     input: Input<'_>,
     out: &Path,
     options: &PrepareOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
-    // What is in the way is found out before any work, and folders are made after the input was opened.
+    // Check the output before any work, but create folders only after the input is open.
     NewFolder::check(out, options.replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
@@ -94,7 +93,7 @@ pub fn prepare_folder(
     Ok(summary)
 }
 
-/// Reads vectors and makes a model in memory, by the same code as for folders.
+/// Reads vectors and creates a model in memory, with the same code as for folders.
 ///
 /// # Errors
 /// As [`prepare_folder`].
@@ -110,7 +109,7 @@ pub fn prepare_in_memory(
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
-/// The heart of it: a vectors file in, rows out.
+/// The core: reads a vectors file and delivers rows.
 fn read_rows<W: Write + Seek>(
     input: Input<'_>,
     out: impl FnOnce() -> Result<W, ModelError>,
@@ -155,7 +154,7 @@ fn read_rows<W: Write + Seek>(
     })
 }
 
-/// Reads the first bytes, and decides by them.
+/// Reads the first bytes and decides how to read the file.
 fn begin(
     unpacked: &mut Unpacked<'_>,
     options: &PrepareOptions,
@@ -169,7 +168,7 @@ fn begin(
     Ok((head, plan))
 }
 
-/// Rows on their way into the model.
+/// Passes rows into the model.
 struct Rows<W> {
     writer: ModelWriter<W>,
     unit: Unit,
@@ -200,7 +199,7 @@ impl<W: Write + Seek> Rows<W> {
         Ok(())
     }
 
-    /// As people count: lines from 1, rows from 0.
+    /// The number in messages: lines count from 1, rows from 0.
     fn number(&self, record: u64) -> u64 {
         match self.unit {
             Unit::Line { first } => first + record,

@@ -1,4 +1,4 @@
-//! Chunks of whole records: read by one thread, taken apart by all cores, delivered in order.
+//! Chunks of whole records: read by one thread, parsed on all cores, delivered in order.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -7,15 +7,15 @@ use super::formats::{BadBytes, MAX_RECORD_BYTES, Parsed, Plan, Unit};
 use super::unpack::{ReadSoFar, Unpacked};
 use crate::ModelError;
 
-/// Bytes of a chunk: it goes from core to core by way of their caches.
+/// Bytes per chunk; small enough to pass between cores through their caches.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks on their way for each core: enough that none waits, few enough that memory stays small.
+/// Chunks in flight per core: enough to keep all cores busy, few enough to bound memory.
 const CHUNKS_PER_CORE: usize = 4;
 
-/// A chunk that is being taken apart.
+/// A chunk being parsed.
 struct Chunk {
-    /// Where it begins in the unpacked bytes.
+    /// Its offset in the decompressed bytes.
     start: u64,
     parsed: Receiver<Parsed>,
 }
@@ -26,19 +26,19 @@ enum Fault {
     Bytes { start: u64, bad: BadBytes },
 }
 
-/// Where a chunk is among all records.
+/// The position of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
     /// Records before it.
     pub(super) records: u64,
-    /// Unpacked bytes before it.
+    /// Decompressed bytes before it.
     pub(super) bytes: u64,
 }
 
-/// Reads `unpacked`, whose first bytes are in `head` already, as `plan` says, and gives what it holds to
-/// `deliver`. If that fails, all ends.
+/// Reads `unpacked`, whose first bytes are already in `head`, according to `plan`, and passes the content to `deliver`.
+/// Stops if `deliver` fails.
 ///
-/// Returns how many records there were.
+/// Returns the number of records.
 pub(super) fn run(
     unpacked: &mut Unpacked<'_>,
     head: Vec<u8>,
@@ -59,7 +59,7 @@ pub(super) fn run(
                 drop(chunks);
             });
         reading.map_err(ModelError::io("start a thread that reads", &so_far.path))?;
-        // Moved in here: when `deliver` fails it is gone, and the reader stops.
+        // Moved in here, so that it is dropped when `deliver` fails, and the reader stops.
         let arriving: Receiver<Result<Chunk, Fault>> = arriving;
         let mut records = 0;
         for chunk in &arriving {
@@ -82,7 +82,7 @@ fn read_chunks(
 ) -> Result<(), Fault> {
     let mut at_end = head.len() < MAX_RECORD_BYTES;
     let mut buffer = head;
-    // Where the buffer begins in the unpacked bytes.
+    // The buffer's offset in the decompressed bytes.
     let mut start = 0;
     while plan.skip - start > buffer.len() as u64 && !at_end {
         start += buffer.len() as u64;
@@ -97,7 +97,7 @@ fn read_chunks(
         let whole = plan.framing.whole(&buffer, at_end);
         let whole = whole.map_err(|bad| Fault::Bytes { start, bad })?;
         let rest = &buffer[whole..];
-        // What is not one whole record in a chunk may be in more.
+        // A record that does not fit in one chunk may fit in more.
         let room = if whole > 0 { CHUNK_BYTES } else { MAX_RECORD_BYTES };
         let mut next = Vec::new();
         if !at_end {
@@ -122,7 +122,7 @@ fn read_chunks(
         start += whole as u64;
         buffer = next;
         if plan.framing.is_done() {
-            // What follows is no vectors, and is read for its checksum.
+            // The rest is not vectors; it is only read for the checksum.
             start += buffer.len() as u64;
             buffer.clear();
         }
@@ -147,7 +147,7 @@ impl Fault {
     }
 }
 
-/// How a byte is called, which need not be where it is on the disk.
+/// How messages name a byte, which may differ from its position on disk.
 pub(super) fn byte_name(byte: u64, so_far: &ReadSoFar) -> String {
     match so_far.packing {
         None => format!("byte {byte}"),

@@ -1,4 +1,4 @@
-//! From what lies on the disk to plain bytes: gzip, zstd, xz and zip are known by their first bytes.
+//! Decompresses input: gzip, zstd, xz and zip are detected by their first bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,15 +17,15 @@ use super::zstd::ZstdReader;
 use crate::ModelError;
 use crate::format::Checksum;
 
-/// Numbers as text shrink to about a third. What grows by more than this is made to fill disks.
+/// Maximum expansion. Numbers as text compress to about a third, so more suggests a decompression bomb.
 const MOST_EXPANSION: u64 = 100;
-/// Small files may grow by more: a few rows may be much alike.
+/// Smaller output may expand more, because a few rows may be very similar.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
-/// Memory that an xz file may ask for.
+/// Memory limit for xz.
 const XZ_MEMORY: u64 = 1 << 30;
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes that n packed bytes may become.
+/// The maximum size of the output for n compressed bytes.
 fn allowed(packed: u64) -> u64 {
     packed.saturating_mul(MOST_EXPANSION).saturating_add(ALWAYS_ALLOWED)
 }
@@ -37,7 +37,7 @@ fn allowed(packed: u64) -> u64 {
 )]
 struct ExpandsTooMuch;
 
-/// How a file is packed.
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
@@ -47,9 +47,9 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// By the first bytes of a file.
+    /// Detects compression by the first bytes of a file.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
-        // zstd may begin with a frame to be skipped, as pzstd writes it.
+        // zstd may start with a skippable frame, as pzstd writes it.
         if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
             return Some(Self::Zstd);
         }
@@ -58,7 +58,7 @@ impl Packing {
             (b"\x28\xb5\x2f\xfd", Self::Zstd),
             (b"\xfd7zXZ\0", Self::Xz),
             (b"PK\x03\x04", Self::Zip),
-            // An archive of nothing.
+            // An empty archive.
             (b"PK\x05\x06", Self::Zip),
         ];
         magics.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, packing)| packing)
@@ -76,30 +76,30 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Plain bytes, whatever they were packed in.
+/// A reader of decompressed bytes.
 pub(super) struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
     progress: ReadSoFar,
     bytes: u64,
 }
 
-/// How far a file has been read, for who does not read it.
+/// How far a file has been read, for other threads.
 #[derive(Clone)]
 pub(super) struct ReadSoFar {
     pub(super) path: PathBuf,
     pub(super) packing: Option<Packing>,
-    /// As it lies on the disk; a pipe's size is not known.
+    /// The size on disk; unknown for a pipe.
     pub(super) bytes_total: Option<u64>,
     seen: Arc<Seen>,
 }
 
 impl ReadSoFar {
-    /// Before unpacking.
+    /// Before decompression.
     pub(super) fn bytes_read(&self) -> u64 {
         self.seen.bytes()
     }
 
-    /// Size and checksum of the file as it lies on the disk, once it was read to its end.
+    /// Size and checksum of the file on disk, once it was read to its end.
     pub(super) fn finish(&self) -> Result<(u64, Checksum), ModelError> {
         self.seen.finish().map_err(ModelError::io("read", &self.path))
     }
@@ -109,7 +109,7 @@ impl ReadSoFar {
     }
 }
 
-/// Opens an input, unpacks it on the way and lets `f` read it. `member` names one of several files in an
+/// Opens and decompresses an input and lets `f` read it. `member` names one of several files in an
 /// archive.
 pub(super) fn read<T>(
     input: Input<'_>,
@@ -168,7 +168,7 @@ fn read_member<T>(
         ))
     };
     let mut archive = ZipArchive::new(archive).map_err(damaged)?;
-    // Folders, and what macOS adds, are nobody's vectors.
+    // Folders, and files that macOS adds, are not vectors.
     let is_file = |name: &String| !name.ends_with('/') && !name.starts_with("__MACOSX/");
     let names = archive.file_names().map(|name| name.map(Cow::into_owned));
     let names: Vec<String> = names.collect::<Result<_, _>>().map_err(damaged)?;
@@ -202,7 +202,7 @@ fn read_member<T>(
 }
 
 impl Unpacked<'_> {
-    /// How far the file has been read.
+    /// The read position in the file.
     pub(super) fn progress(&self) -> &ReadSoFar {
         &self.progress
     }
@@ -227,8 +227,8 @@ impl Unpacked<'_> {
             return self.progress.bad(ExpandsTooMuch.to_string());
         }
         match packing {
-            // An error of the system's has a number; the others are the unpackers'. What is none of these
-            // kinds is a limit of theirs.
+            // System errors have a number; the others are from decompressors. Any other
+            // kind is one of their limits.
             Some(packing)
                 if error.raw_os_error().is_none()
                     && !matches!(
@@ -262,7 +262,7 @@ impl Unpacked<'_> {
     }
 }
 
-/// For messages that a file's name stands in.
+/// For messages that contain the file's name.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

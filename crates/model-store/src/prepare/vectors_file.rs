@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// So many bytes written, and the disk is asked to begin with them.
+/// After this many bytes, write-back is started.
 const BETWEEN_SYNCS: u64 = 128 << 20;
 
-/// A large file on its way to the disk: while it is being written, a thread of its own waits for the disk, so
-/// that the end of a preparation does not have to wait for all of it.
+/// Writes a large file. While it is being written, a separate thread waits for the disk, so that the end of a preparation
+/// does not have to wait for everything.
 pub(crate) struct VectorsFile {
     file: File,
     unsynced: u64,
@@ -34,7 +34,7 @@ impl VectorsFile {
         Ok(Syncing { wake, thread })
     }
 
-    /// Returns when all of it is on the disk.
+    /// Waits until everything is on disk.
     pub(super) fn finish(mut self) -> io::Result<()> {
         if let Some(Syncing { wake, thread }) = self.syncing.take() {
             drop(wake);
@@ -56,7 +56,7 @@ impl Write for VectorsFile {
                 Some(syncing) => syncing,
                 None => self.syncing.insert(self.start_syncing()?),
             };
-            // It may still be busy with what came before; then it takes this with the next.
+            // If it is still busy, it handles this with the next request.
             let _ = syncing.wake.try_send(());
         }
         Ok(written)

@@ -1,4 +1,4 @@
-//! A file of words, one a line, for vectors that come without.
+//! A file of words, one per line, for vectors without words.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::formats::{BYTE_ORDER_MARK, MAX_WORD_BYTES, utf8};
 use super::unpack::{self, file_name};
 use crate::ModelError;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Words in row order.
@@ -21,7 +21,7 @@ pub(super) struct WordList {
 }
 
 impl WordList {
-    /// Reads a file, packed or not.
+    /// Reads a file, compressed or not.
     pub(super) fn read(path: &Path) -> Result<Self, ModelError> {
         let mut list = Self { name: file_name(path), text: String::new(), ends: Vec::new() };
         unpack::read(Input::File(path), None, |unpacked| {

@@ -8,7 +8,7 @@ use crate::format::Layout;
 use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
 use contract::{Row, score};
 
-/// Writes a model row by row: vectors go straight out, the rest follows when all rows are known.
+/// Writes a model row by row: vectors are written immediately, the rest when all rows are known.
 pub struct ModelWriter<W> {
     vectors: W,
     vectors_hasher: blake3::Hasher,
@@ -24,13 +24,13 @@ impl<W: Write + Seek> ModelWriter<W> {
     /// If `vectors` can't be written.
     pub fn new(mut vectors: W, dim: usize) -> io::Result<Self> {
         assert!(dim > 0, "a row has at least one component");
-        // The header comes last; its place is kept.
+        // The header is written last; reserve its space.
         vectors.seek(SeekFrom::Start(DATA_START as u64))?;
         let vectors_hasher = blake3::Hasher::new();
         Ok(Self { vectors, vectors_hasher, dim, norms: Vec::new(), words: IndexSet::new() })
     }
 
-    /// Adds a row of finite components. A word seen before keeps its first row: `false` then.
+    /// Adds a row of finite components. A repeated word keeps its first row; returns `false` then.
     ///
     /// # Errors
     /// If the vectors can't be written or there are too many rows to count.
@@ -45,13 +45,13 @@ impl<W: Write + Seek> ModelWriter<W> {
         Ok(is_new)
     }
 
-    /// Adds the good rows of a chunk. Returns how many of their words were seen before.
+    /// Adds the good rows of a chunk. Returns the number of repeated words.
     ///
     /// # Errors
     /// As [`ModelWriter::add`].
     pub(super) fn add_parsed(&mut self, parsed: &Parsed) -> io::Result<u64> {
         let mut repeated = 0;
-        // Rows from here on are not written yet: as many as possible at a time.
+        // Rows from here on are not written yet; write as many as possible at once.
         let mut unwritten = 0;
         for (row, word) in parsed.words().enumerate() {
             if self.add_word(word)? {
@@ -95,7 +95,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         self.dim
     }
 
-    /// Writes what comes behind and before the vectors. Returns the writer of the vectors, the
+    /// Writes everything after and before the vectors. Returns the writer of the vectors, the
     /// content of `words.txt` and that of `words.fst`.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         Ok((self.vectors, words, index))
     }
 
-    /// One word a line, and where each begins.
+    /// The words, one per line, and their offsets.
     fn words_file(&self) -> (Vec<u8>, Vec<u64>) {
         let mut words = Vec::new();
         let mut offsets = vec![0];
@@ -144,7 +144,7 @@ impl<W: Write + Seek> ModelWriter<W> {
         (words, offsets)
     }
 
-    /// The map takes its words in the order of their bytes.
+    /// Builds the map, which needs its words in byte order.
     fn index_file(&self) -> Vec<u8> {
         let words = &self.words;
         let mut rows: Vec<Row> = (0..self.rows() as u32).map(Row).collect();

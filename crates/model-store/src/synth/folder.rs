@@ -7,33 +7,33 @@ use crate::ModelError;
 use crate::format::Provenance;
 use crate::prepare::{ModelFiles, ModelWriter, NewFolder};
 
-/// Rows that are computed together, on all cores, before they are written.
+/// Rows computed together, on all cores, before they are written.
 const ROWS_PER_CHUNK: usize = 16_384;
 
-/// Components that are computed together at most: 128 MiB of them.
+/// Maximum number of components computed together: 128 MiB.
 const COMPONENTS_PER_CHUNK: usize = 32 << 20;
 
-/// How many rows of a table are computed together.
+/// The number of rows of a table computed together.
 pub(super) fn rows_per_chunk(dim: usize) -> usize {
     ROWS_PER_CHUNK.min(COMPONENTS_PER_CHUNK / dim).max(1)
 }
 
-/// Which table.
+/// The parameters of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SynthOptions {
     /// Number of rows, above zero.
     pub rows: u32,
     /// Components in a row, 1 to [`MAX_DIM`](crate::prepare::MAX_DIM).
     pub dim: usize,
-    /// Another seed, another table.
+    /// The seed.
     pub seed: u64,
 }
 
-/// Writes a synthetic model folder, complete or not at all. `on_progress` hears how many rows are
-/// written, now and then; a break stops the work.
+/// Writes a synthetic model folder, complete or not at all. Calls `on_progress` with the number of rows
+/// written from time to time; a break cancels the work.
 ///
 /// # Errors
-/// If there is something at `out` already (unless it is a model and `replace`), or it can't be written.
+/// If `out` exists (unless it is a model and `replace` is set), or can't be written.
 ///
 /// # Panics
 /// If there are no rows or no components.

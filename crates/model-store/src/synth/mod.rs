@@ -1,11 +1,11 @@
-//! Synthetic word vectors of any size, reproducible to the bit: for tests and benchmarks of tables
-//! that nobody has to download. `docs/synth.md` says how like real ones they are.
+//! Synthetic word vectors of any size, reproducible to the bit, for tests and benchmarks without a download.
+//! `docs/synth.md` compares them with real ones.
 //!
 //! Component `d` of row `r` is `scale(d) · (0.9 · centre(c(r), d) + noise(r) · own(r, d) + 0.35 ·
 //! mean(d))`, the row then scaled to a norm that falls with its rank. Centres, own parts and means are
 //! roughly Gaussian; clusters are of unequal size; two components are five times as heavy as the rest.
 //!
-//! Every number comes from a hash of its place (SplitMix64: Steele, Lea and Flood 2014, "Fast
+//! Every number is a hash of its position (SplitMix64: Steele, Lea and Flood 2014, "Fast
 //! Splittable Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere,
 //! so the same arguments give the same vectors on every machine, with any number of threads, to the bit.
 
@@ -20,10 +20,10 @@ pub use folder::{SynthOptions, synth_folder, synth_in_memory};
 pub use text::synth_text;
 pub use words::word;
 
-/// Rows of a cluster on average.
+/// Average number of rows per cluster.
 const ROWS_PER_CLUSTER: u32 = 44;
 
-/// A table that is computed where it is asked for.
+/// A table computed on demand.
 #[derive(Debug, Clone)]
 pub struct Synth {
     rows: u32,
@@ -33,7 +33,7 @@ pub struct Synth {
     means: Vec<f32>,
 }
 
-/// What a number is for: hashes of different purposes have nothing in common.
+/// The purpose of a number; hashes for different purposes are independent.
 #[derive(Clone, Copy)]
 enum Purpose {
     Cluster = 1,
@@ -82,7 +82,7 @@ impl Synth {
     /// If `out` has another length.
     pub fn row(&self, row: u32, out: &mut [f32]) {
         assert_eq!(out.len(), self.dim(), "a row has the table's dimension");
-        // Large clusters have low numbers: u^1.5 falls there more often.
+        // Clusters of low numbers are larger, because u^1.5 falls there more often.
         let u = self.uniform(Purpose::Cluster, row);
         let cluster = ((u * u.sqrt() * f64::from(self.clusters)) as u32).min(self.clusters - 1);
         let noise = (0.5 + 0.6 * self.uniform(Purpose::Noise, row)).sqrt() as f32;
@@ -128,7 +128,7 @@ impl Synth {
     }
 }
 
-/// The next number of SplitMix64 after this state: a hash of it, too.
+/// The next number of SplitMix64 after this state, which is also a hash of it.
 pub fn split_mix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -160,7 +160,7 @@ mod tests {
         let bytes = |rows, dim, seed| blake3::hash(bytemuck::cast_slice(&table(rows, dim, seed)));
         assert_eq!(bytes(1000, 50, 7), bytes(1000, 50, 7));
         assert_ne!(bytes(1000, 50, 7), bytes(1000, 50, 8));
-        // Changes only with a reason that CHANGELOG.md states: figures refer to these rows.
+        // Change this only with a reason in CHANGELOG.md, because published figures refer to these rows.
         assert_eq!(bytes(1000, 50, 7).to_hex()[..16], *"925b1fe79fc53547",);
     }
 

@@ -11,14 +11,14 @@ use super::{Synth, SynthOptions, word};
 use crate::ModelError;
 use crate::export::NewFile;
 
-/// Rows that become text together.
+/// Rows converted to text together.
 const ROWS_PER_TASK: usize = 256;
 
-/// Writes a synthetic table as GloVe text, five significant digits a component as in GloVe's own files;
-/// complete or not at all. `on_progress` hears how many rows are written; a break stops the work.
+/// Writes a synthetic table as GloVe text, with five significant digits per component as in GloVe's own files, complete
+/// or not at all. Calls `on_progress` with the number of rows written; a break cancels the work.
 ///
 /// # Errors
-/// If there is something at `out` already (unless `replace`), or it can't be written.
+/// If `out` exists (unless `replace` is set), or can't be written.
 ///
 /// # Panics
 /// If there are no rows or no components.
@@ -63,7 +63,7 @@ fn write_rows(synth: &Synth, first: u32, end: u32, out: &mut impl Write) -> io::
     texts.iter().try_for_each(|text| out.write_all(text))
 }
 
-/// A number in decimals without exponent, with five significant digits where it is not too small for that.
+/// A decimal number without exponent, with five significant digits unless it is too small.
 fn write_five_digits(number: f32, text: &mut Vec<u8>) {
     const SMALLEST_SHOWN: i32 = 9;
     if number < 0.0 {
@@ -81,7 +81,7 @@ fn write_five_digits(number: f32, text: &mut Vec<u8>) {
     text.extend_from_slice(itoa::Buffer::new().format(digits / one).as_bytes());
     text.push(b'.');
     let rest = digits % one + one;
-    // The leading 1 keeps the zeros behind the point.
+    // The leading 1 keeps the zeros after the point.
     text.extend_from_slice(&itoa::Buffer::new().format(rest).as_bytes()[1..]);
 }
 

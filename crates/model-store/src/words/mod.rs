@@ -15,8 +15,8 @@ use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
 use contract::Row;
 
-/// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are told
-/// apart by their exact bytes.
+/// The words of a model: row → word by stored offsets, word → row by an `fst` map. Words are compared by their exact
+/// bytes.
 ///
 /// ```
 /// use contract::Row;
@@ -35,7 +35,7 @@ use contract::Row;
 pub struct Words {
     text: Mapped,
     index: fst::Map<Mapped>,
-    /// The file that holds the offsets, and where in it they are.
+    /// The file with the offsets, and their position in it.
     offsets_file: Mapped,
     offsets: Range<usize>,
 }
@@ -68,12 +68,12 @@ impl Words {
         cast_slice(&self.offsets_file[self.offsets.clone()])
     }
 
-    /// Number of words: one for each row.
+    /// Number of words, one per row.
     pub fn len(&self) -> usize {
         self.offsets().len() - 1
     }
 
-    /// Whether there are none; never so in a model that was prepared.
+    /// Whether there are no words; never true for a prepared model.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -86,7 +86,7 @@ impl Words {
         std::str::from_utf8(self.bytes(row)).expect("checked when the model was opened")
     }
 
-    /// The word of a row as its UTF-8 bytes, for who only copies them.
+    /// The word of a row as UTF-8 bytes, for copying.
     ///
     /// # Panics
     /// If there is no such row.
@@ -96,17 +96,17 @@ impl Words {
         &self.text[start..end - 1]
     }
 
-    /// The rows, ascending, of the words that have a byte for which this is true. All words are looked at in one
-    /// sweep, which takes a fraction of the time of looking at each.
+    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all words is much faster
+    /// than checking each word.
     pub fn rows_with_byte(&self, is_wanted: impl Fn(u8) -> bool) -> Vec<Row> {
-        /// Bytes that are looked at together.
+        /// Bytes checked together.
         const TOGETHER: usize = 64;
         let offsets = self.offsets();
         let mut rows = Vec::new();
         for (chunk, bytes) in self.text.chunks(TOGETHER).enumerate() {
             // A word has no line feed; each ends with one.
             let wanted = |&byte: &u8| byte != b'\n' && is_wanted(byte);
-            // Without a way out in the middle, so that the compiler makes few instructions of it.
+            // No early exit, so that the compiler can vectorise it.
             if !bytes.iter().fold(false, |any, byte| any | wanted(byte)) {
                 continue;
             }
@@ -125,7 +125,7 @@ impl Words {
 
     /// The row of a word, if the model has it.
     pub fn row(&self, word: &str) -> Option<Row> {
-        // A damaged map could name a row that is not there.
+        // A damaged map could name a row that does not exist.
         self.index.get(word).filter(|&row| row < self.len() as u64).map(|row| Row(row as u32))
     }
 
@@ -140,7 +140,7 @@ impl Words {
     }
 }
 
-/// Every later look-up trusts that consecutive offsets enclose one line of the text each.
+/// Checks that consecutive offsets enclose one line each; every later look-up relies on it.
 fn check_offsets(text: &str, offsets: &[u64]) -> Result<(), &'static str> {
     let bytes = text.as_bytes();
     if offsets.first() != Some(&0) || offsets.last() != Some(&(bytes.len() as u64)) {

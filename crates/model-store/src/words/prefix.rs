@@ -1,4 +1,4 @@
-//! The most frequent words that begin with something.
+//! Finds the most frequent words with a prefix.
 
 use std::collections::BinaryHeap;
 
@@ -8,24 +8,23 @@ use fst::{IntoStreamer, Streamer};
 use super::Words;
 use contract::Row;
 
-/// Words of the map that are looked at before the search goes on in the order of the rows instead. As many
-/// take about as long as the text of a hundred thousand words.
+/// Maximum number of words to visit in the map before the search switches to row order. They take about as long as the
+/// text of a hundred thousand words.
 const MAX_FROM_MAP: usize = 10_000;
 
 impl Words {
-    /// The first rows, at most `limit`, whose words begin with `prefix`, by its exact bytes: the most
-    /// frequent such words. All words begin with the empty text.
+    /// The first rows, at most `limit`, whose words start with `prefix`, by exact bytes: the most frequent such words. The
+    /// empty prefix matches all words.
     ///
-    /// A rare beginning takes microseconds, a frequent one too; only where many words begin with it, all of
-    /// them rare, is the text of all words read: milliseconds for millions. So keep it off threads that
-    /// must not wait.
+    /// Rare and frequent prefixes take microseconds. Only if many words match and all of them are rare, the text of all
+    /// words is read: milliseconds for millions of words. So do not call it on latency-critical threads.
     pub fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<Row> {
         self.few_with_prefix(prefix, limit, MAX_FROM_MAP)
             .unwrap_or_else(|| self.first_with_prefix(prefix, limit))
     }
 
-    /// By the map, in which words that begin alike lie together, but in the order of the alphabet: all of
-    /// them must be seen. `None` if there are more than `most` of them.
+    /// Searches the map, where words with a common prefix are adjacent, but in alphabetical order, so all of them must be
+    /// visited. `None` if there are more than `most`.
     fn few_with_prefix(&self, prefix: &str, limit: usize, most: usize) -> Option<Vec<Row>> {
         let mut first = BinaryHeap::with_capacity(limit + 1);
         let mut matches = self.index.search(Str::new(prefix).starts_with()).into_stream();
@@ -42,7 +41,7 @@ impl Words {
         matches.next().is_none().then(|| first.into_sorted_vec())
     }
 
-    /// By the text, in the order of the rows: where many words begin so, the first are soon found.
+    /// Searches the text, in row order: if many words match, the first ones are found soon.
     fn first_with_prefix(&self, prefix: &str, limit: usize) -> Vec<Row> {
         let rows = (0..self.len() as u32).map(Row);
         rows.filter(|&row| self.bytes(row).starts_with(prefix.as_bytes())).take(limit).collect()

@@ -1,4 +1,4 @@
-//! What someone who wrote an unknown word may have meant.
+//! Spelling suggestions for unknown words.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,28 +9,28 @@ use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
 use super::Words;
 use contract::Row;
 
-/// At most so many suggestions a word.
+/// Maximum number of suggestions per word.
 pub const MAX_SUGGESTIONS: usize = 5;
 
 /// Longer words get no suggestions: the automata that find them grow with the word.
 pub const MAX_SUGGESTED_WORD_CHARS: usize = 32;
 
-/// Words of at least so many characters may be two edits away from what was meant.
+/// Minimum length, in characters, for suggestions two edits away.
 const TWO_EDITS_FROM_CHARS: usize = 5;
 
 impl Words {
-    /// Words of the model that resemble `word`, at most [`MAX_SUGGESTIONS`]: variants in upper and
-    /// lower case first, then words one edit away, then (from five letters on) two; the more
-    /// frequent first among equals. Never `word` itself.
+    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first variants in upper and lower case,
+    /// then words one edit away, then (from five letters on) two; more frequent words first among equals. Never `word`
+    /// itself.
     ///
-    /// Takes up to some milliseconds; keep it off threads that must not wait.
+    /// Takes up to several milliseconds, so do not call it on latency-critical threads.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
         let chars = word.chars().count();
         if chars == 0 || chars > MAX_SUGGESTED_WORD_CHARS {
             return Vec::new();
         }
         let mut rows: Vec<Row> = Vec::new();
-        // Each step costs more than the one before and is taken only while places are left.
+        // Each step costs more than the previous one, and only runs while there is room for more.
         self.add_matches(word, CaseVariants::of(word), &mut rows);
         let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
         for edits in 1..=most_edits {
@@ -41,7 +41,7 @@ impl Words {
         rows.into_iter().map(|row| self.word(row)).collect()
     }
 
-    /// Appends the most frequent matches but `word` that are not there yet, as long as there are places.
+    /// Appends the most frequent new matches except `word`, while there is room.
     fn add_matches(&self, word: &str, automaton: impl Automaton, rows: &mut Vec<Row>) {
         let mut best = BTreeSet::new();
         let own = self.row(word);
@@ -59,7 +59,7 @@ impl Words {
     }
 }
 
-/// Accepts what differs from a word only in upper and lower case (Unicode simple case folding).
+/// Accepts words that differ from a word only in case (Unicode simple case folding).
 struct CaseVariants(Vec<u32>);
 
 /// Characters that are read, and the bytes of the next as far as they are: how many, and each 8 bits of `begun`.
@@ -107,10 +107,9 @@ impl Automaton for CaseVariants {
     }
 }
 
-/// Accepts what is at most so many edits (1 or 2) away from a word: characters inserted, left out or
-/// replaced.
+/// Accepts words at most this many edits (1 or 2) away from a word: characters inserted, deleted or replaced.
 fn close_words(word: &str, edits: u8) -> DFA {
-    // These tables depend on the number of edits alone and take a moment to make.
+    // These tables depend only on the number of edits, and take a moment to build.
     static BUILDERS: LazyLock<[LevenshteinAutomatonBuilder; 2]> =
         LazyLock::new(|| [1, 2].map(|edits| LevenshteinAutomatonBuilder::new(edits, false)));
     BUILDERS[usize::from(edits) - 1].build_dfa(word)

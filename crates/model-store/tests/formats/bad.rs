@@ -1,4 +1,4 @@
-//! Bad files: each is refused with the place and the cure, and leaves nothing behind.
+//! Invalid files: each is refused with its position and the cure, and leaves nothing behind.
 
 use std::num::NonZeroUsize;
 
@@ -54,9 +54,9 @@ fn truncated_packings() {
 fn bombs() {
     let bomb = vec![b'0'; 200 << 20];
     for packing in [Packing::Gzip, Packing::Zstd, Packing::Xz, Packing::Zip] {
-        // One line without end is found out long before the whole is unpacked.
+        // An endless line is detected long before everything is decompressed.
         says(&refused(packing.pack(&bomb)), &["line 1"]);
-        // Good lines, again and again, and words that are to be kept.
+        // Good lines, repeated, and a words file.
         let mut lines = b"a 1 1\n".repeat((80 << 20) / 6);
         let said = refused(packing.pack(&lines));
         says(&said, &["more than 100 times its size", "decompress it first"]);
@@ -245,7 +245,7 @@ fn words_that_are_not_utf8() {
     let mut binary = word2vec_binary(b"\n");
     binary[4] = 0xff;
     says(&refused(&binary), &["row 0, byte 4: the word is not valid UTF-8 (byte 1)"]);
-    // A word with a space moves all that follows: nothing behind it is to be trusted, or skipped.
+    // A word with a space misplaces all following data: nothing after it may be trusted or skipped.
     let numbers = [0.5f32, 2.0].map(f32::to_le_bytes).concat();
     let rows = [&b"new york "[..], b"the ", b"of "].map(|word| [word, &numbers].concat()).concat();
     let spaced = [b"3 2\n", &rows[..]].concat();

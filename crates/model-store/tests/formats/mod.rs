@@ -1,4 +1,4 @@
-//! Every format that vectors come in, in every packing, good and bad; and the way back out.
+//! Every format of vectors files, with every compression, valid and invalid; and exports.
 
 mod bad;
 mod files;

@@ -1,4 +1,4 @@
-//! What is exported and prepared again is the same model, bit for bit.
+//! Exporting and preparing again gives the same model, bit for bit.
 
 use std::fs;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! What the fuzz targets begin with, and whatever they found: the same check without a fuzzer.
+//! Runs the fuzz targets' seeds and findings through the same checks, without a fuzzer.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One small model, and a place to read files of it in.
+//! A small model, and a folder for preparing files of it.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -13,7 +13,7 @@ use ruzstd::encoding::CompressionLevel;
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
-/// How a file may be packed.
+/// The compressions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Plain,
@@ -96,7 +96,7 @@ impl Place {
         model
     }
 
-    /// What a refused input is told. Nothing may stay behind.
+    /// The error for a refused input. Nothing may be left behind.
     pub(crate) fn refused(&self, content: impl AsRef<[u8]>, options: &PrepareOptions) -> String {
         let error = self.prepare(content, options).expect_err("it is refused");
         let names = fs::read_dir(self.0.path()).unwrap();

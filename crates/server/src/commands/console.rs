@@ -16,7 +16,7 @@ use kindred::method::Method;
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { place, options, method, giving, compat } = arguments;
     start_log()?;
-    let mut session = Session::new(place, options, *method, giving.compare, true)?;
+    let mut session = Session::new(place, &options.0, *method, giving.compare, true)?;
     let form = Form::new(giving.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
@@ -69,7 +69,7 @@ fn ask(
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(place, options, method, giving.compare, giving.compare)?;
+    let mut session = Session::new(place, &options.0, method, giving.compare, giving.compare)?;
     Ok(console::answer_one(&mut session, Form::new(giving.json), question, asked)?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why the settings can't be used. Names the file or variable, the key and what is known.
+/// Why the settings are invalid. Names the file or variable, the key and the known keys.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The settings file can't be read.

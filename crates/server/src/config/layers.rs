@@ -10,17 +10,17 @@ use super::{Config, ConfigError, DEFAULTS, ServeFlags};
 
 const PREFIX: &str = "KINDRED_";
 
-/// Settings of several values, with commas between them in the environment.
+/// Settings with several values, comma-separated in the environment.
 const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
 
 /// Names the settings file; not itself a setting.
 const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
 
-/// Holds the key with which commands ask a service; no setting of the service.
+/// API key with which commands query a service; not a setting of the service.
 pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
-/// Says where a service is that is asked for its health; no setting of the service.
+/// Address of the service for `kindred health`; not a setting of the service.
 pub(crate) const URL_VARIABLE: &str = "KINDRED_URL";
-/// What is none of the settings.
+/// Variables that are not settings.
 const NO_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
 
 impl Config {
@@ -79,7 +79,7 @@ fn ours(
     Ok(ours)
 }
 
-/// The value of one of our variables that is no setting; none if it is empty.
+/// The value of one of our variables that is not a setting; `None` if it is empty.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
     match std::env::var_os(name).map(OsString::into_string) {
         None => Ok(None),

@@ -1,5 +1,5 @@
-//! Settings: flags over KINDRED_* environment over file over defaults. Each is described in
-//! `config/kindred.toml`, which is compiled in as the defaults.
+//! Settings. Flags override the `KINDRED_*` environment, which overrides the file, which overrides the defaults.
+//! `config/kindred.toml` describes each setting and is compiled in as the defaults.
 
 mod error;
 mod flags;
@@ -23,83 +23,83 @@ pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, variable};
 
 use kindred::device::Device;
 
-/// The defaults, as a file for people.
+/// The defaults, with descriptions.
 pub const DEFAULTS: &str = include_str!("../../../../config/kindred.toml");
 
-/// All settings of the service. `config/kindred.toml` says what each means.
+/// All settings of the service. `config/kindred.toml` describes each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the models come from, the default one first; none for the built-in model.
+    /// Model sources, the default model first; empty for the built-in model.
     #[serde(deserialize_with = "sources")]
     pub model: Vec<ModelSource>,
-    /// The default model's name; empty for its folder's.
+    /// Name of the default model; empty for its folder's name.
     pub name: String,
     /// Address and port.
     pub listen: String,
-    /// What searches.
+    /// Device that searches.
     pub device: Device,
-    /// Threads of the CPU engine; 0 for one a core.
+    /// Number of CPU engine threads; 0 for one per core.
     pub threads: usize,
-    /// Whether derived tables are kept beside the model folder.
+    /// Whether derived tables are saved beside the model folder.
     pub keep_tables: bool,
-    /// Threads that HTTP runs on; 0 for three in four cores.
+    /// Number of HTTP threads; 0 for three per four cores.
     pub http_threads: usize,
-    /// Memory that loading a model beside others must leave free.
+    /// Free memory that must remain after loading a model beside others.
     pub memory_reserve_mb: u64,
-    /// Memory that requests may take together.
+    /// Memory limit of all requests together.
     pub body_memory_mb: u32,
-    /// Memory that answers may take together.
+    /// Memory limit of all answers together.
     pub answer_memory_mb: u32,
-    /// Bound of the queue, in queries.
+    /// Queue capacity, in queries.
     pub queue_capacity_queries: u32,
-    /// Bound of one pass, in queries.
+    /// Maximum batch size, in queries.
     pub max_batch_queries: usize,
-    /// Bound of a request's time.
+    /// Request timeout.
     pub request_timeout_ms: u64,
-    /// Bound of a readiness check's time.
+    /// Timeout of a readiness check.
     pub readiness_timeout_ms: u64,
-    /// Bound of the time for a request's head, and for the first one of a connection with its handshake.
+    /// Timeout for reading a request's head; for the first of a connection, including the handshake.
     pub header_read_timeout_ms: u64,
-    /// Bound of the time for a request's body.
+    /// Timeout for reading a request's body.
     pub body_read_timeout_ms: u64,
-    /// Bound of the time without a request.
+    /// Timeout of idle connections.
     pub idle_timeout_ms: u64,
-    /// Bound of the time that a client reads nothing of what is sent.
+    /// Timeout of clients that do not read.
     pub write_timeout_ms: u64,
-    /// Bound of the number of connections.
+    /// Maximum number of connections.
     pub max_connections: usize,
-    /// Bound of a request's path and query string.
+    /// Size limit of a request's path and query string.
     pub max_uri_bytes: usize,
-    /// Bound of a request's header fields.
+    /// Size limit of a request's header fields.
     pub max_header_bytes: usize,
-    /// From which size on answers are compressed; 0 for never.
+    /// Minimum size of answers to compress; 0 disables compression.
     pub compress_from_bytes: u64,
-    /// Origins whose pages may ask; `*` for all.
+    /// Origins whose pages may call the API; `*` for all.
     pub cors_origins: Vec<String>,
-    /// File of API keys; empty for none needed.
+    /// File of API keys; empty if none is needed.
     pub api_keys_file: PathBuf,
     /// Paths that need no API key.
     pub public_routes: Vec<String>,
-    /// Certificates in PEM; empty for plain HTTP.
+    /// Certificate chain in PEM; empty for plain HTTP.
     pub tls_certificate: PathBuf,
-    /// Their key in PEM; empty for plain HTTP.
+    /// Private key in PEM; empty for plain HTTP.
     pub tls_private_key: PathBuf,
-    /// Bound of the time between being told to stop and stopping.
+    /// Drain timeout.
     pub drain_timeout_ms: u64,
-    /// How often an engine that failed is made again within a minute.
+    /// Maximum number of engine restarts within a minute.
     pub engine_max_restarts: u32,
-    /// Bound of a pass's time, and of making the engine again.
+    /// Time limit of a pass and of an engine restart.
     pub engine_hang_timeout_ms: u64,
-    /// Where the built-in model is kept; empty for the user's cache folder.
+    /// Folder of the prepared built-in model; empty for the user's cache folder.
     pub cache_dir: PathBuf,
-    /// Filter of the log.
+    /// Log level or filter.
     pub log_level: String,
     /// Form of the log.
     pub log_format: LogFormat,
-    /// One request in so many is logged; 0 for none.
+    /// One request in N is logged; 0 for none.
     pub access_log_one_in: u64,
-    /// Whether the log of requests has their query strings.
+    /// Whether the access log includes query strings.
     pub access_log_query: bool,
 }
 
@@ -113,24 +113,24 @@ pub enum LogFormat {
     Json,
 }
 
-/// More than any machine has use for: a slip of the finger must not ask the system for a hundred thousand.
+/// More than any machine can use. A typing mistake must not start a hundred thousand threads.
 pub const MAX_THREADS: usize = 1024;
 
 impl Config {
-    /// The settings for these flags and this process's environment.
+    /// Loads the settings from these flags and this process's environment.
     ///
     /// # Errors
-    /// Names the key and where it stands.
+    /// Names the key and its source.
     pub fn load(flags: &ServeFlags) -> Result<Self, ConfigError> {
         Self::from_layers(flags, std::env::vars_os())
     }
 
-    /// What the settings are if nobody says anything.
+    /// The default settings.
     pub fn defaults() -> Self {
         Self::from_layers(&ServeFlags::default(), std::iter::empty()).expect("pinned by a test")
     }
 
-    /// Where the models come from, with their names as far as they are given: the default first, at least one.
+    /// The model sources, with any given names, the default model first; at least one.
     pub fn sources(&self) -> Vec<ModelSource> {
         let mut sources = self.model.clone();
         if sources.is_empty() {
@@ -157,7 +157,7 @@ impl Config {
     fn check(mut self) -> Result<Self, ConfigError> {
         self.check_names()?;
         for list in [&mut self.cors_origins, &mut self.public_routes] {
-            // An empty variable or flag is a list of nothing, not of one empty value.
+            // An empty variable or flag is an empty list, not a list of one empty value.
             *list = list
                 .iter()
                 .map(|value| value.trim().to_owned())
@@ -199,7 +199,7 @@ impl Config {
     }
 }
 
-/// One source, a list of them, or several with commas between them, as an environment variable has them.
+/// One source, a list of them, or several separated by commas, as in an environment variable.
 fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -3,9 +3,9 @@
 use super::ConsoleError;
 use super::question::Question;
 use super::service::{Service, has_word};
-use crate::http::MAX_K;
 use kindred::expression;
 use kindred::method::Method;
+use kindred::options::MAX_K;
 
 /// A line, read.
 #[derive(Debug, PartialEq)]

@@ -10,8 +10,6 @@ mod reload;
 mod served;
 mod service;
 mod set;
-// The file moves here with those that ask questions.
-#[path = "../http/words_as_json.rs"]
 mod words_as_json;
 
 pub use load::{LoadError, Loader, MakeEngine};

@@ -1,7 +1,7 @@
-//! Many queries by AMX: one instruction multiplies 64 components of 16 queries with those of 16 rows. Everything
-//! else is [`x86::avx512vnni`]'s.
+//! Large batches with AMX: one instruction multiplies 64 components of 16 queries by those of 16 rows. The rest is in
+//! [`x86::avx512vnni`].
 //!
-//! The library has no stable functions for these instructions, so they are written out here.
+//! The standard library has no stable functions for these instructions, so this file uses inline assembly.
 
 use std::arch::asm;
 use std::marker::PhantomData;
@@ -44,7 +44,7 @@ pub(crate) fn scan(
     }
 }
 
-/// This thread's tile registers, set up: eight of 16 rows of 64 bytes. Not for other threads.
+/// This thread's configured tile registers: eight, of 16 rows of 64 bytes. Not for other threads.
 struct Tiles(PhantomData<*const ()>);
 
 /// The operand of `ldtilecfg` (Intel's Software Developer's Manual, volume 1, chapter 18).

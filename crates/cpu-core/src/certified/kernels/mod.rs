@@ -1,5 +1,4 @@
-//! The scan's inner loops, for each instruction set. They rule rows out; what they find is looked at again by
-//! the pass.
+//! The scan's inner loops, for each instruction set. They rule rows out; the pass checks the rows that they find.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -15,13 +14,13 @@ mod tests;
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
-/// Up to so many queries it does not pay to unfold a strip to memory, from where all queries could use it.
+/// Up to this many queries, unpacking a strip to memory for all queries does not pay.
 pub(crate) const FEW_QUERIES: usize = 4;
 
-/// There is a place for so many queries, or a multiple: some instructions take them in groups.
+/// Buffers are padded to a multiple of this many queries, because some instructions process them in groups.
 pub(crate) const GROUP_QUERIES: usize = 32;
 
-/// Asks for numbers that are read a little later, where that is known how.
+/// Prefetches numbers that are read a little later, where the platform supports it.
 pub(crate) fn prefetch<T>(numbers: &[T]) {
     #[cfg(target_arch = "x86_64")]
     prefetch::prefetch_all(numbers);
@@ -29,12 +28,12 @@ pub(crate) fn prefetch<T>(numbers: &[T]) {
     let _ = numbers;
 }
 
-/// Successive strips of the table.
+/// Consecutive strips of the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strips<'a> {
-    /// Of the plane of high halves, whole blocks.
+    /// Whole blocks of the plane of high halves.
     pub(crate) high: &'a [Line],
-    /// Of the plane of low halves, as many; without it they are taken for their middle.
+    /// The same blocks of the plane of low halves; without it, low halves count as their middle.
     pub(crate) low: Option<&'a [Line]>,
     pub(crate) layout: Layout,
 }
@@ -62,7 +61,7 @@ impl<'a> Strips<'a> {
     }
 }
 
-/// A block as it is read: with all 8 bits or with the high ones.
+/// A block as read: with all 8 bits, or only the high ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     /// `[lines]`.
@@ -73,23 +72,23 @@ pub(crate) struct Block<'a> {
     pub(crate) scales: &'a Line,
 }
 
-/// What is asked: first planes of queries, and what their sums must reach.
+/// The input of a scan: first planes of queries, and the thresholds for their sums.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// `[queries, query_lines]`: signed levels, a byte a component, with zeros up to whole lines; and up to whole
-    /// groups of [`GROUP_QUERIES`], queries that do not matter.
+    /// `[queries, query_lines]`: signed levels, one byte per component, padded with zeros to whole lines, and with
+    /// arbitrary queries to whole groups of [`GROUP_QUERIES`].
     pub(crate) queries: &'a [Line],
     pub(crate) query_lines: usize,
     /// `[queries]`.
     pub(crate) thresholds: &'a [Threshold],
 }
 
-/// Memory of a thread for the loops.
+/// A thread's buffers for the loops.
 #[derive(Debug)]
 pub(crate) struct Space {
     /// A strip, `[STRIP_BLOCKS, unfolded_lines]`.
     pub(crate) unfolded: Vec<Line>,
-    /// `[queries, STRIP_BLOCKS]`, with place for whole groups.
+    /// `[queries, STRIP_BLOCKS]`, padded to whole groups.
     pub(crate) sums: Vec<Sums>,
 }
 
@@ -102,24 +101,24 @@ impl Space {
     }
 }
 
-/// What a scan is for.
+/// The purpose of a scan.
 #[derive(Debug)]
 pub(crate) enum Purpose<'a> {
-    /// Appends which rows of which strip may be among a query's best.
+    /// Appends the rows of each strip that may be among a query's best.
     Find(&'a mut Vec<Found>),
-    /// Raises `[queries]` best lower bounds, those of all strips' first rows in the first place and so on, to
-    /// `(sum − bias) · step − slope · residual` where that is higher. NaN raises nothing.
+    /// Raises the best lower bounds `[queries]` to `(sum − bias) · step − slope · residual` where that is higher. The
+    /// bounds at position i belong to row i of every strip. NaN raises nothing.
     Sample(&'a mut [[f32; STRIP_ROWS]]),
 }
 
 /// Rows of a strip that may be among a query's best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
-    /// Counted from the first that was scanned.
+    /// The strip, counted from the first one scanned.
     pub(crate) strip: u32,
     pub(crate) query: u32,
     /// A bit for each row.
     pub(crate) rows: u32,
-    /// For each row of the strip, found or not, what was compared with the query's offset.
+    /// For each row of the strip, found or not, the value that was compared with the query's offset.
     pub(crate) bounds: [f32; STRIP_ROWS],
 }

@@ -1,9 +1,9 @@
-//! The loops in plain Rust: what the others are held against, and what other instruction sets start from.
+//! The loops in plain Rust. The others are tested against them, and new instruction sets start from them.
 
 use super::{Asked, Block, Found, Purpose, Space, Strips};
 use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
-/// Multiplies each strip with all queries, and makes of the sums what `purpose` says.
+/// Multiplies each strip by all queries, and uses the sums as `purpose` says.
 ///
 /// A row is ruled out if `(sum − bias) · step + slope · residual < offset` in float32, with the row's step and
 /// residual and the query's bias, slope and offset (`bounds.rs`); `sum` adds the products of the row's levels,

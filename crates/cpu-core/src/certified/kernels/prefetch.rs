@@ -1,4 +1,4 @@
-//! Asking for lines of the cache before they are needed.
+//! Prefetches cache lines before they are needed.
 
 use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::Strips;
 use crate::certified::layout::{Line, STRIP_BLOCKS};
 
-/// How far ahead of a few queries lines are asked for: 6 kB of each plane.
+/// The prefetch distance for a few queries: 6 kB of each plane.
 pub(super) const LINES_AHEAD: usize = 96;
 
-/// Asks for the strip after `strip`, part by part: while one is multiplied the memory would else be idle.
+/// Prefetches the strip after `strip`, part by part; otherwise memory would be idle during the products.
 #[inline(always)]
 pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize>, of: usize) {
     let strip_lines = STRIP_BLOCKS * strips.layout.block_lines();
@@ -20,8 +20,8 @@ pub(super) fn prefetch_next(strips: Strips<'_>, strip: usize, parts: Range<usize
     }
 }
 
-/// Asks for a line that is needed a little later: into the second-level cache, where there is room. What the
-/// processor does by itself ends at a page.
+/// Prefetches a line that is needed a little later, into the second-level cache, which has room. The hardware
+/// prefetcher stops at page boundaries.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub(super) fn prefetch_ahead(line: &Line, lines: usize) {
@@ -30,12 +30,12 @@ pub(super) fn prefetch_ahead(line: &Line, lines: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
 }
 
-/// Asks for all lines of what is read soon.
+/// Prefetches all lines of data that is read soon.
 #[allow(unsafe_code)]
 pub(super) fn prefetch_all<T>(numbers: &[T]) {
     let bytes = size_of_val(numbers);
     let first = numbers.as_ptr().cast::<i8>();
-    // The last byte's line too, where the first does not begin one.
+    // Also the line of the last byte, if the first byte is not at the start of a line.
     for offset in (0..bytes).step_by(size_of::<Line>()).chain([bytes.saturating_sub(1)]) {
         // SAFETY: as in `prefetch_ahead`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };

@@ -1,4 +1,4 @@
-//! Every instruction set against the portable loops: the same rows found, the same sums.
+//! Tests every instruction set against the portable loops: the same rows found, the same sums.
 
 use proptest::prelude::*;
 

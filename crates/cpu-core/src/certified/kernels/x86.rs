@@ -1,7 +1,7 @@
-//! The loops with registers of 32 or 64 bytes. See [`portable`](super::portable) for what they do.
+//! The loops with registers of 32 or 64 bytes. See [`portable`](super::portable) for what they compute.
 //!
-//! Loops and no closures around instructions: a closure is not compiled into its caller if a function of
-//! the library stands between them that lacks the caller's features.
+//! Instructions are in loops, never in closures: a closure is not inlined into its caller if a library function
+//! without the caller's target features is between them.
 
 use std::arch::x86_64::*;
 
@@ -77,7 +77,7 @@ macro_rules! with_registers {
                     Some(low) => load(&low[j], part),
                     None => $broadcast(0x8888_8888_u32 as i32),
                 };
-                // Shifts of 16 bits move halves between bytes; the masks take those away.
+                // Shifts of 16 bits move halves between bytes; the masks remove those.
                 [
                     $or($and($left::<4>(high), high_halves), $and(low, low_halves)),
                     $or($and(high, high_halves), $and($right::<4>(low), low_halves)),
@@ -109,7 +109,7 @@ macro_rules! with_registers {
                 }
             }
 
-            /// Sums `[queries, STRIP_BLOCKS]` of an unfolded strip, the one so many, with all queries.
+            /// Sums `[queries, STRIP_BLOCKS]` of an unpacked strip with all queries.
             #[target_feature(enable = $features)]
             #[inline]
             fn products(
@@ -189,7 +189,7 @@ macro_rules! with_registers {
                 QUERIES
             }
 
-            /// Sums of a strip with a few queries, straight from the planes.
+            /// Sums of a strip with a few queries, directly from the planes.
             #[target_feature(enable = $features)]
             #[inline]
             fn few_products(
@@ -229,7 +229,7 @@ macro_rules! with_registers {
                     block.low = if LOW { block.low.map(|low| &low[..lines]) } else { None };
                 }
                 let queries = first_levels::<QUERIES>(queries, query_lines, 2 * lines);
-                // Two sums for each row and query, so that they wait less for one another.
+                // Two sums per row and query, to shorten the dependency chains.
                 let mut lanes = [[[[$zero(); 2]; PARTS]; STRIP_BLOCKS]; QUERIES];
                 for j in 0..lines {
                     let mut levels = [[$zero(); 2]; QUERIES];
@@ -333,7 +333,7 @@ macro_rules! with_registers {
                                 steps[b][part],
                                 $multiply(slope, residuals[b][part]),
                             );
-                            // Of NaN and a number these instructions give the second.
+                            // For NaN and a number, these instructions return the second operand.
                             let higher = $max(bound, $cast(load(&lines[b], part)));
                             store(&mut lines[b], part, $integers_of(higher));
                         }
@@ -429,7 +429,7 @@ with_registers! {
     not_below |bound, offset| u32::from(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(bound, offset))
 }
 
-/// Two sets differ in nothing but how products are added.
+/// Two sets that differ only in how products are added.
 macro_rules! with_32_bytes {
     ($module:ident, features $features:literal, accumulate $accumulate:path) => {
         with_registers! {

@@ -1,4 +1,4 @@
-//! A block of rows against vectors.
+//! Scores a block of rows against vectors.
 
 use std::ops::Range;
 
@@ -12,20 +12,20 @@ use crate::InstructionSet;
 /// One number for each row of a block.
 pub(super) type PerRow = [f64; ROWS_PER_BLOCK];
 
-/// What a thread needs to itself for one block after the other.
+/// One thread's buffers for a block.
 pub(super) struct Block<'a> {
     table: Table<'a>,
     vectors: &'a Vectors,
     instructions: InstructionSet,
     /// The rows in float64, `[ROWS_PER_BLOCK, chunks_per_row]`.
     rows: Vec<Chunk>,
-    /// Their norms. NaN for those without any score: zero rows, and those that a short block does not have.
+    /// Their norms. NaN for rows without a score: zero rows, and the missing rows of a short block.
     norms: PerRow,
     /// The dot products, `[vectors, ROWS_PER_BLOCK]`.
     dots: Vec<f64>,
     /// The cosines, `[vectors]`.
     cosines: Vec<PerRow>,
-    /// The scores for one query, and room for making them.
+    /// The scores for one query, and scratch memory.
     scores: Box<[PerRow; 2]>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The block is now of these rows, as many as it has room for at most.
+    /// Loads these rows, at most as many as fit.
     pub(super) fn take(&mut self, rows: impl Iterator<Item = Row>) {
         self.norms = [f64::NAN; ROWS_PER_BLOCK];
         let places = self.rows.chunks_exact_mut(chunks_per_row(self.table.dim()));
@@ -59,11 +59,11 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Makes the cosines of its rows with these vectors.
+    /// Computes the cosines of the rows with these vectors.
     pub(super) fn multiply(&mut self, vectors: Range<usize>) {
         let chunks = chunks_per_row(self.table.dim());
-        // The vectors are the rows of this product, and the block's rows its queries: so its answer lies as
-        // the formulas read it. Components commute, and the order of summation is the same.
+        // Here the vectors are the rows of the product and the block's rows its queries, so that the result has the
+        // layout that the formulas read. Products commute, and the order of summation is the same.
         let asked = &self.vectors.widened[vectors.start * chunks..vectors.end * chunks];
         let dots = &mut self.dots[..vectors.len() * ROWS_PER_BLOCK];
         self.instructions.dots(asked, &self.rows, chunks, dots);
@@ -76,7 +76,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The scores of its rows by this formula of these vectors, after [`multiply`](Self::multiply).
+    /// The scores of the rows by this formula over these vectors, after [`multiply`](Self::multiply).
     pub(super) fn scores(&mut self, scoring: &Scoring, vectors: &[usize]) -> &PerRow {
         let [scores, space] = &mut *self.scores;
         let cosines = &self.cosines;

@@ -1,12 +1,12 @@
-//! Full passes, in slices: scores made of several cosines, and ranks.
+//! Full passes, in slices: scores computed from several cosines, and ranks.
 //!
-//! A batch of such queries shares most of its vectors, so each block of rows is multiplied with the different
-//! ones once: `[vectors, rows of the block]` cosines, from which every query takes its own. Its formula then
-//! runs over the rows of the block side by side.
+//! The queries of a batch share most of their vectors, so each block of rows is multiplied by the distinct vectors
+//! once: `[vectors, rows of the block]` cosines, from which each query takes its own. Its formula then runs over the
+//! rows of the block side by side.
 //!
-//! A slice first scores the rows whose ranks are asked for, where an earlier one has not. Then it goes on over the
-//! table. Both are cut into tasks of some ten microseconds, which the threads take in order: so what is done when
-//! they stop has no gaps.
+//! A slice first scores the rows whose ranks are requested, unless an earlier slice has. Then it continues over the
+//! table. Both are cut into tasks of tens of microseconds, which the threads take in order, so the finished work has
+//! no gaps when they stop.
 
 mod block;
 mod tasks;
@@ -25,17 +25,17 @@ use block::Block;
 use tasks::{Pace, Tasks};
 use vectors::Vectors;
 
-/// What a row costs beside its products, in multiply-adds: that it is read and widened, and its norm. This much and
-/// one for each component.
+/// The cost of a row besides its products, in multiply-adds: reading and widening it, and its norm. This much, plus one
+/// per component.
 const ROW_WORK: usize = 16;
 
-/// What it costs more if the row before it is elsewhere in memory.
+/// The extra cost if the previous row is elsewhere in memory.
 const FAR_ROW_WORK: usize = 256;
 
-/// Blocks of a task at most.
+/// Maximum number of blocks per task.
 const MOST_BLOCKS: usize = 256;
 
-/// Looks at rows from `from` on, for parts that fit the table; see
+/// Processes rows from `from` on, for parts that fit the table; see
 /// [`Engine::full_pass_part`](contract::Engine::full_pass_part).
 pub(super) fn full_pass_part(
     table: Table<'_>,
@@ -61,8 +61,8 @@ struct Slice<'a> {
     table: Table<'a>,
     instructions: InstructionSet,
     pool: &'a ThreadPool,
-    /// The places of the parts, those that look at the most rows first, so that the ones a block is for are always
-    /// the first n.
+    /// The indices of the parts, sorted by the number of rows that they cover, most first, so that the parts of a
+    /// block are always a prefix.
     order: Vec<usize>,
     /// The vectors of the parts in that order.
     vectors: Vectors,
@@ -71,15 +71,15 @@ struct Slice<'a> {
 
 /// Ranked rows of a part that a thread scores together.
 struct Run {
-    /// The part's place in the slice's order.
+    /// The part's position in the slice's order.
     place: usize,
-    /// Which of its rows that have no score yet.
+    /// A range of its rows that have no score yet.
     rows: Range<usize>,
 }
 
 impl Slice<'_> {
-    /// Whether the ranked rows of all parts are ready. Many ranks take longer than a slice may, so they are as
-    /// divisible as the rest.
+    /// Scores the ranked rows; returns whether those of all parts are ready. Many ranks can take longer than a slice,
+    /// so this work is divisible too.
     fn prepare(&self, parts: &mut [FullPassPart]) -> bool {
         let runs = self.runs(parts);
         let (tasks, scored) = self.on_threads(runs.len(), |tasks| {
@@ -91,7 +91,7 @@ impl Slice<'_> {
             }
             scored
         });
-        // Tasks are taken in order, so of each part the first n rows are scored.
+        // Tasks are taken in order, so the scored rows of each part are a prefix.
         let mut scored: Vec<(usize, Vec<f64>)> = scored.into_iter().flatten().collect();
         scored.sort_unstable_by_key(|&(task, _)| task);
         for (task, scores) in scored {
@@ -136,7 +136,7 @@ impl Slice<'_> {
         scores
     }
 
-    /// Goes on over the table from this row; where the next slice does, if there is more.
+    /// Continues over the table from this row. Returns where the next slice starts, if there is more.
     fn scan(&self, parts: &mut [FullPassPart], from: usize) -> Option<usize> {
         let in_order: Vec<&FullPassPart> = self.order.iter().map(|&part| &parts[part]).collect();
         let queries: Vec<&FullPassQuery> = in_order.iter().map(|part| part.query()).collect();
@@ -179,7 +179,7 @@ impl Slice<'_> {
         (done < end).then_some(done)
     }
 
-    /// How many tasks the threads have done, of n, and what each of them found.
+    /// Runs n tasks on the threads. Returns how many were done, and each thread's result.
     fn on_threads<T: Send>(
         &self,
         tasks: usize,
@@ -198,7 +198,7 @@ impl Slice<'_> {
         Block::new(self.table, &self.vectors, self.instructions)
     }
 
-    /// How many blocks make a task, if a row takes n multiply-adds.
+    /// The number of blocks per task, if a row takes n multiply-adds.
     fn blocks_per_task(&self, row_work: usize) -> usize {
         let block = row_work.saturating_mul(ROWS_PER_BLOCK);
         (self.instructions.task_work() / block).clamp(1, MOST_BLOCKS)

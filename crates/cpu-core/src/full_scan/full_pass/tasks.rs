@@ -1,8 +1,8 @@
-//! How long a slice goes on, and who does what in it.
+//! Controls how long a slice runs, and distributes its tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether a slice goes on. Asks whoever wants to know; `false` is final.
+/// Decides whether a slice continues, by calling the caller's function; `false` is final.
 pub(super) struct Pace<'a> {
     ask: &'a (dyn Fn() -> bool + Sync),
     has_begun: AtomicBool,
@@ -14,9 +14,9 @@ impl<'a> Pace<'a> {
         Self { ask, has_begun: AtomicBool::new(false), has_stopped: AtomicBool::new(false) }
     }
 
-    /// Before each piece of work. The first of a slice is done in any case: else a slice might get nowhere.
+    /// Called before each piece of work. The first piece of a slice always runs, so that every slice makes progress.
     pub(super) fn goes_on(&self) -> bool {
-        // No other memory is published with either.
+        // Neither publishes other memory.
         if !self.has_begun.swap(true, Ordering::Relaxed) {
             return true;
         }
@@ -28,7 +28,7 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Tasks that threads take in order. Whoever takes one does it, so those that were taken have no gaps.
+/// Tasks that threads take in order. A thread finishes every task that it takes, so finished tasks have no gaps.
 pub(super) struct Tasks<'a> {
     pace: &'a Pace<'a>,
     next: AtomicUsize,
@@ -41,7 +41,7 @@ impl<'a> Tasks<'a> {
         Self { pace, next: AtomicUsize::new(0), count }
     }
 
-    /// The next one, if there is one and the slice goes on.
+    /// Takes the next task, if there is one and the slice continues.
     pub(super) fn take(&self) -> Option<usize> {
         if self.next.load(Ordering::Relaxed) >= self.count || !self.pace.goes_on() {
             return None;
@@ -50,7 +50,7 @@ impl<'a> Tasks<'a> {
         (task < self.count).then_some(task)
     }
 
-    /// How many were taken.
+    /// The number of tasks taken.
     pub(super) fn taken(&self) -> usize {
         self.next.load(Ordering::Relaxed).min(self.count)
     }

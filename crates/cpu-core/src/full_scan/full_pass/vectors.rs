@@ -1,4 +1,4 @@
-//! The different vectors of a batch.
+//! The distinct vectors of a batch.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,21 +7,21 @@ use contract::{FullPassQuery, QueryVector, Row, Table};
 
 use super::super::dots::{Chunk, chunks_per_row, widen};
 
-/// The different vectors, in the order in which the queries first name them. So the first n are those of the
-/// first n queries.
+/// The distinct vectors, in the order in which the queries first use them. So the vectors of the first queries are
+/// always a prefix.
 pub(super) struct Vectors {
     /// In float64, `[vectors, chunks_per_row]`.
     pub(super) widened: Vec<Chunk>,
     /// `[vectors]`.
     pub(super) norms: Vec<f64>,
-    /// Which of them the queries name, one query after the other.
+    /// The indices of the vectors that the queries use, query by query.
     named: Vec<usize>,
-    /// For each query, where in `named` its vectors end and how many different ones the queries up to it name.
+    /// For each query, the end of its vectors in `named`, and how many distinct vectors the queries up to it use.
     ends: Vec<(usize, usize)>,
 }
 
 impl Vectors {
-    /// Those of these queries, which fit the table.
+    /// The vectors of these queries, which fit the table.
     pub(super) fn new<'a>(
         table: &Table<'_>,
         queries: impl Iterator<Item = &'a FullPassQuery>,
@@ -52,13 +52,13 @@ impl Vectors {
         Self { widened, norms, named, ends }
     }
 
-    /// Those of this query, in the order of its formula.
+    /// The vectors of this query, in the order of its formula.
     pub(super) fn of(&self, query: usize) -> &[usize] {
         let start = query.checked_sub(1).map_or(0, |before| self.ends[before].0);
         &self.named[start..self.ends[query].0]
     }
 
-    /// How many different ones the first n queries name.
+    /// The number of distinct vectors of the first n queries.
     pub(super) fn of_first(&self, queries: usize) -> usize {
         queries.checked_sub(1).map_or(0, |last| self.ends[last].1)
     }

@@ -1,4 +1,4 @@
-//! Which format a file has, by its first bytes.
+//! Detects the format of a file by its first bytes.
 
 use super::header::Word2vecHeader;
 use super::text::{Lines, spaces};
@@ -6,22 +6,22 @@ use super::{Parser, VectorsFormat};
 use crate::prepare::MAX_DIM;
 use crate::prepare::unpack::Packing;
 
-/// What text begins with that some Windows programs wrote.
+/// The byte order mark that some Windows programs write at the start of text.
 pub(in crate::prepare) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Text without its byte order mark, and how long that was.
+/// The text without its byte order mark, and the mark's length.
 pub(super) fn without_mark(head: &[u8]) -> (&[u8], usize) {
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     (text, head.len() - text.len())
 }
 
-/// So many bytes tell text from numbers.
+/// The number of bytes used to tell text from numbers.
 const ENOUGH: usize = 4096;
 
-/// The format of a file that begins with `head`; with its words in another file, or not.
+/// The format of a file that starts with `head`, with or without its words in another file.
 ///
 /// # Errors
-/// If it is none of them, with what it is instead and the way from there.
+/// If it has no known format; says what it is and how to convert it.
 pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, String> {
     if head.is_empty() {
         return Err("the file is empty".into());
@@ -56,7 +56,7 @@ pub(super) fn detect(head: &[u8], has_words: bool) -> Result<VectorsFormat, Stri
     Ok(VectorsFormat::Glove)
 }
 
-/// Whether a word and so many numbers stand in the first line: then it is text, whatever is in its words.
+/// Whether the first line has a word and this many numbers: then it is text, whatever its words contain.
 fn begins_with_a_line(text: &[u8], dim: usize) -> bool {
     let lines = Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint: "" };
     lines.parse(first_line(text), 0).first_bad.is_none()
@@ -69,11 +69,11 @@ pub(super) fn first_line(text: &[u8]) -> &[u8] {
 
 fn is_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(ENOUGH)];
-    // A word may not be UTF-8, and then its line says so; numbers as bytes have control characters.
+    // A word that is not UTF-8 gets an error with its line; binary numbers have control characters.
     !start.iter().any(|&b| b < b' ' && !matches!(b, b'\n' | b'\r' | b'\t'))
 }
 
-/// What people have and this program does not read, and how to make something of it that it reads.
+/// Common formats that this program does not read, and how to convert them.
 fn foreign(head: &[u8]) -> Option<String> {
     if let Some(packing) = Packing::of(head) {
         return Some(format!(

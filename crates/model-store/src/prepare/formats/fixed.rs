@@ -1,4 +1,4 @@
-//! Rows of a fixed number of bytes, whose words are in a file of their own.
+//! Rows of fixed size, whose words are in a separate file.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(super) struct FixedFraming {
     pub(super) row_bytes: usize,
     pub(super) rows: u64,
     pub(super) found: u64,
-    /// Whether something else may follow the rows.
+    /// Whether other data may follow the rows.
     pub(super) may_go_on: bool,
 }
 
@@ -45,11 +45,11 @@ impl Framing for FixedFraming {
     }
 }
 
-/// Takes rows apart.
+/// Parses rows.
 pub(super) struct FixedRows {
     pub(super) dim: usize,
     pub(super) number: Number,
-    /// The norm stands before the components.
+    /// Whether a norm precedes the components.
     pub(super) with_norm: bool,
     pub(super) words: Arc<WordList>,
 }

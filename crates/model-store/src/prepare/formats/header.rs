@@ -1,4 +1,4 @@
-//! What stands before the rows in some formats.
+//! Headers of some formats.
 
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
@@ -16,9 +16,9 @@ pub(super) struct Word2vecHeader {
 }
 
 impl Word2vecHeader {
-    /// Two whole numbers in a line of their own.
+    /// Two whole numbers on a separate line.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
-        /// Two numbers of 20 digits and what is around them.
+        /// Two numbers of 20 digits, with separators.
         const MOST_BYTES: usize = 64;
         let end = head.iter().take(MOST_BYTES).position(|&b| b == b'\n')?;
         let line = std::str::from_utf8(&head[..end]).ok()?;
@@ -29,20 +29,20 @@ impl Word2vecHeader {
     }
 }
 
-/// A table of numbers behind a header.
+/// A table of numbers after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NumbersHeader {
     pub(super) rows: u64,
     pub(super) dim: usize,
     pub(super) number: Number,
-    /// Where the first row begins.
+    /// The offset of the first row.
     pub(super) start: u64,
-    /// Whether something else may follow the rows.
+    /// Whether other data may follow the rows.
     pub(super) may_go_on: bool,
 }
 
 impl NumbersHeader {
-    /// Of a NumPy file.
+    /// Reads the header of a NumPy file.
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
         let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::read(head)
             .map_err(|reason| format!("its npy header can't be read ({reason})"))?;
@@ -74,7 +74,7 @@ impl NumbersHeader {
         Ok(Self { rows, dim, number, start: bytes, may_go_on: false })
     }
 
-    /// Of a safetensors file: the tensor of this name, or the only one of two dimensions.
+    /// Reads the header of a safetensors file: the tensor of this name, or the only two-dimensional one.
     pub(super) fn safetensors(head: &[u8], name: Option<&str>) -> Result<Self, String> {
         let (length, rest) =
             head.split_first_chunk().ok_or("it ends inside its safetensors header")?;
@@ -125,7 +125,7 @@ impl NumbersHeader {
             }
         };
         let (rows, dim) = (info.shape[0], info.shape[1]);
-        // That the data has room for the shape was checked when the header was read.
+        // The header was checked to have enough data for the shape.
         let start = (info.data_offsets.0 as u64).saturating_add(8 + length);
         Ok(Self { rows: rows as u64, dim, number, start, may_go_on: true })
     }

@@ -1,5 +1,5 @@
-//! The formats that people keep vectors in. Each is two things: how its bytes fall into whole records
-//! ([`Framing`], one after the other), and how records are taken apart ([`Parser`], on all cores).
+//! The formats of vectors files. Each has two parts: splitting bytes into whole records ([`Framing`], sequentially),
+//! and parsing records ([`Parser`], on all cores).
 
 mod detect;
 mod fixed;
@@ -19,23 +19,23 @@ pub(crate) use text::ends_in_a_number;
 /// A format of vectors files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VectorsFormat {
-    /// One word a line, then its components, single spaces between them.
+    /// One word per line, then its components, separated by single spaces.
     Glove,
-    /// The same with the vector's norm before its components. With the words in a file of their own: rows
+    /// The same with the vector's norm before its components. With the words in a separate file: rows
     /// of little-endian float32, norm and components.
     GloveNorm,
-    /// A line with the numbers of rows and components, then as GloVe; fastText's `.vec` too.
+    /// A line with the numbers of rows and components, then like GloVe; also fastText's `.vec`.
     Word2vec,
     /// The same line, then each word, a space and its components as little-endian float32.
     Word2vecBinary,
-    /// A NumPy array of two dimensions; the words are in a file of their own.
+    /// A two-dimensional NumPy array; the words are in a separate file.
     Npy,
-    /// A tensor of two dimensions in a safetensors file; the words are in a file of their own.
+    /// A two-dimensional tensor in a safetensors file; the words are in a separate file.
     Safetensors,
 }
 
 impl VectorsFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 6] = [
         Self::Glove,
         Self::GloveNorm,
@@ -64,72 +64,72 @@ impl fmt::Display for VectorsFormat {
     }
 }
 
-/// The most bytes that one record may have, and so many are looked at to tell what a file is.
+/// Maximum size of a record, and the number of bytes used to detect the format.
 pub(super) const MAX_RECORD_BYTES: usize = 4 << 20;
 
-/// Where a longer word seems to be, a file without lines is cut or its header wrong.
+/// Maximum length of a word in a file without lines; a longer one means that the file is cut off or its header wrong.
 pub(crate) const MAX_WORD_BYTES: usize = 4096;
 
-/// Finds the ends of records. Called with all bytes in order, each time with what was not whole before.
+/// Finds the ends of records. Called with all bytes in order, each time starting with the last incomplete record.
 pub(super) trait Framing: Send {
     /// The length of the whole records at the start of `bytes`. `at_end`: nothing follows.
     fn whole(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, BadBytes>;
 
-    /// Records found so far, where they are counted.
+    /// The number of records found so far, if they are counted.
     fn found(&self) -> u64 {
         0
     }
 
-    /// Whether all records have been found and whatever follows is something else.
+    /// Whether all records have been found, so that anything that follows is other data.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// What is wrong with the bytes as a whole, and where.
+/// A fault in the bytes as a whole, and its position.
 #[derive(Debug, PartialEq)]
 pub(super) struct BadBytes {
     /// The record, from 0, if it is known.
     pub(super) record: Option<u64>,
-    /// From the start of the bytes at hand.
+    /// The offset in the given bytes.
     pub(super) byte: usize,
     pub(super) reason: String,
 }
 
-/// Takes whole records apart.
+/// Parses whole records.
 pub(super) trait Parser: Send + Sync {
-    /// `first` is the number of the first record, from 0, where the framing counts them.
+    /// `first` is the number of the first record, from 0, if the framing counts them.
     fn parse(&self, bytes: &[u8], first: u64) -> Parsed;
 }
 
-/// What some consecutive records hold.
+/// The content of some consecutive records.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// How many there were, good and bad.
+    /// The number of records, good and bad.
     pub(super) records: u64,
-    /// The words of the good ones, one behind the other.
+    /// The words of the good records, concatenated.
     pub(super) words: String,
-    /// Where each of these ends.
+    /// The end of each word.
     pub(super) word_ends: Vec<usize>,
     /// The components of the good ones, `[good records, dim]`.
     pub(super) components: Vec<f32>,
-    /// The norms of these.
+    /// The norms of the good records.
     pub(super) norms: Vec<f64>,
-    /// How many bad ones there were.
+    /// The number of bad records.
     pub(super) bad: u64,
-    /// The first of them: the others are only counted, for there may be millions.
+    /// The first bad record. The others are only counted, because there may be millions.
     pub(super) first_bad: Option<BadRecord>,
 }
 
-/// A record that can't be read.
+/// An invalid record.
 #[derive(Debug, PartialEq)]
 pub(super) struct BadRecord {
-    /// Counted from the first of its chunk, from 0.
+    /// Its number in its chunk, from 0.
     pub(super) record: u64,
-    /// Where it begins in its chunk.
+    /// Its offset in its chunk.
     pub(super) byte: usize,
     pub(super) reason: String,
-    /// Whether the records behind it can be trusted all the same.
+    /// Whether the records after it can still be trusted.
     pub(super) may_be_skipped: bool,
 }
 
@@ -164,8 +164,8 @@ impl Parsed {
         self.records += 1;
     }
 
-    /// As [`end_record`](Self::end_record), for one behind which nothing is where it should be. It stands
-    /// for all bad ones, so that it is not skipped.
+    /// Like [`end_record`](Self::end_record), for a record after which all data is misplaced. It replaces the first bad
+    /// record, so that it is not skipped.
     pub(super) fn end_broken_record(&mut self, reason: String, dim: usize, byte: usize) {
         let bad = BadRecord { record: self.records, byte, reason, may_be_skipped: false };
         self.end_record(Err(String::new()), dim, byte);
@@ -173,7 +173,7 @@ impl Parsed {
     }
 }
 
-/// A word as bytes that may be none.
+/// Converts bytes to a word, if they are valid.
 pub(super) fn utf8(word: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(word)
         .map_err(|e| format!("the word is not valid UTF-8 (byte {})", e.valid_up_to() + 1))

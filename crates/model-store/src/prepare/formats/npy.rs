@@ -1,22 +1,22 @@
 //! The header of a NumPy file: a Python dictionary of three keys. Format: NEP 1, "A Simple File Format for
 //! NumPy Arrays", versions 1.0 to 3.0.
 //!
-//! Read by hand, because the crates that read Python literals take time exponential in the depth of nested
-//! brackets, as fuzzing found; here nothing nests.
+//! A parser of our own, because fuzzing found that the crates for Python literals take time exponential in the depth of
+//! nested brackets; here nothing nests.
 
-/// What a NumPy file says of its array.
+/// The description of the array in a NumPy file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NpyHeader {
-    /// The type of its numbers, such as `<f4`; `structured` for anything that is no text.
+    /// The type of its numbers, such as `<f4`; `structured` for anything that is not a string.
     pub(super) descr: String,
     pub(super) fortran_order: bool,
     pub(super) shape: Vec<u64>,
-    /// Where the numbers begin.
+    /// The offset of the numbers.
     pub(super) bytes: u64,
 }
 
 impl NpyHeader {
-    /// Reads the header of a file that begins with `head`.
+    /// Reads the header of a file that starts with `head`.
     pub(super) fn read(head: &[u8]) -> Result<Self, &'static str> {
         let rest =
             head.strip_prefix(b"\x93NUMPY").ok_or("it does not begin with the npy signature")?;
@@ -37,7 +37,7 @@ impl NpyHeader {
 const CUT: &str = "it is cut off";
 const NOT_ONE: &str = "it is not a dictionary with descr, fortran_order and shape";
 
-/// What is left of the text.
+/// The rest of the text.
 struct Dictionary<'a>(&'a str);
 
 impl<'a> Dictionary<'a> {
@@ -51,7 +51,7 @@ impl<'a> Dictionary<'a> {
                 "descr" if self.0.trim_start().starts_with(['\'', '"']) => {
                     descr = Some(self.quoted()?.to_owned());
                 }
-                // What is in it nobody asks: such arrays are no vectors.
+                // The content does not matter: such arrays are not vectors.
                 "descr" => {
                     return Ok(NpyHeader { descr: "structured".into(), ..self.unknown(bytes) });
                 }

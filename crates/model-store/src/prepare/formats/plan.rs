@@ -1,4 +1,4 @@
-//! How one particular file is read.
+//! Decides how to read a particular file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Framing, Parser, VectorsFormat};
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 
-/// How a file is read, by its first bytes and what the user said.
+/// How to read a file, from its first bytes and the user's options.
 pub(in crate::prepare) struct Plan {
     /// For the model's provenance, such as `glove text`.
     pub(in crate::prepare) description: String,
@@ -22,20 +22,20 @@ pub(in crate::prepare) struct Plan {
     pub(in crate::prepare) records: Unit,
     pub(in crate::prepare) framing: Box<dyn Framing>,
     pub(in crate::prepare) parser: Arc<dyn Parser>,
-    /// Records that a header says there are, where the framing does not count them.
+    /// The number of records in the header, if the framing does not count them.
     pub(in crate::prepare) expected: Option<u64>,
 }
 
-/// What people call a record.
+/// What messages call a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::prepare) enum Unit {
-    /// A line; the first record is the line of this number, from 1.
+    /// A line; the first record has this line number, from 1.
     Line { first: u64 },
     /// A row at a byte.
     Row,
 }
 
-/// `head` are the first bytes of the file, `bytes_total` its size, if that is known.
+/// `head` are the first bytes of the file; `bytes_total` is its size, if known.
 pub(in crate::prepare) fn plan(
     head: &[u8],
     bytes_total: Option<u64>,
@@ -195,7 +195,7 @@ fn table(
     })
 }
 
-/// The 2020 report's binary: a float32 norm and float32 components for each word. It says nothing of itself.
+/// The 2020 report's binary format: a float32 norm and float32 components per word, without a header.
 fn norms_and_components(
     bytes_total: Option<u64>,
     options: &PrepareOptions,

@@ -1,4 +1,4 @@
-//! Text: one word a line, then its components. GloVe's, word2vec's and fastText's.
+//! Text formats of GloVe, word2vec and fastText: one word per line, then its components.
 
 use memchr::{memchr, memchr_iter, memrchr};
 
@@ -23,14 +23,14 @@ impl Framing for LineFraming {
     }
 }
 
-/// What every line must look like.
+/// The form of every line.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
     /// Components in a row.
     pub(super) dim: usize,
-    /// The norm stands before the components.
+    /// Whether a norm precedes the components.
     pub(super) with_norm: bool,
-    /// Said when a line has another number of components.
+    /// A hint for lines with another number of components.
     pub(super) hint: &'static str,
 }
 
@@ -56,7 +56,7 @@ impl Lines {
         self.dim + usize::from(self.with_norm)
     }
 
-    /// The word of a line; its components are appended. A bad line may leave some behind.
+    /// Returns the word of a line and appends its components. A bad line may leave some appended.
     fn parse_line<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Result<&'a str, String> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // word2vec and fastText end each line with a space.
@@ -76,8 +76,8 @@ impl Lines {
         Ok(word)
     }
 
-    /// A line as nearly all are: a word without spaces, then the right number of finite numbers. `None` if
-    /// it is another, good or bad.
+    /// Parses a usual line: a word without spaces, then the right number of finite numbers. `None` for
+    /// any other line, good or bad.
     fn split_plain<'a>(&self, line: &'a [u8], components: &mut Vec<f32>) -> Option<&'a [u8]> {
         let (word, mut rest) = line.split_at(memchr(b' ', line)?);
         for _ in 0..self.numbers() {
@@ -92,7 +92,7 @@ impl Lines {
         (rest.is_empty() && !word.is_empty() && memchr(b'\t', word).is_none()).then_some(word)
     }
 
-    /// Any line: split from the right, so that words may contain spaces.
+    /// Parses any line, from the right, so that words may contain spaces.
     fn split_carefully<'a>(
         &self,
         line: &'a [u8],
@@ -108,7 +108,7 @@ impl Lines {
             match parse_component(field) {
                 Ok(component) => components.push(component),
                 Err(reason) => {
-                    // Too few components run into the word; say so rather than that it is no number.
+                    // With too few components, parsing reaches the word; report that instead of an invalid number.
                     if spaces(line) < numbers {
                         return Err(self.wrong_number_of_components(line));
                     }
@@ -133,7 +133,7 @@ impl Lines {
                 "there is more than one space between two fields, or a space at the start".into()
             );
         }
-        // Split from the right, a line with a component too many would hide it in the word.
+        // When split from the right, an extra component would end up in the word.
         if ends_in_a_number(word) {
             return Err(self.wrong_number_of_components(line));
         }
@@ -160,7 +160,7 @@ impl Lines {
     }
 }
 
-/// Whether the last part of a word with spaces would be taken for a component.
+/// Whether the last part of a word with spaces would be read as a component.
 pub(crate) fn ends_in_a_number(word: &str) -> bool {
     let tail = word.rsplit_once(' ').map(|(_, tail)| tail);
     tail.is_some_and(|tail| tail.parse::<f64>().is_ok_and(f64::is_finite))
@@ -232,7 +232,7 @@ mod tests {
             "ends that word2vec writes"
         );
         assert_eq!(read("+1 +1 -0").1, [1.0, 0.0]);
-        // Between two float32: to the nearest directly, not by way of float64.
+        // Between two float32: rounded directly to the nearest, not through float64.
         assert_eq!(read("x 1.00000017881393432617187499 0").1[0], 1.0000001);
     }
 
@@ -294,7 +294,7 @@ mod tests {
             }
         }
 
-        /// The quick way takes only what the careful one takes, and reads it the same.
+        /// The fast parser accepts only lines that the careful one accepts, with the same result.
         #[test]
         fn the_quick_way_agrees_with_the_careful_one(
             line in "[ a0-9.e+-]{0,24}|[a ]{1,3}( -?[0-9]{1,3}(\\.[0-9]{1,9})?(e-?[0-9]{1,2})?){1,4} ?",

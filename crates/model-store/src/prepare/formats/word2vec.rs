@@ -1,5 +1,5 @@
-//! word2vec's binary form: a line with the numbers of rows and components, then for each row its word, a
-//! space and its components as little-endian float32; behind them a line feed, or not.
+//! word2vec's binary format: a line with the numbers of rows and components, then for each row its word, a space, its
+//! components as little-endian float32, and an optional line feed.
 
 use memchr::memchr;
 
@@ -9,15 +9,15 @@ use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, utf8};
 /// Finds the end of each row.
 pub(super) struct RowFraming {
     pub(super) dim: usize,
-    /// Rows that the header says.
+    /// Rows according to the header.
     pub(super) rows: u64,
     /// Rows found so far.
     pub(super) found: u64,
 }
 
-/// Where the word of a row begins and its components, and where these end; `None` if bytes are missing.
+/// The offsets of a row's word, of its components and of their end; `None` if bytes are missing.
 fn split(bytes: &[u8], dim: usize) -> Result<Option<(usize, usize, usize)>, &'static str> {
-    // The line feed behind the row before.
+    // The line feed after the previous row.
     let word = usize::from(bytes.starts_with(b"\n"));
     let window = &bytes[word..bytes.len().min(word + MAX_WORD_BYTES + 1)];
     let Some(length) = memchr(b' ', window) else {
@@ -72,12 +72,12 @@ impl Framing for RowFraming {
             );
             return Err(BadBytes { record: None, byte: whole, reason });
         }
-        // A line feed behind the last row belongs to it.
+        // A line feed after the last row belongs to it.
         Ok(bytes.len())
     }
 }
 
-/// Takes rows apart.
+/// Parses rows.
 pub(super) struct Rows {
     pub(super) dim: usize,
 }
@@ -87,7 +87,7 @@ impl Parser for Rows {
         let mut parsed = Parsed::default();
         parsed.components.reserve(bytes.len() / size_of::<f32>());
         let mut start = 0;
-        // What the framing let through is whole.
+        // The framing only passes whole records.
         while let Ok(Some((word, components, end))) = split(&bytes[start..], self.dim) {
             let row = &bytes[start..start + end];
             let word = &row[word..components - 1];
@@ -106,8 +106,8 @@ impl Parser for Rows {
     }
 }
 
-/// A word that is none says that the file is not what its header says, or that the word before had a space
-/// in it: then all that follows is somewhere else.
+/// An invalid word means that the header is wrong, or that the previous word contains a space. Then all following data
+/// is misplaced.
 fn check_word(word: &[u8]) -> Result<&str, String> {
     let reason = match utf8(word) {
         Ok("") => "the word is empty".to_owned(),

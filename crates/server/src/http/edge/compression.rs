@@ -15,8 +15,8 @@ use tower_http::compression::{Compression, CompressionLevel};
 
 use super::OnBehalf;
 use crate::http::ApiError;
-use crate::http::answer::counted;
 use crate::http::aside::{Work, goes_on};
+use crate::http::render::counted;
 use crate::workers::Patience;
 use scheduler::account::Pool;
 

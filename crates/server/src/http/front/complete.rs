@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::Connection;
 use crate::http::ApiError;
-use crate::http::answer::{IsCounted, counted};
 use crate::http::edge::request_id::RequestId;
 use crate::http::render::caching;
-use crate::http::size::UNCOUNTED_ANSWER;
+use crate::http::render::size::UNCOUNTED_ANSWER;
+use crate::http::render::{IsCounted, counted};
 use crate::http::transport::kept_with;
 use scheduler::account::{Account, Pool};
 

@@ -23,13 +23,13 @@ use tracing::{Instrument, debug_span};
 
 use self::guard::guarded;
 use self::path::{named_model, with_path};
-use super::answer::Until;
+use super::ApiError;
 use super::edge::request_id::{self, RequestId};
 use super::edge::{Edge, OnBehalf};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
+use super::render::Until;
 use super::render::server_timing::{self, Timing};
-use super::routes::{self, PastRouter, Routes};
-use super::{ApiError, ask};
+use super::routes::{self, PastRouter, Routes, search};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use scheduler::account::{Account, Full, Held, Pool};
@@ -228,8 +228,8 @@ impl Connection {
         let plain_get =
             request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
         let asked = match routes::past_router(path).filter(|_| plain_get) {
-            Some(PastRouter::Nearest) => ask::nearest(&call, headers, uri).await,
-            Some(PastRouter::Analogy) => ask::analogy(&call, headers, uri).await,
+            Some(PastRouter::Nearest) => search::nearest(&call, headers, uri).await,
+            Some(PastRouter::Analogy) => search::analogy(&call, headers, uri).await,
             None => {
                 let of_model = name.is_some();
                 let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(path));

@@ -13,19 +13,20 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::limits::MAX_QUERIES;
+use super::{invalid, query_string};
+use crate::http::ApiError;
 use crate::http::aside::Work;
-use crate::http::fields::{MAX_QUERIES, invalid};
-use crate::http::look_up::cut;
-use crate::http::{ApiError, query_string};
 use crate::models::{Call, ServedModel};
 use kindred::expression;
+use kindred::question::cut;
 use scheduler::account::{Held, Pool};
 
 /// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
 pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 
 /// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
-/// besides. Lists are bounded ([`AtMost`](crate::http::fields::AtMost)), so most of it are copies of the body's texts and
+/// besides. Lists are bounded ([`AtMost`](super::at_most::AtMost)), so most of it are copies of the body's texts and
 /// numbers that take eight bytes where they were written in two.
 pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;

@@ -3,7 +3,8 @@
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams, names};
 
-use crate::http::{ApiError, query_string};
+use super::query_string;
+use crate::http::ApiError;
 
 /// The form of answers.
 pub(in crate::http) const JSON: MediaType<'static> =

@@ -5,7 +5,8 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::http::{ApiError, answer};
+use crate::http::ApiError;
+use crate::http::render;
 use crate::models::{ServedModel, weak_tag};
 
 /// Answers may be kept but are to be asked for again, for the model may have been replaced.
@@ -30,7 +31,7 @@ pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bo
 
 /// An answer to a GET that is tagged with its content, or that its caller has it already.
 pub(in crate::http) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
-    file(headers, &weak_tag(&body), || Ok(answer::response(body, None)))
+    file(headers, &weak_tag(&body), || Ok(render::response(body, None)))
 }
 
 /// A file of a page, with its entity tag, or that the client has it already.

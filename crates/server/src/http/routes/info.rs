@@ -5,9 +5,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::http::ApiError;
 use crate::http::parse::negotiation;
-use crate::http::render::caching;
-use crate::http::{ApiError, answer};
+use crate::http::render::{self, caching};
 use crate::models::{Call, ServedModel};
 use kindred::evaluation::results::Engine;
 
@@ -35,7 +35,7 @@ pub(in crate::http) async fn model(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    caching::content(&headers, answer::bytes(&Description::of(&call)))
+    caching::content(&headers, render::bytes(&Description::of(&call)))
 }
 
 /// `GET /models`: all models that are served.
@@ -50,7 +50,7 @@ pub(in crate::http) async fn models(
         "default": models[0].name(),
         "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
     });
-    caching::content(&headers, answer::bytes(&answer))
+    caching::content(&headers, render::bytes(&answer))
 }
 
 /// A model, for who wants to know what answers.

@@ -1,10 +1,17 @@
-//! The routes: what follows from their table ([`table`]), and the handlers of those that ask no question.
+//! The routes: what follows from their table ([`table`]), and their handlers.
 
+mod compare;
 mod docs;
+mod evaluate;
 mod explorer;
 mod info;
 mod operations;
+mod plan;
+mod rank;
+pub(super) mod search;
+mod suggestions;
 mod table;
+mod words;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -24,6 +31,7 @@ use crate::models::Reloader;
 use crate::observe::MAX_ROUTES;
 
 pub(super) use self::table::PastRouter;
+pub use self::words::MAX_LISTED;
 
 /// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
 #[derive(Clone)]
@@ -211,7 +219,7 @@ const fn is_same(a: &str, b: &str) -> bool {
 /// The text at `/`: where to begin, for people with curl.
 fn start_text() -> String {
     let mut text =
-        "Kindred finds kindred words: exact nearest neighbours in a table of word vectors.\n\n"
+        "Kindred finds the exact nearest neighbours of words in a table of word vectors.\n\n"
             .to_owned();
     let mut paths = Vec::new();
     for route in ROUTES {

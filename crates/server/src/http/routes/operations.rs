@@ -9,12 +9,14 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::http::answer::counted;
+use crate::http::ApiError;
 use crate::http::aside::{Work, elsewhere};
+use crate::http::error::whole_seconds;
 use crate::http::parse::negotiation;
-use crate::http::search::whole_seconds;
-use crate::http::size::room_for;
-use crate::http::{ApiError, answer, query_string};
+use crate::http::parse::query_string;
+use crate::http::render;
+use crate::http::render::counted;
+use crate::http::render::size::room_for;
 use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel, Service};
 use crate::observe::{Format, Known};
 use crate::workers::Patience;
@@ -22,7 +24,7 @@ use crate::workers::Patience;
 /// `GET /health/live`: the process answers.
 pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    Ok(answer::json(&json!({"status": "live"})))
+    Ok(render::json(&json!({"status": "live"})))
 }
 
 /// `GET /health/ready`: of every model, a query went through its queue and came back right, within the last
@@ -34,7 +36,7 @@ pub(in crate::http) async fn ready(
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     check(call.service(), call.all_models()).await?;
-    Ok(answer::json(&json!({"status": "ready"})))
+    Ok(render::json(&json!({"status": "ready"})))
 }
 
 /// Whether the service is ready, or why not.
@@ -107,5 +109,5 @@ pub(in crate::http) async fn post_reload(
         ReloadError::InProgress => ApiError::ReloadInProgress,
         e => ApiError::ReloadFailed { reason: e.to_string() },
     })?;
-    Ok(answer::json(&reloaded))
+    Ok(render::json(&reloaded))
 }

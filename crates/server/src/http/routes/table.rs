@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 
-use super::{docs, explorer, info, operations};
-use crate::http::{ask, evaluate, odd_one_out, rank, similarity, words};
+use super::{compare, docs, evaluate, explorer, info, operations, rank, search, words};
 use crate::models::Reloader;
 
 /// What handlers may ask for besides their request.
@@ -17,27 +16,30 @@ use Method::{Get, Post};
 
 /// All routes, in the order in which the text at `/` lists them. A path that has two methods has two entries.
 pub(super) const ROUTES: &[Route] = &[
-    Route::new(Get, "/nearest", || get(ask::get_nearest))
+    Route::new(Get, "/nearest", || get(search::get_nearest))
         .of_a_model()
         .searches()
         .past_router(PastRouter::Nearest)
         .line("/nearest?word=frog&k=5", ""),
-    Route::new(Get, "/analogy", || get(ask::get_analogy))
+    Route::new(Get, "/analogy", || get(search::get_analogy))
         .of_a_model()
         .searches()
         .past_router(PastRouter::Analogy)
         .line("/analogy?expression=king+-+man+%2B+woman", ""),
-    Route::new(Post, "/nearest", || post(ask::post_nearest)).of_a_model().searches().on_next_line(),
-    Route::new(Post, "/analogy", || post(ask::post_analogy))
-        .of_a_model()
-        .searches()
-        .line("/analogy", "the same as JSON, single or many at once"),
-    Route::new(Post, "/rank", || post(rank::post_rank)).of_a_model().searches().on_next_line(),
-    Route::new(Post, "/similarity", || post(similarity::post_similarity))
+    Route::new(Post, "/nearest", || post(search::post_nearest))
         .of_a_model()
         .searches()
         .on_next_line(),
-    Route::new(Post, "/odd-one-out", || post(odd_one_out::post_odd_one_out))
+    Route::new(Post, "/analogy", || post(search::post_analogy))
+        .of_a_model()
+        .searches()
+        .line("/analogy", "the same as JSON, one query or a batch"),
+    Route::new(Post, "/rank", || post(rank::post_rank)).of_a_model().searches().on_next_line(),
+    Route::new(Post, "/similarity", || post(compare::post_similarity))
+        .of_a_model()
+        .searches()
+        .on_next_line(),
+    Route::new(Post, "/odd-one-out", || post(compare::post_odd_one_out))
         .of_a_model()
         .searches()
         .on_next_line(),
@@ -47,22 +49,21 @@ pub(super) const ROUTES: &[Route] = &[
         .line("/evaluate", ""),
     Route::new(Get, "/words", || get(words::get_words))
         .of_a_model()
-        .line("/words?prefix=fro", "which words there are"),
+        .line("/words?prefix=fro", "words of the model"),
     Route::new(Get, "/words/{word}", || get(words::get_word)).of_a_model(),
     Route::new(Get, "/models", || get(info::models)).on_next_line(),
     Route::new(Get, "/model", || get(info::model))
         .of_a_model()
-        .line("/model", "what is served; /models/NAME/nearest and so on speak to one of several"),
+        .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
     Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
     Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
     Route::new(Get, "/metrics", || get(operations::get_metrics))
         .public()
-        .line("/metrics", "what it does, for Prometheus"),
+        .line("/metrics", "metrics for Prometheus"),
     Route::new(Get, "/docs", || get(docs::page)).public().on_next_line(),
-    Route::new(Get, "/openapi.yaml", || get(info::openapi)).public().line(
-        "/openapi.yaml",
-        "all of it in detail: to read and try in a browser, and for programs",
-    ),
+    Route::new(Get, "/openapi.yaml", || get(info::openapi))
+        .public()
+        .line("/openapi.yaml", "the whole API: to read and try in a browser, and as OpenAPI"),
     Route::new(Get, "/docs/", || get(docs::elsewhere)).public(),
     Route::new(Get, "/docs/{file}", || get(docs::file)).public(),
     Route::new(Get, "/", || get(explorer::start)).public(),

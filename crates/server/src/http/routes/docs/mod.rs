@@ -11,9 +11,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
 
-use crate::http::parse::negotiation;
+use crate::http::ApiError;
+use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
-use crate::http::{ApiError, query_string};
 use crate::models::weak_tag;
 
 /// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.
