@@ -11,7 +11,7 @@ __host__ __device__ constexpr size_t counter(int query) { return static_cast<siz
 __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* excluded, uint32_t row,
                                        double score) {
     // Written so that a minimum that is NaN admits nothing, as on the CPU.
-    if (!(score >= query.min_score) || row >= query.first_rows) return false;
+    if (!(score >= query.min_score && score <= query.max_score) || row >= query.first_rows) return false;
     if (query.excluded_count == 1) return row != query.excluded;
     uint32_t low = query.excluded, high = query.excluded + query.excluded_count;
     while (low < high) {

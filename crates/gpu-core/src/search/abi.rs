@@ -55,6 +55,8 @@ abi! {
             norm: f64,
             /// Only scores of at least this; -infinity for all.
             min_score: f64,
+            /// Only scores of at most this; infinity for all. Certified passes do not look at it.
+            max_score: f64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
             /// Else: the index of its vector among the uploaded ones.

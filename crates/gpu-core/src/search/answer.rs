@@ -20,8 +20,10 @@ impl CudaEngine {
     /// The class of the certified pass that takes this query, if one does.
     fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`: of a new field someone must say whether certified passes take it.
-        let FilterParts { excluded, first_rows, min_score: _ } = query.filter().parts();
-        let all_rows = first_rows.is_none_or(|first| first as usize >= self.resident.rows);
+        let FilterParts { excluded, first_rows, min_score: _, max_score } = query.filter().parts();
+        // Their samples and thresholds count every row, so none may be left out but by name.
+        let all_rows = max_score.is_none()
+            && first_rows.is_none_or(|first| first as usize >= self.resident.rows);
         if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None }
     }
 

@@ -30,10 +30,11 @@ impl CudaEngine {
         for (header, &index) in headers.host.iter_mut().zip(indices) {
             let query = batch[index];
             // Without `..`: a new field must be handled here, or it does not compile.
-            let FilterParts { excluded, first_rows, min_score } = query.filter().parts();
+            let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
             *header = QueryHeader {
                 norm: query.norm(),
                 min_score: min_score.unwrap_or(f64::NEG_INFINITY),
+                max_score: max_score.unwrap_or(f64::INFINITY),
                 row: NOT_A_ROW,
                 vector: vector_count,
                 k: query.k() as u32,
