@@ -1,3 +1,5 @@
+//! GloVe text.
+
 #![no_main]
 
 use kindred_fuzz::{options, refused_or_a_model};

@@ -1,3 +1,5 @@
+//! The formats of norms and of components beside words.
+
 #![no_main]
 
 use kindred_fuzz::{options, refused_or_a_model};

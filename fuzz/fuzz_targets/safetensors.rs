@@ -1,3 +1,5 @@
+//! Safetensors of other programs.
+
 #![no_main]
 
 use kindred_fuzz::{options, refused_or_a_model};

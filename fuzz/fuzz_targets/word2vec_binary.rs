@@ -1,3 +1,5 @@
+//! The binary format of word2vec.
+
 #![no_main]
 
 use kindred_fuzz::{options, refused_or_a_model};

@@ -4,16 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that tools make and that are not part of the repository.
-const NOT_OURS: [&str; 8] = [
-    "target",
-    "target-fuzz",
-    "staged",
-    "node_modules",
-    "corpus",
-    "artifacts",
-    "shared",
-    "__pycache__",
-];
+const NOT_OURS: [&str; 6] =
+    ["staged", "node_modules", "corpus", "artifacts", "shared", "__pycache__"];
 
 /// The top of the repository.
 pub(crate) fn top() -> PathBuf {
@@ -32,7 +24,8 @@ pub(crate) fn below(
         let name = entry.file_name().into_string().expect("UTF-8");
         let (path, kind) = (folder.join(&name), entry.file_type().expect("a type"));
         let is_hidden = name.starts_with('.') && name != ".ci";
-        if kind.is_dir() && !is_hidden && !NOT_OURS.contains(&&name[..]) {
+        let is_ours = !is_hidden && !name.starts_with("target") && !NOT_OURS.contains(&&name[..]);
+        if kind.is_dir() && is_ours {
             found.extend(below(top, &path, wanted));
         } else if kind.is_file() && wanted(&name) {
             found.push(path);

@@ -120,7 +120,9 @@ impl Root {
             // Everything at the top of the crate, and so of all modules.
             Some(first) if first == "*" => names.iter().cloned().collect(),
             Some(first) => match self.reexports.get(first) {
-                Some(module) => vec![module.clone()],
+                Some(module) if names.contains(module) => vec![module.clone()],
+                // Of another crate.
+                Some(_) => Vec::new(),
                 // An item of `lib.rs` itself, unless it may be one of a module.
                 None => self.globs.iter().cloned().collect(),
             },

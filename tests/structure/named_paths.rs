@@ -9,8 +9,8 @@ use super::files;
 /// Documents that tell of what was.
 const HISTORY: [&str; 1] = ["CHANGELOG.md"];
 
-/// Folders at the top in which readers keep files of their own, as examples show.
-const OF_READERS: [&str; 1] = ["models"];
+/// Folders at the top in which readers keep files of their own, as examples show, and which tools make.
+const NOT_OURS: [&str; 3] = ["models", "target", ".tools"];
 
 /// The paths that do not exist, each with its document.
 pub(crate) fn faults(top: &Path) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(crate) fn faults(top: &Path) -> Vec<String> {
         .map(|entry| entry.expect("an entry"))
         .filter(|entry| entry.path().is_dir())
         .map(|entry| entry.file_name().into_string().expect("UTF-8"))
-        .filter(|name| !OF_READERS.contains(&&name[..]) && name != "target")
+        .filter(|name| !NOT_OURS.contains(&&name[..]))
         .collect();
     let mut faults = Vec::new();
     for document in files::below(top, Path::new(""), |name| name.ends_with(".md")) {
@@ -56,7 +56,10 @@ fn is_ours(folders: &[String], path: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     let in_folder =
         path.split_once('/').is_some_and(|(folder, _)| folders.iter().any(|f| f == folder));
-    in_folder && path.chars().all(is_plain) && !path.contains("...")
+    in_folder
+        && path.chars().all(is_plain)
+        && !path.contains("...")
+        && !path.contains("node_modules")
 }
 
 #[cfg(test)]

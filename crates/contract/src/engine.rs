@@ -1,3 +1,5 @@
+//! What an engine must do: the trait and its error.
+
 use super::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch};
 
 /// Answers batches of queries exactly, as defined by the [contract](super).

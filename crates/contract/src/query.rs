@@ -1,3 +1,5 @@
+//! Queries that are checked against their table, their filters, and batches of them.
+
 use super::{Row, Table, score};
 
 /// A query: one vector, the number of neighbours, and which rows may be neighbours. It is checked against its

@@ -1,3 +1,5 @@
+//! A model's numbers as engines see them.
+
 use super::Row;
 use super::score;
 

@@ -1,3 +1,5 @@
+//! The best hits of a stream.
+
 use std::collections::BinaryHeap;
 
 use super::Hit;

@@ -107,8 +107,7 @@ fn processor_has_amx() -> bool {
     __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
 }
 
-/// Tile registers are 8 kB that the system must save for each thread, so it wants to be asked (Linux 5.16 or
-/// newer).
+/// The system must save 8 kB of tile registers per thread, so it requires a request first (Linux 5.16 or later).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(unsafe_code)]
 fn system_permits_amx() -> bool {
@@ -123,8 +122,7 @@ fn system_permits_amx() -> bool {
     false
 }
 
-/// Functions that have a version for some of the sets, as methods of [`InstructionSet`]. An arm for a set names the
-/// version to take.
+/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names the version for a set.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
@@ -138,7 +136,7 @@ macro_rules! dispatched {
                 pub(crate) fn $name(self, $($argument: $type),*) {
                     use $crate::instruction_set::Kind;
                     match self.kind() {
-                        // SAFETY: only `available` makes such a value, after it has seen all features that
+                        // SAFETY: only `available` creates such a value, after it has detected all features that
                         // the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },

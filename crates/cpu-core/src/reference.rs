@@ -1,3 +1,5 @@
+//! The reference engine: a plain loop that all other engines are held against.
+
 use std::sync::Arc;
 
 use contract::{

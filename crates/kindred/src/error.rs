@@ -1,12 +1,14 @@
 //! Why a question has no answer.
 
-use crate::queue::SubmitError;
-use contract::{AnalogyError, QueryError, ScoringError};
+use contract::{AnalogyError, QueryError, Row, ScoringError};
 use model_store::ModelStore;
 
 use crate::expression::ExpressionError;
 use crate::options;
-use crate::question::{MAX_SUGGESTED_WORDS, zero_row};
+use crate::queue::SubmitError;
+
+/// Unknown words of one request that get suggestions.
+pub const MAX_SUGGESTED_WORDS: usize = 16;
 
 /// Why a question has no answer. Each message says what is wrong and what would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -158,6 +160,15 @@ impl Error {
             ScoringError::NoSuchRow { .. } => Self::Internal,
         }
     }
+}
+
+/// The error for a word that can't be compared with anything.
+pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
+    let word = model.words().word(row);
+    let reason = format!(
+        "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
+    );
+    Error::ZeroQuery { reason }
 }
 
 impl From<QueryError> for Error {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use contract::Row;
 use model_store::{ModelError, ModelStore};
 
-use crate::question::{Side, Unknown, odd_one_out, similarity};
+use crate::options::Unknown;
+use crate::question::{Side, odd_one_out, similarity};
 use crate::{Error, demo};
 
 /// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share it.

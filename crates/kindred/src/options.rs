@@ -2,12 +2,14 @@
 //!
 //! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the server the parameters
 //! of GET requests, the fields of JSON bodies, and the flags of the command line and the console. A new option is a
-//! new entry; [`Checked`](crate::question::Checked) then does not compile until it is used.
+//! new entry; `question::Checked` then does not compile until it is used.
 
+use std::str::FromStr;
+
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::method::Method;
-use crate::question::Unknown;
 
 /// Most neighbours that one query may ask for.
 pub const MAX_K: u64 = 1000;
@@ -15,6 +17,46 @@ pub const MAX_K: u64 = 1000;
 pub const DEFAULT_K: u64 = 10;
 /// Most words that one query may exclude.
 pub const MAX_EXCLUDED: usize = 1000;
+
+/// What becomes of words that the model does not have, where several are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Unknown {
+    /// They fail the query.
+    Error,
+    /// They are left out, and the answer says which.
+    Skip,
+}
+
+impl Unknown {
+    /// Its name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl FromStr for Unknown {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(must_be("unknown").unwrap_or_default()),
+        }
+    }
+}
+
+impl TryFrom<String> for Unknown {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
+    }
+}
 
 /// Hands the options to another macro, behind what that one gets besides.
 ///

@@ -1,3 +1,5 @@
+//! Errors of this crate, each with its cure.
+
 use std::io;
 use std::path::{Path, PathBuf};
 

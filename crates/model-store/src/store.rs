@@ -1,3 +1,5 @@
+//! Opens a model folder, verifies it, or keeps a model in memory.
+
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 

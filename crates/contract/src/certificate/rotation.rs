@@ -1,3 +1,5 @@
+//! The random rotation that derived tables and their queries go through.
+
 use super::ROTATION_HASH;
 
 /// A fixed random rotation of vectors of `dim` components: signs, then a Hadamard transform, over the

@@ -11,7 +11,7 @@ use super::query::{self, Group};
 use crate::instruction_set::{InstructionSet, Kind, dispatched};
 
 impl InstructionSet {
-    /// The largest level of a query's plane whose products [`scan`](Self::scan) adds without loss.
+    /// The largest level of a query's plane for which [`scan`](Self::scan) adds products exactly.
     pub(crate) fn largest_level(self) -> i32 {
         match self.kind() {
             #[cfg(target_arch = "x86_64")]

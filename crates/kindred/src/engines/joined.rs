@@ -1,3 +1,5 @@
+//! The GPU's engine with the CPU's full scan beside it.
+
 use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 use cpu_core::FullScanEngine;
 

@@ -1,3 +1,5 @@
+//! The grammar by example.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -4,10 +4,11 @@
 use contract::{Hit, Row, score};
 use model_store::ModelStore;
 
-use super::formula::{sum, zero_row};
-use super::look_up::{LookedUp, Unknown, each_once, look_up, unknown_words};
+use super::formula::sum;
+use super::look_up::{LookedUp, each_once, look_up, unknown_words};
 use super::prepare::{Notes, each_row_once};
-use crate::Error;
+use crate::error::{Error, zero_row};
+use crate::options::Unknown;
 
 /// Most words in one set.
 pub const MAX_SET_WORDS: usize = 256;

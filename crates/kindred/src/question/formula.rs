@@ -165,12 +165,3 @@ pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, Error> {
     let words: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
     analogy_vector(&model.table(), &words).map_err(|e| Error::of_analogy(model, e))
 }
-
-/// The error for a word that can't be compared with anything.
-pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
-    let word = model.words().word(row);
-    let reason = format!(
-        "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
-    );
-    Error::ZeroQuery { reason }
-}

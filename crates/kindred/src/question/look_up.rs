@@ -1,57 +1,12 @@
 //! Several words to their rows: those that the model does not have are an error, or left out.
 
 use std::collections::HashSet;
-use std::str::FromStr;
 
 use contract::Row;
 use model_store::Words;
-use serde::Deserialize;
 
 use crate::error::{Error, UnknownWord};
-use crate::options::must_be;
-
-/// Unknown words of one request that get suggestions.
-pub const MAX_SUGGESTED_WORDS: usize = 16;
-
-/// What becomes of words that the model does not have, where several are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Unknown {
-    /// They fail the query.
-    Error,
-    /// They are left out, and the answer says which.
-    Skip,
-}
-
-impl Unknown {
-    /// Its name in requests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Skip => "skip",
-        }
-    }
-}
-
-impl FromStr for Unknown {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "error" => Ok(Self::Error),
-            "skip" => Ok(Self::Skip),
-            _ => Err(must_be("unknown").unwrap_or_default()),
-        }
-    }
-}
-
-impl TryFrom<String> for Unknown {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        text.parse()
-    }
-}
+use crate::options::Unknown;
 
 /// What became of some words.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use model_store::ModelStore;
 
 use super::fold::Fold;
 use super::formula::{EngineQuery, Formula, check_form};
-use super::look_up::{LookedUp, Unknown, leave_out, look_up, unknown_words};
+use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::target::Target;
 use super::text::{Token, tokens};
-use crate::options::{DEFAULT_K, MAX_EXCLUDED, must_be};
+use crate::options::{DEFAULT_K, MAX_EXCLUDED, Unknown, must_be};
 use crate::{Error, Method, Options};
 
 /// The words that queries exclude, looked up once for all queries that share them.

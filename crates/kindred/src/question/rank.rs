@@ -3,10 +3,11 @@
 use contract::{FullPassQuery, Row};
 use model_store::ModelStore;
 
-use super::look_up::{Unknown, each_once, look_up, unknown_words};
+use super::look_up::{each_once, look_up, unknown_words};
 use super::prepare::{Checked, Notes, Resolved, resolve};
 use super::target::Target;
 use crate::Error;
+use crate::options::Unknown;
 
 /// Most words that one question may rank.
 pub const MAX_RANKED: usize = 1000;

@@ -1,3 +1,5 @@
+//! Files that appear whole or not at all.
+
 use std::fs::{DirEntry, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! Checksums, as model folders hold them.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! The header of `vectors.safetensors`: writes and checks it.
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Folders that appear whole or not at all.
+
 use std::fs::{self, DirEntry, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! Writes a large file, and waits for the disk meanwhile.
+
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Writes the files of a model, row by row.
+
 use std::io::{self, Seek, SeekFrom, Write};
 
 use indexmap::IndexSet;

@@ -1,3 +1,5 @@
+//! Writes a synthetic model folder on all cores.
+
 use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! The names of synthetic rows.
+
 const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
 const VOWELS: &[u8; 4] = b"aiou";
 

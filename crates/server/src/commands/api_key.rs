@@ -1,3 +1,5 @@
+//! `kindred api-key`: makes an API key.
+
 use super::CommandError;
 use crate::cli::ApiKeyArguments;
 use crate::http::edge::keys;

@@ -1,3 +1,5 @@
+//! `kindred console`, `nearest` and `analogy`: ask a model.
+
 use std::io::{self, IsTerminal};
 
 use super::CommandError;

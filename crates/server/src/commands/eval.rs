@@ -1,3 +1,5 @@
+//! `kindred eval`: how good a model is, by test sets.
+
 use std::path::Path;
 use std::sync::Arc;
 

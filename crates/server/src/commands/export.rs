@@ -1,3 +1,5 @@
+//! `kindred export`: a model in the formats of other programs.
+
 use std::time::Instant;
 
 use indicatif::HumanCount;

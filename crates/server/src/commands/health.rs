@@ -1,3 +1,5 @@
+//! `kindred health`: whether a running service is ready.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! `kindred completions` and `kindred man`: what follows from the description of the command line.
+
 use std::path::Path;
 use std::{fs, io};
 

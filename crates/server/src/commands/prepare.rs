@@ -1,3 +1,5 @@
+//! `kindred prepare`: a vectors file to a model folder, with progress and summary.
+
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::Arc;

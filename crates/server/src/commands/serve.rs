@@ -1,3 +1,5 @@
+//! `kindred serve`: starts the service, lets connections in, hears signals, and stops in order.
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;

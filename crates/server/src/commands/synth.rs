@@ -1,3 +1,5 @@
+//! `kindred synth`: a synthetic model of any size.
+
 use std::time::Instant;
 
 use indicatif::HumanCount;

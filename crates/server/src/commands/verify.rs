@@ -1,3 +1,5 @@
+//! `kindred verify`: every checksum of a model folder.
+
 use model_store::ModelStore;
 
 use super::CommandError;

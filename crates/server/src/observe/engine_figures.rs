@@ -1,3 +1,5 @@
+//! What a model's queue and engine have counted, for metrics.
+
 use super::Histogram;
 use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
 

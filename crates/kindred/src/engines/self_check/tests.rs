@@ -1,3 +1,5 @@
+//! The self-check against engines whose answers are changed.
+
 use std::sync::Arc;
 
 use contract::{EngineDescription, FullPassAnswer, RankedRow};

@@ -1,3 +1,5 @@
+//! Sets of analogies in all their forms.
+
 use super::*;
 
 fn source(text: &str) -> Source {

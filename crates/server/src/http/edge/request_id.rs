@@ -1,3 +1,5 @@
+//! The id of a request, in its answer and in the log.
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header that carries it, in requests and answers.

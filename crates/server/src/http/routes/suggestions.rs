@@ -1,6 +1,6 @@
 //! Spelling suggestions for the words of a request.
 
-use kindred::question::MAX_SUGGESTED_WORDS;
+use kindred::MAX_SUGGESTED_WORDS;
 
 use crate::http::ApiError;
 use crate::http::aside::{Work, elsewhere, goes_on};
