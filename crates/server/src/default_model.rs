@@ -29,10 +29,7 @@ pub fn open(cache_dir: &Path) -> Result<ModelStore, ModelError> {
     let cached = cache.map(|cache| cache.join(folder_name())).and_then(|folder| {
         open_cached(&folder)
             .inspect_err(|e| {
-                warn!(
-                    "can't store the built-in model, so it is kept in memory: \
-             {e}"
-                )
+                warn!("can't store the built-in model, so it is kept in memory: {e}");
             })
             .ok()
     });
