@@ -12,7 +12,7 @@ run *arguments:
 console *arguments:
     cargo run --release -- console {{ arguments }}
 
-# All tests of all crates; arguments go to cargo: just test --test http
+# All tests of all crates; arguments go to cargo: just test --test integration http::
 test *arguments:
     cargo test --workspace {{ arguments }}
 
@@ -44,7 +44,9 @@ check-openapi *arguments:
 # Build the code's documentation without warnings, then test the documents' commands and links
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-    cargo test -p server --test docs --test links --test examples
+    cargo test -p server --test integration links::
+    cargo test -p server --test conditional docs::
+    cargo test -p server --test conditional examples::
 
 # Check docker/ as far as possible without pulling images; needs root on Debian 12 (docs/containers.md)
 check-containers *arguments:

@@ -8,7 +8,7 @@
 #include "hopper.cuh"
 #include "launch.cuh"
 
-constexpr int MAX_STAGES = 12;
+static_assert(CHUNK_BYTES == 16 && HOPPER_GROUPS == 4, "the descriptor's core matrices; four lanes of a quad");
 
 // What a thread needs to compare the accumulators of one product: two queries, g and g + 8 of its warp.
 struct Compared {
@@ -45,7 +45,7 @@ __device__ __forceinline__ void compare(int (&d)[64], const Compared& c, const T
     for (int up = 0; up < 2; up++) {
         const float unit = scale.step * c.scale[up].step;
         if (SAMPLING) {
-            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + (tile - first_tile) * 4 + t] =
+            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + (tile - first_tile) * HOPPER_GROUPS + t] =
                 static_cast<float>(best[up]) * unit - error_bound(c.scale[up], scale.residual);
             continue;
         }
@@ -86,16 +86,18 @@ __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], 
 // STEPS: of 32 components; past the tile's own chunks operand A is zero, whatever lies there.
 // WARPGROUPS: that multiply; one more copies. WIDE: 128 queries a warpgroup, not 64.
 template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
-__device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
-                                     const uint8_t* fragments, int chunks, int stages,
-                                     uint32_t first_tile, uint32_t end_tile, int query_groups, const ScanOutput& out) {
+__device__ __forceinline__ void scan(const HopperScanParams& params) {
+    const ScanOutput& out = params.out;
+    const TileScale* const tile_scales = params.tile_scales;
+    const int stages = params.stages, query_groups = params.query_groups;
+    const uint32_t first_tile = params.first_tile, end_tile = params.end_tile;
     extern __shared__ __align__(1024) uint8_t ring[];
-    __shared__ uint64_t filled[MAX_STAGES], emptied[MAX_STAGES];
+    __shared__ uint64_t filled[HOPPER_MAX_STAGES], emptied[HOPPER_MAX_STAGES];
     __shared__ Gathered of_warps[SAMPLING ? 1 : 4 * WARPGROUPS];
     const int warpgroup = threadIdx.x / 128;
     const int group = blockIdx.x % query_groups;
     const uint32_t stride = gridDim.x / query_groups;
-    const uint32_t bytes = chunks * TILE_ROWS * 16;
+    const uint32_t bytes = params.chunks * TILE_ROWS * CHUNK_BYTES;
     const uint32_t begin = first_tile + blockIdx.x / query_groups;
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; i++) {
@@ -112,7 +114,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             uint32_t parity = 1;  // of a phase before the first: the ring is empty
             for (uint32_t tile = begin; tile < end_tile; tile += stride) {
                 barrier_wait(emptied + stage, parity);
-                bulk_copy(ring + stage * bytes, tiles + static_cast<size_t>(tile) * bytes, bytes, filled + stage);
+                bulk_copy(ring + stage * bytes, params.tiles + static_cast<size_t>(tile) * bytes, bytes, filled + stage);
                 if (++stage == stages) stage = 0, parity ^= 1;
             }
         }
@@ -128,7 +130,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
     constexpr int EACH = WIDE ? 2 : 1;  // tiles of 64 queries
     const int tile64 = (group * WARPGROUPS + warpgroup) * EACH;
     uint4 a[STEPS];
-    load_queries(a, fragments, tile64);
+    load_queries(a, params.fragments, tile64);
     const Compared c = compared<SAMPLING>(out, tile64 * 64);
     Gathered& gathered = of_warps[SAMPLING ? 0 : threadIdx.x / 32];
     int count = 0;
@@ -149,7 +151,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
         }
     } else {
         uint4 a2[STEPS];
-        load_queries(a2, fragments, tile64 + 1);
+        load_queries(a2, params.fragments, tile64 + 1);
         const Compared c2 = compared<SAMPLING>(out, tile64 * 64 + 64);
         int d2[64];
         if (begin >= end_tile) return;
@@ -186,20 +188,17 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
 
 // Grid: a multiple of query_groups; blocks of 128 * (WARPGROUPS + 1) threads. Dynamic shared memory:
 // stages * chunks * 2048 bytes, and 2048 for each chunk that the last product reads past the end.
-#define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING)                                                        \
-    extern "C" __global__ void __launch_bounds__(128 * (WARPGROUPS + 1), 1)                                         \
-    NAME(const uint8_t* tiles, const TileScale* tile_scales, const uint8_t* fragments, int chunks, int stages,      \
-         uint32_t first_tile, uint32_t end_tile, int query_groups, ScanOutput out) {                                \
-        scan<STEPS, WARPGROUPS, WIDE, SAMPLING>(tiles, tile_scales, fragments, chunks, stages, first_tile, end_tile, \
-                                                query_groups, out);                                                 \
+#define HOPPER_SCAN(NAME, STEPS, WARPGROUPS, WIDE, SAMPLING)                              \
+    extern "C" __global__ void NAME##_##STEPS(const HopperScanParams params) { \
+        scan<STEPS, WARPGROUPS, WIDE, SAMPLING>(params);                                  \
     }
-#define HOPPER_SCANS(STEPS)                                     \
-    HOPPER_SCAN(hopper_sample_64_##STEPS, STEPS, 1, false, true)  \
-    HOPPER_SCAN(hopper_sample_128_##STEPS, STEPS, 2, false, true) \
-    HOPPER_SCAN(hopper_sample_256_##STEPS, STEPS, 2, true, true)  \
-    HOPPER_SCAN(hopper_scan_64_##STEPS, STEPS, 1, false, false)   \
-    HOPPER_SCAN(hopper_scan_128_##STEPS, STEPS, 2, false, false)  \
-    HOPPER_SCAN(hopper_scan_256_##STEPS, STEPS, 2, true, false)
+#define HOPPER_SCANS(STEPS)                            \
+    HOPPER_SCAN(hopper_sample_64, STEPS, 1, false, true)  \
+    HOPPER_SCAN(hopper_sample_128, STEPS, 2, false, true) \
+    HOPPER_SCAN(hopper_sample_256, STEPS, 2, true, true)  \
+    HOPPER_SCAN(hopper_scan_64, STEPS, 1, false, false)   \
+    HOPPER_SCAN(hopper_scan_128, STEPS, 2, false, false)  \
+    HOPPER_SCAN(hopper_scan_256, STEPS, 2, true, false)
 HOPPER_SCANS(2)
 HOPPER_SCANS(4)
 HOPPER_SCANS(7)

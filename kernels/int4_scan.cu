@@ -1,4 +1,4 @@
-// One query over the 4-bit table: half the bytes of the 8-bit one, for when nobody else is asking.
+// One query over the 4-bit table: half the bytes of the 8-bit one, for a query that comes alone.
 //
 // Every row's integer dot product is written (4 bytes a row), and each block's best row. The best of
 // those are scored in float64, which gives a threshold; all rows that may reach it are scored in float64
@@ -8,7 +8,6 @@
 #include "launch.cuh"
 #include "select.cuh"
 
-constexpr int WINNERS = 64;     // rows scored for the threshold; k is at most 16 here
 constexpr int DOUBTFUL = 2048;  // rows in doubt that a block of the last kernel can hold
 
 // Set in the count of candidates by a block that could not hold its own. A bit, as no sum of such marks
@@ -23,16 +22,16 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
 
 // dots [tiles * TILE_ROWS]: sum of (2n - 15) * z, n being the levels and z the query's integers; best
 // [blocks]: the block's best dot, shifted to be positive, above its slot. A warp a tile, a lane a row.
-// Blocks of 128 threads. Dynamic shared memory: the query's bytes, [32 * chunks].
-extern "C" __global__ void __launch_bounds__(128)
-int4_scan(const uint8_t* __restrict__ table4, const uint4* query_bytes,
-          const QueryScale* scales, int chunks, uint32_t tiles, int* __restrict__ dots,
-          unsigned long long* __restrict__ best) {
+// Dynamic shared memory: the query's bytes, [32 * chunks].
+extern "C" __global__ void int4_scan(const Int4ScanParams params) {
+    const int chunks = params.chunks;
+    const uint32_t tiles = params.tiles;
+    int* const dots = params.dots;
     extern __shared__ uint4 query[];
     __shared__ unsigned long long best_of_warp[4];
     const int lane = threadIdx.x % 32;
     const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
-    const uint4* const rows = reinterpret_cast<const uint4*>(table4);
+    const uint4* const rows = reinterpret_cast<const uint4*>(params.levels);
     // While the query is still being prepared the memory has nothing else to do: the first rows are
     // fetched into the second-level cache, 512 bytes of each chunk, four lines.
     if (warp < tiles) {
@@ -43,8 +42,9 @@ int4_scan(const uint8_t* __restrict__ table4, const uint4* query_bytes,
     }
     wait_for_previous();
     let_next_start();
+    const uint4* const query_bytes = reinterpret_cast<const uint4*>(params.query_bytes);
     for (int i = threadIdx.x; i < 2 * chunks; i += blockDim.x) query[i] = query_bytes[i];
-    const int offset = -15 * scales[0].sum;
+    const int offset = -15 * params.scales[0].sum;
     __syncthreads();
     unsigned long long own = 0;
     for (uint32_t tile = warp; tile < tiles; tile += warps) {
@@ -72,20 +72,22 @@ int4_scan(const uint8_t* __restrict__ table4, const uint4* query_bytes,
     for (int step = 16; step > 0; step /= 2) own = max(own, __shfl_xor_sync(ALL_LANES, own, step));
     if (lane == 0) best_of_warp[threadIdx.x / 32] = own;
     __syncthreads();
-    if (threadIdx.x == 0) best[blockIdx.x] = max(max(best_of_warp[0], best_of_warp[1]), max(best_of_warp[2], best_of_warp[3]));
+    if (threadIdx.x == 0) {
+        params.best[blockIdx.x] = max(max(best_of_warp[0], best_of_warp[1]), max(best_of_warp[2], best_of_warp[3]));
+    }
 }
 
-// The threshold: the k-th best of WINNERS rows, scored exactly: of each 64 blocks' best rows the best
-// two. One block of 1024, a warp for each 64 blocks; `blocks` is at most 2048.
-extern "C" __global__ void __launch_bounds__(1024)
-int4_threshold(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-               const QueryHeader* queries, const uint32_t* __restrict__ excluded, int dim,
-               const uint32_t* __restrict__ slot_rows, const unsigned long long* best, uint32_t blocks,
-               float* floors) {
-    __shared__ double scores[WINNERS];
+// The threshold: the k-th best of INT4_WINNERS rows, scored exactly: of each 64 blocks' best rows the best
+// two. One block of 1024 threads, a warp for each 64 blocks; `blocks` is at most INT4_MAX_BLOCKS.
+extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
+    static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_WINNERS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
+    const TableView& table = params.table;
+    const uint32_t blocks = params.blocks;
+    const unsigned long long* const best = params.best;
+    __shared__ double scores[INT4_WINNERS];
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = queries[0];
+    const QueryHeader query = params.queries.headers[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     // A block that has no best leaves 0, which no key is.
     const uint32_t first = threadIdx.x, second = threadIdx.x + 1024;
@@ -102,81 +104,78 @@ int4_threshold(const float* __restrict__ table, const double* __restrict__ norms
         // Slots are in the keys, so no two keys are the same.
         if (keys[0] == most) keys[0] = 0;
         if (keys[1] == most) keys[1] = 0;
-        rows[j] = most != 0 ? slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
+        rows[j] = most != 0 ? params.slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
         there[j] = rows[j] != NOT_A_ROW;
         if (!there[j]) rows[j] = 0;
-        addresses[j] = table + static_cast<size_t>(rows[j]) * dim;
-        row_norms[j] = norms[rows[j]];
+        addresses[j] = components(table, rows[j]);
+        row_norms[j] = table.norms[rows[j]];
     }
     double dots[2];
-    warp_dots(addresses, components(query, table, vectors, dim), dim, dots);
+    warp_dots(addresses, components(query, table, params.queries.vectors), table.dim, dots);
     if (lane == 0) {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            const double score = there[j] ? cosine(dots[j], query.norm, row_norms[j]) : -2.0;
-            scores[2 * warp + j] = there[j] && admits(query, excluded, rows[j], score) ? score : -2.0;
+            const double score = there[j] ? cosine(dots[j], query.norm, row_norms[j]) : NO_SCORE;
+            scores[2 * warp + j] = there[j] && admits(query, params.queries.excluded, rows[j], score) ? score : NO_SCORE;
         }
     }
     __syncthreads();
     // The k-th best by counting who is ahead.
-    if (threadIdx.x < WINNERS) {
+    if (threadIdx.x < INT4_WINNERS) {
         const double own = scores[threadIdx.x];
         uint32_t ahead = 0;
-        for (int i = 0; i < WINNERS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
-        if (ahead == query.k - 1) floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
+        for (int i = 0; i < INT4_WINNERS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
+        if (ahead == query.k - 1) params.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
     }
 }
 
-// All rows whose upper bound reaches the threshold are scored; the last block ranks them. Blocks of 256
-// threads. Dynamic shared memory: the TopKList.
-extern "C" __global__ void __launch_bounds__(256)
-int4_rescore(const float* __restrict__ table, const double* __restrict__ norms, const float* __restrict__ vectors,
-             const QueryHeader* queries, const uint32_t* __restrict__ excluded, int dim,
-             const QueryScale* scales, const float* __restrict__ residuals4, float half_step4,
-             const uint32_t* __restrict__ slot_rows, const int* dots, uint32_t tiles,
-             const float* floors, uint32_t* candidate_counts, Hit* survivors, uint32_t* survivor_counts,
-             uint32_t survivor_capacity, uint32_t* tickets, int stride, Answer* __restrict__ answers) {
+// All rows whose upper bound reaches the threshold are scored; the last block ranks them. Dynamic shared
+// memory: the TopKList.
+extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
+    const uint32_t tiles = params.tiles;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t doubtful[DOUBTFUL];
     __shared__ uint32_t doubtful_count;
     if (threadIdx.x == 0) doubtful_count = 0;
     wait_for_previous();
     __syncthreads();
-    const QueryHeader query = queries[0];
-    const QueryScale scale = scales[0];
-    const float floor = __ldcg(floors);
-    const float unit = scale.step * half_step4;
+    const QueryHeader query = params.queries.headers[0];
+    const QueryScale scale = params.scales[0];
+    const float floor = __ldcg(params.floors);
+    const float unit = scale.step * params.half_step;
     const uint32_t each = (tiles + gridDim.x - 1) / gridDim.x;
     const uint32_t begin = min(tiles, blockIdx.x * each), end = min(tiles, begin + each);
     constexpr uint32_t QUADS = TILE_ROWS / 4;
 #pragma unroll 4
     for (uint32_t i = begin * QUADS + threadIdx.x; i < end * QUADS; i += blockDim.x) {
         const uint32_t tile = i / QUADS;
-        const float bound = error_bound(scale, residuals4[tile]);
-        const int4 four = __ldcg(reinterpret_cast<const int4*>(dots) + i);
+        const float bound = error_bound(scale, params.residuals[tile]);
+        const int4 four = __ldcg(reinterpret_cast<const int4*>(params.dots) + i);
         const int dot[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             if (!(static_cast<float>(dot[j]) * unit + bound < floor)) {
-                const uint32_t row = slot_rows[i * 4 + j];
+                const uint32_t row = params.slot_rows[i * 4 + j];
                 if (row != NOT_A_ROW) {
-                    const uint32_t place = atomicAdd(&doubtful_count, 1u);
-                    if (place < DOUBTFUL) doubtful[place] = row;
+                    const uint32_t index = atomicAdd(&doubtful_count, 1u);
+                    if (index < DOUBTFUL) doubtful[index] = row;
                 }
             }
         }
     }
     __syncthreads();
     if (threadIdx.x == 0 && doubtful_count > 0) {
-        if (doubtful_count > DOUBTFUL) atomicOr(candidate_counts, BLOCK_OVERFLOWED);
-        else atomicAdd(candidate_counts, doubtful_count);
+        if (doubtful_count > DOUBTFUL) atomicOr(params.candidate_counts, BLOCK_OVERFLOWED);
+        else atomicAdd(params.candidate_counts, doubtful_count);
     }
-    score_survivors(table, norms, components(query, table, vectors, dim), query, excluded, dim, doubtful,
+    score_survivors(params.table, components(query, params.table, params.queries.vectors), query,
+                    params.queries.excluded, doubtful,
                     static_cast<int>(min(doubtful_count, static_cast<uint32_t>(DOUBTFUL))), static_cast<double>(floor),
-                    survivors, survivor_counts, survivor_capacity);
-    if (last_block(tickets, gridDim.x)) {
-        const uint32_t counted = __ldcg(candidate_counts);
-        finish_query(*reinterpret_cast<TopKList*>(memory), query, survivors, *survivor_counts, survivor_capacity,
-                     counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0, stride, answers);
+                    params.survivors, params.survivor_counts, params.survivor_capacity);
+    if (last_block(params.tickets, gridDim.x)) {
+        const uint32_t counted = __ldcg(params.candidate_counts);
+        finish_query(*reinterpret_cast<TopKList*>(memory), query, params.survivors, *params.survivor_counts,
+                     params.survivor_capacity, counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0,
+                     params.stride, params.answers);
     }
 }

@@ -10,6 +10,7 @@
 
 constexpr int ROWS = TILE_ROWS / 2;     // a warp's
 constexpr int COLUMN_TILES = ROWS / 8;  // of mma's 8 columns: 8 rows of the table
+static_assert(CHUNK_BYTES == 16 && INT8_GROUPS == 8, "a lane's load; two halves of a tile, four lanes of a quad");
 
 // accumulators[4] += a (16 queries x 32 components) * b (32 components x 8 rows).
 __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
@@ -33,9 +34,10 @@ __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b
 // MTILES: 16 queries each. SAMPLING: write group bounds, else candidates. A row of threads in a quad
 // holds, of each column tile, two rows of the table for query g and two for query g + 8.
 template <int MTILES, bool SAMPLING>
-__device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const TileScale* __restrict__ tile_scales,
-                                     const uint8_t* fragments, int chunks, uint32_t first_tile,
-                                     uint32_t end_tile, const ScanOutput& out) {
+__device__ __forceinline__ void scan(const Int8ScanParams& params) {
+    const ScanOutput& out = params.out;
+    const int chunks = params.chunks;
+    const uint32_t first_tile = params.first_tile, end_tile = params.end_tile;
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const uint32_t warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
     const uint32_t warps = gridDim.y * (blockDim.x / 32);
@@ -54,12 +56,12 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             scales[m][up] = out.scales[q];
         }
     }
-    const uint4* const a = reinterpret_cast<const uint4*>(fragments) +
+    const uint4* const a = reinterpret_cast<const uint4*>(params.fragments) +
                            static_cast<size_t>(blockIdx.x) * MTILES * steps * 2 * 32 + lane;
     for (uint32_t half = 2 * first_tile + warp; half < 2 * end_tile; half += warps) {
         const uint32_t tile = half / 2;
-        const uint8_t* const rows =
-            tiles + static_cast<size_t>(tile) * chunks * (TILE_ROWS * 16) + (half % 2 * ROWS + g) * 16;
+        const uint4* rows = reinterpret_cast<const uint4*>(params.tiles) +
+                            (static_cast<size_t>(tile) * chunks + t) * TILE_ROWS + half % 2 * ROWS + g;
         int d[MTILES][COLUMN_TILES][4] = {};
 #pragma unroll 1
         for (int step = 0; step < steps; step++) {
@@ -67,10 +69,9 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
             uint4 b[COLUMN_TILES];
 #pragma unroll
             for (int n = 0; n < COLUMN_TILES; n++) {
-                b[n] = chunk < chunks
-                           ? __ldcs(reinterpret_cast<const uint4*>(rows + chunk * (TILE_ROWS * 16) + n * 8 * 16))
-                           : make_uint4(0, 0, 0, 0);
+                b[n] = chunk < chunks ? __ldcs(rows + n * 8) : make_uint4(0, 0, 0, 0);
             }
+            rows += 4 * TILE_ROWS;
 #pragma unroll
             for (int m = 0; m < MTILES; m++) {
                 const uint4 low = a[(static_cast<size_t>(m) * steps * 2 + 2 * step) * 32];
@@ -82,7 +83,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
                 }
             }
         }
-        const TileScale scale = tile_scales[tile];
+        const TileScale scale = params.tile_scales[tile];
 #pragma unroll
         for (int m = 0; m < MTILES; m++) {
 #pragma unroll
@@ -92,7 +93,7 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) best = max(best, max(d[m][n][2 * up], d[m][n][2 * up + 1]));
                 if (SAMPLING) {
-                    out.group_bounds[static_cast<size_t>(q) * out.groups + (half - 2 * first_tile) * 4 + t] =
+                    out.group_bounds[static_cast<size_t>(q) * out.groups + (half - 2 * first_tile) * (INT8_GROUPS / 2) + t] =
                         static_cast<float>(best) * (scale.step * scales[m][up].step) -
                         error_bound(scales[m][up], scale.residual);
                     continue;
@@ -115,16 +116,14 @@ __device__ __forceinline__ void scan(const uint8_t* __restrict__ tiles, const Ti
     }
 }
 
-// Grid: (batch / (16 * MTILES), blocks); blocks of 128 threads.
-#define INT8_SCAN(NAME, MTILES, SAMPLING)                                                                      \
-    extern "C" __global__ void __launch_bounds__(128)                                                          \
-    NAME(const uint8_t* tiles, const TileScale* tile_scales, const uint8_t* fragments, int chunks,             \
-         uint32_t first_tile, uint32_t end_tile, ScanOutput out) {                                             \
-        scan<MTILES, SAMPLING>(tiles, tile_scales, fragments, chunks, first_tile, end_tile, out);              \
+// Grid: (batch / QUERIES, blocks).
+#define INT8_SCAN(NAME, QUERIES, SAMPLING)                                                  \
+    extern "C" __global__ void NAME##_##QUERIES(const Int8ScanParams params) { \
+        scan<QUERIES / 16, SAMPLING>(params);                                                \
     }
-INT8_SCAN(int8_sample_16, 1, true)
-INT8_SCAN(int8_sample_32, 2, true)
-INT8_SCAN(int8_sample_64, 4, true)
-INT8_SCAN(int8_scan_16, 1, false)
-INT8_SCAN(int8_scan_32, 2, false)
-INT8_SCAN(int8_scan_64, 4, false)
+INT8_SCAN(int8_sample, 16, true)
+INT8_SCAN(int8_sample, 32, true)
+INT8_SCAN(int8_sample, 64, true)
+INT8_SCAN(int8_scan, 16, false)
+INT8_SCAN(int8_scan, 32, false)
+INT8_SCAN(int8_scan, 64, false)

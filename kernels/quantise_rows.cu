@@ -1,72 +1,70 @@
 // Builds what the certified first stage scans: the rotated unit rows in 8 and in 4 bits.
 //
 // The rows are ordered by their largest rotated component and cut into tiles of TILE_ROWS, so that a
-// tile can share one step without loss. A tile of the 8-bit table is [chunks][TILE_ROWS][16 bytes]
-// with chunks = ceil(dim / 16); of the 4-bit table, [ceil(dim / 32)][TILE_ROWS][16 bytes]. In both, a
+// tile can share one step without loss. A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES]
+// with chunks = ceil(dim / CHUNK8); of the 4-bit table, the same with ceil(dim / CHUNK4). In both, a
 // chunk's rows lie side by side: what a warp reads is contiguous, and it is the layout that wgmma
 // wants in shared memory.
-#include "query.cuh"
+#include "abi/resident.cuh"
 #include "rotation.cuh"
 
 // A tile that is not full, or empty, has this bound, which no threshold gets past: of its rows
 // nothing is skipped, and nothing is learnt from them.
 constexpr float UNBOUNDED_RESIDUAL = 4.0f;
 
-// The step of the 4-bit table in units of 1/sqrt(dim): the best uniform 16-level quantiser of a
-// Gaussian (Max 1960, "Quantizing for Minimum Distortion"). Levels are (2n - 15) * step / 2.
-constexpr double STEP4 = 0.3352;
-
 // Reads a row as a unit vector into shared memory and rotates it. All threads.
-__device__ void unit_row(const float* __restrict__ row, double norm, int dim, double* values) {
+__device__ void unit_row(const TableView& table, uint32_t row, double norm, double* values) {
     __syncthreads();
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(row[i]) / norm;
+    const float* const components = table.components + static_cast<size_t>(row) * table.dim;
+    for (int i = threadIdx.x; i < table.dim; i += blockDim.x) values[i] = static_cast<double>(components[i]) / norm;
     __syncthreads();
-    rotate(values, dim);
+    rotate(values, table.dim);
 }
 
 // The largest rotated component of each unit row; -1 for rows of norm zero. Blocks take rows in turn.
 // Dynamic shared memory: [dim] float64.
-extern "C" __global__ void row_peaks(const float* __restrict__ table, const double* __restrict__ norms,
-                                     uint32_t rows, int dim, float* __restrict__ peaks) {
+extern "C" __global__ void row_peaks(const RowPeaksParams params) {
+    const TableView& table = params.table;
+    float* const peaks = params.peaks;
     extern __shared__ double values[];
     __shared__ float space[32];
-    for (uint32_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        const double norm = norms[row];
+    for (uint32_t row = blockIdx.x; row < table.rows; row += gridDim.x) {
+        const double norm = table.norms[row];
         if (norm == 0.0) {
             if (threadIdx.x == 0) peaks[row] = -1.0f;
             continue;
         }
-        unit_row(table + static_cast<size_t>(row) * dim, norm, dim, values);
+        unit_row(table, row, norm, values);
         float peak = 0.0f;
-        for (int i = threadIdx.x; i < dim; i += blockDim.x) peak = fmaxf(peak, __double2float_ru(fabs(values[i])));
+        for (int i = threadIdx.x; i < table.dim; i += blockDim.x) peak = fmaxf(peak, __double2float_ru(fabs(values[i])));
         peak = block_combine(peak, space, [](float a, float b) { return fmaxf(a, b); });
         if (threadIdx.x == 0) peaks[row] = peak;
     }
 }
 
-// Quantises one tile. slot_rows [tiles * TILE_ROWS] says which row stands where, NOT_A_ROW for none.
-// Grid: (tiles). Dynamic shared memory: [dim] float64 and [32 * ceil(dim / 32)] bytes. tiles4 and
-// residuals4 may be null: then there is no 4-bit table.
-extern "C" __global__ void quantise_rows(const float* __restrict__ table, const double* __restrict__ norms,
-                                         const float* __restrict__ peaks, const uint32_t* __restrict__ slot_rows,
-                                         int dim, uint8_t* __restrict__ tiles8, TileScale* __restrict__ scales,
-                                         uint8_t* __restrict__ tiles4, float* __restrict__ residuals4) {
+// Quantises one tile. Grid: (tiles). Dynamic shared memory: [dim] float64 and [CHUNK4 * ceil(dim / CHUNK4)]
+// bytes.
+extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
+    static_assert(CHUNK8 == CHUNK_BYTES && CHUNK4 == 2 * CHUNK_BYTES, "8 and 4 bits a component");
+    const TableView& table = params.table;
+    const int dim = table.dim;
     extern __shared__ double values[];
     unsigned char* const levels = reinterpret_cast<unsigned char*>(values + dim);
     __shared__ double space[32];
     __shared__ float peak_space[32];
-    const uint32_t* const here = slot_rows + static_cast<size_t>(blockIdx.x) * TILE_ROWS;
-    const int chunks8 = (dim + 15) / 16, chunks4 = (dim + 31) / 32;
-    uint8_t* const tile8 = tiles8 + static_cast<size_t>(blockIdx.x) * chunks8 * TILE_ROWS * 16;
-    uint8_t* const tile4 = tiles4 + static_cast<size_t>(blockIdx.x) * chunks4 * TILE_ROWS * 16;
+    const uint32_t* const here = params.slot_rows + static_cast<size_t>(blockIdx.x) * TILE_ROWS;
+    const int chunks8 = (dim + CHUNK8 - 1) / CHUNK8, chunks4 = (dim + CHUNK4 - 1) / CHUNK4;
+    uint8_t* const tile8 = params.tiles8 + static_cast<size_t>(blockIdx.x) * chunks8 * TILE_ROWS * CHUNK_BYTES;
+    uint8_t* const tile4 = params.tiles4 + static_cast<size_t>(blockIdx.x) * chunks4 * TILE_ROWS * CHUNK_BYTES;
     const auto larger = [](float a, float b) { return fmaxf(a, b); };
     const auto sum = [](double a, double b) { return a + b; };
 
     float peak = 0.0f;
     bool full = true;
     for (int i = threadIdx.x; i < TILE_ROWS; i += blockDim.x) {
-        if (here[i] == NOT_A_ROW) full = false;
-        else peak = fmaxf(peak, peaks[here[i]]);
+        const uint32_t row = here[i];
+        if (row == NOT_A_ROW) full = false;
+        else peak = fmaxf(peak, params.peaks[row]);
     }
     peak = block_combine(peak, peak_space, larger);
     full = __syncthreads_and(full);
@@ -77,19 +75,19 @@ extern "C" __global__ void quantise_rows(const float* __restrict__ table, const 
     for (int j = 0; j < TILE_ROWS; j++) {
         const uint32_t row = here[j];
         const bool there = row != NOT_A_ROW;
-        if (there) unit_row(table + static_cast<size_t>(row) * dim, norms[row], dim, values);
+        if (there) unit_row(table, row, table.norms[row], values);
         double square8 = 0.0, square4 = 0.0;
-        for (int i = threadIdx.x; i < chunks8 * 16; i += blockDim.x) {
+        for (int i = threadIdx.x; i < chunks8 * CHUNK8; i += blockDim.x) {
             const double y = there && i < dim ? values[i] : 0.0;
             const int n = max(-127, min(127, __double2int_rn(y / step)));
             const double rest = y - static_cast<double>(n) * step;
             square8 += rest * rest;
-            tile8[(i / 16) * (TILE_ROWS * 16) + j * 16 + i % 16] = static_cast<uint8_t>(static_cast<int8_t>(n));
+            tile8[(i / CHUNK8) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + i % CHUNK8] = static_cast<uint8_t>(static_cast<int8_t>(n));
         }
         square8 = block_combine(square8, space, sum);
         if (there) residual8 = fmax(residual8, sqrt(square8));
-        if (tiles4 == nullptr) continue;
-        for (int i = threadIdx.x; i < chunks4 * 32; i += blockDim.x) {
+        if (params.tiles4 == nullptr) continue;
+        for (int i = threadIdx.x; i < chunks4 * CHUNK4; i += blockDim.x) {
             int n = 0;
             if (there && i < dim) {
                 n = max(0, min(15, __double2int_rd(values[i] / step4) + 8));
@@ -102,18 +100,18 @@ extern "C" __global__ void quantise_rows(const float* __restrict__ table, const 
         if (there) residual4 = fmax(residual4, sqrt(square4));
         // A word of the 4-bit table has components 8w to 8w + 7: the low halves of its four bytes are
         // the first four, so that a mask and a shift give two words of bytes.
-        for (int b = threadIdx.x; b < chunks4 * 16; b += blockDim.x) {
+        for (int b = threadIdx.x; b < chunks4 * CHUNK_BYTES; b += blockDim.x) {
             const int first = 8 * (b / 4) + b % 4;
-            tile4[(b / 16) * (TILE_ROWS * 16) + j * 16 + b % 16] =
+            tile4[(b / CHUNK_BYTES) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + b % CHUNK_BYTES] =
                 static_cast<uint8_t>(levels[first] | levels[first + 4] << 4);
         }
     }
     if (threadIdx.x == 0) {
         // 1e-9: the float64 roundings of rotation, quotient and sum, amply (docs/certificate.md).
         const float r8 = full ? __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
-        scales[blockIdx.x] = {1.0f / step, r8 / step, step, r8};
-        if (tiles4 != nullptr) {
-            residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
+        params.scales[blockIdx.x] = {1.0f / step, r8 / step, step, r8};
+        if (params.tiles4 != nullptr) {
+            params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
         }
     }
 }

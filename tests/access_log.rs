@@ -1,15 +1,13 @@
 //! The log of requests: which of them, and what is said.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::support::{Reply, TINY, kindred, prepared, read_reply};
 use serde_json::{Value, json};
-use support::{Reply, TINY, kindred, prepared, read_reply};
 
 /// Asks a service of its own, one request after the other on one connection, and returns what it logged.
 fn logged(model: &Path, arguments: &[&str], requests: &[&str]) -> (Vec<Reply>, String) {

@@ -1,8 +1,6 @@
 //! `/docs`: a page that asks nobody but the service, at relative addresses, and needs no key.
 
-mod support;
-
-use support::Service;
+use crate::support::Service;
 
 /// Where a browser goes from this path by a relative address (RFC 3986, section 5.2, as far as it is needed).
 fn resolve(from: &str, address: &str) -> String {

@@ -1,13 +1,11 @@
 //! The commands beside `serve`, and what each says when it can't.
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{TINY, kindred, prepared};
+use crate::support::{self, TINY, kindred, prepared};
 
 fn run(arguments: &[&str], path: &Path) -> Output {
     kindred(arguments).arg(path).output().unwrap()

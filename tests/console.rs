@@ -1,13 +1,11 @@
 //! `kindred console`, `nearest` and `analogy`: through pipes, here and against a running service.
 
-mod support;
-
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{Service, TINY, cache, kindred, prepared};
 use serde_json::{Value, json};
-use support::{Service, TINY, cache, kindred, prepared};
 
 /// A command over the built-in model, in the cache that the tests share.
 fn here(arguments: &[&str]) -> Command {

@@ -2,18 +2,15 @@
 //! the service with the built-in model, and its output is compared character for character.
 //!
 //! The commands are read here, so that this needs no curl; where there is one that knows their options (7.84 or
-//! later) it runs them too. `UPDATE_DOCS=1 cargo test -p server --test docs` writes what came into the documents.
-
-#[path = "support/console.rs"]
-mod console;
-mod support;
+//! later) it runs them too. `UPDATE_DOCS=1 cargo test -p server --test conditional docs::` writes what came into the
+//! documents.
 
 use std::fs;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use console::{Shown, commands, documents, top, words};
-use libtest_mimic::{Arguments, Failed, Trial};
-use support::{Reply, Service};
+use crate::support::console::{Shown, commands, documents, words};
+use crate::support::{Reply, Service, top};
+use libtest_mimic::{Failed, Trial};
 
 /// As the documents write it.
 const ADDRESS: &str = "127.0.0.1:8080";
@@ -24,12 +21,11 @@ const UPDATE: &str = "UPDATE_DOCS";
 /// Documents whose commands need more than the service: images, clusters.
 const NOT_RUN: [&str; 1] = ["docs/containers.md"];
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        Trial::test("the_table_of_codes_is_complete", the_table_of_codes_is_complete),
-        Trial::test("commands_are_found_and_taken_apart", commands_are_found_and_taken_apart),
-        Trial::test("names_that_the_documents_mention_exist", names_exist),
+        Trial::test("docs::the_table_of_codes_is_complete", the_table_of_codes_is_complete),
+        Trial::test("docs::commands_are_found_and_taken_apart", commands_are_found_and_taken_apart),
+        Trial::test("docs::names_that_the_documents_mention_exist", names_exist),
     ];
     let (has_curl, updates) = (has_curl(), std::env::var_os(UPDATE).is_some());
     for name in documents() {
@@ -37,8 +33,8 @@ fn main() -> ExitCode {
         if shown.is_empty() || NOT_RUN.contains(&&name[..]) {
             continue;
         }
-        let what = format!("{name}: the output of its {} curl commands", shown.len());
-        let of_curl = format!("{name}: the same by curl itself");
+        let what = format!("docs::{name}: the output of its {} curl commands", shown.len());
+        let of_curl = format!("docs::{name}: the same by curl itself");
         let (document, again) = (name.clone(), shown.clone());
         trials.push(Trial::test(what, move || compare(&document, &shown, by_hand)));
         let trial = Trial::test(of_curl, move || compare(&name, &again, by_curl));
@@ -47,7 +43,7 @@ fn main() -> ExitCode {
     if !has_curl {
         println!("some skipped: no curl of 7.84 or later, or no bash");
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }
 
 fn curl_commands(name: &str) -> Vec<Shown> {

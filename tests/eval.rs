@@ -1,13 +1,11 @@
 //! `kindred eval`: sets in, numbers out, and what it says when it can't.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::support::{ROYAL, kindred, prepared};
 use serde_json::Value;
-use support::{ROYAL, kindred, prepared};
 
 struct Place {
     folder: tempfile::TempDir,

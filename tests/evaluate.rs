@@ -1,12 +1,10 @@
 //! `POST /evaluate`: the numbers of `kindred eval`, its bounds, and what other callers feel of it.
 
-mod support;
-
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{ROYAL, Service, kindred, prepared, random_vectors};
 use serde_json::{Value, json};
-use support::{ROYAL, Service, kindred, prepared, random_vectors};
 
 fn service(model: &Path, arguments: &[&str]) -> Service {
     let model = ["--model", model.to_str().unwrap(), "--device", "cpu"];

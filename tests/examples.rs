@@ -4,21 +4,17 @@
 //! Without python3 or node (18 or later, in the PATH or where scripts/install-node puts it) the tests of the one or
 //! the other are reported as ignored.
 
-#[path = "support/console.rs"]
-mod console;
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use console::{commands, top};
-use libtest_mimic::{Arguments, Failed, Trial};
-use support::Service;
+use crate::support::console::{self, commands};
+use crate::support::{Service, top};
+use libtest_mimic::{Failed, Trial};
 
 /// What runs a program of `examples`, and its file there.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +40,9 @@ const EXAMPLES: [Example; 2] = [
 
 type TestOf = fn(Example) -> Result<(), Failed>;
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let mut trials = vec![Trial::test("the_document_has_the_programs_as_they_are", same_text)];
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials =
+        vec![Trial::test("examples::the_document_has_the_programs_as_they_are", same_text)];
     for example in EXAMPLES {
         let Example { program, file, .. } = example;
         let missing = example.runner().is_none();
@@ -63,11 +59,11 @@ fn main() -> ExitCode {
             ("quotes_words_that_would_read_as_operators", quotes_operators),
         ];
         trials.extend(tests.map(|(name, test)| {
-            let name = format!("{file}: {name}");
+            let name = format!("examples::{file}: {name}");
             Trial::test(name, move || test(example)).with_ignored_flag(missing)
         }));
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }
 
 impl Example {

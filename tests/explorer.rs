@@ -1,8 +1,6 @@
 //! The explorer's files as HTTP serves them. What the page does is tested in a browser (tests/browser).
 
-mod support;
-
-use support::{Reply, Service, api_key};
+use crate::support::{Reply, Service, api_key};
 
 const BROWSER: (&str, &str) =
     ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");

@@ -1,14 +1,12 @@
 //! `prepare` and `export` as people type them: pipes, full disks, and what is left when they are killed.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{TINY, kindred, prepared, program};
+use crate::support::{TINY, kindred, prepared, program};
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)

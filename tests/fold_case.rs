@@ -1,14 +1,12 @@
 //! Words that differ only in case, taken for one: against a plain loop over the whole table.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::{self, Service, prepared, random_vectors};
 use contract::score;
 use contract::{Hit, Row};
 use model_store::ModelStore;
 use serde_json::{Value, json};
-use support::{Service, prepared, random_vectors};
 
 /// Every word of up to three letters out of `aAbBéÉ`, the most frequent ones in no order of their cases.
 fn short_words() -> Vec<String> {

@@ -1,12 +1,10 @@
 //! What a caller sees of the service, through the real program on a real port.
 
-mod support;
-
 use std::io::Write;
 use std::time::Duration;
 
+use crate::support::{Reply, Service, TINY, prepared, read_reply, words};
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, prepared, read_reply, words};
 
 struct Tiny {
     service: Service,

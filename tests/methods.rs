@@ -1,11 +1,9 @@
 //! Analogies by their methods, ranks and explanations, against the formulas in a plain loop.
 
-mod support;
-
+use crate::support::{Reply, Service, TINY, prepared, random_vectors, words};
 use contract::{Hit, Row};
 use model_store::ModelStore;
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, prepared, random_vectors, words};
 
 /// A small model of random vectors, and the service over it.
 struct Random {

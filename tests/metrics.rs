@@ -1,13 +1,11 @@
 //! `GET /metrics`: that what was done is what is counted.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Service, TINY, prepared, read_reply};
 use serde_json::json;
-use support::{Service, TINY, prepared, read_reply};
 
 const GUIDE: &str = include_str!("../docs/operating.md");
 

@@ -1,14 +1,12 @@
 //! Several models, and models that are replaced while they are asked.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Reply, Service, TINY, kindred, random_vectors, words};
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, kindred, random_vectors, words};
 
 /// A folder for models, and what makes them there.
 struct Folder(tempfile::TempDir);

@@ -3,24 +3,21 @@
 //! `prometheus` and `promtool` are looked for in the PATH and where scripts/install-prometheus puts them;
 //! without them these tests are reported as ignored.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use crate::support::{Service, top};
+use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
-use support::Service;
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, test: fn() -> Result<(), Failed>| {
         let missing = tool("prometheus").is_none() || tool("promtool").is_none();
-        Trial::test(name, test).with_ignored_flag(missing)
+        Trial::test(format!("prometheus::{name}"), test).with_ignored_flag(missing)
     };
     let trials = vec![
         trial("promtool_accepts_configuration_and_rules", configuration_and_rules),
@@ -32,11 +29,7 @@ fn main() -> ExitCode {
     if skipped > 0 {
         println!("{skipped} skipped: no prometheus and promtool (run scripts/install-prometheus)");
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    trials
 }
 
 /// A program of Prometheus's.

@@ -4,19 +4,16 @@
 //! or in `../shared/data` beside the checkout; without it these tests are reported as ignored.
 //! TEST_DEVICE says which engine answers: `cpu`, if not set.
 
-mod support;
-
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use crate::support::{Service, kindred, words};
+use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
-use support::{Service, kindred, words};
 
 const VECTORS: &str = "vectors/glove.6B.50d.txt.gz";
 const EXPECTED: &str = "expected/glove.6B.50d.jsonl";
@@ -54,11 +51,10 @@ const EVALUATED: [&str; 6] = [
     SIMILARITIES[3].1,
 ];
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, files: &[&str], test: fn() -> Result<(), Failed>| {
         let missing = files.iter().any(|file| !data(file).is_file());
-        Trial::test(name, test).with_ignored_flag(missing)
+        Trial::test(format!("real_data::{name}"), test).with_ignored_flag(missing)
     };
     let trials = vec![
         trial("glove_6b_opens_in_milliseconds", &[VECTORS], opens_in_milliseconds),
@@ -70,12 +66,14 @@ fn main() -> ExitCode {
     if skipped > 0 {
         println!("{skipped} skipped: no data in {} (set TEST_DATA_DIR)", data("").display());
     }
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    trials
+}
+
+/// Ends the service that the tests share: what is static is not dropped.
+pub(crate) fn end() {
     if let Some(service) = SERVICE.get() {
-        // What is static is not dropped.
         service.signal("KILL");
     }
-    conclusion.exit_code()
 }
 
 fn data(file: &str) -> PathBuf {

@@ -1,9 +1,7 @@
 //! What requests have in common: ids, time, and entity tags.
 
-mod support;
-
+use crate::support::{self, Service};
 use serde_json::json;
-use support::Service;
 
 #[test]
 fn every_answer_has_an_id_and_problems_name_it() {

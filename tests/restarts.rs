@@ -1,15 +1,13 @@
 //! A service that is killed and started again, under callers that try again: nothing wrong is ever answered.
 
-mod support;
-
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{Service, prepared, random_vectors};
 use serde_json::Value;
-use support::{Service, prepared, random_vectors};
 
 /// How often it is killed.
 const KILLS: usize = 6;

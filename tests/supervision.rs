@@ -1,15 +1,13 @@
 //! The service over an engine that fails as it is told (the example `faulty`): which requests hear of it, what
 //! readiness says, whether right answers come again, and how the process ends.
 
-mod support;
-
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Reply, Service, TINY, kindred, prepared, program};
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, kindred, prepared, program};
 
 /// It takes the self-check's 3 passes until the service listens: the first request makes this one.
 const FIRST_PASS: u32 = 4;

@@ -2,22 +2,18 @@
 //!
 //! Without Python 3 these tests are reported as ignored.
 
-mod support;
-
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use crate::support::{Service, cache, program, top};
+use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
-use support::{Service, cache, program};
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+pub(crate) fn trials() -> Vec<Trial> {
     let python = Command::new("python3").args(["-c", "import pty"]).output();
     let missing = !python.is_ok_and(|output| output.status.success());
     let trial = |name: &str, test: fn() -> Result<(), Failed>| {
-        Trial::test(name, test).with_ignored_flag(missing || cfg!(not(unix)))
+        Trial::test(format!("terminal::{name}"), test).with_ignored_flag(missing || cfg!(not(unix)))
     };
     let trials = vec![
         trial("words_are_completed_lines_come_back_and_compare_is_heard", talk_here),
@@ -30,11 +26,7 @@ fn main() -> ExitCode {
     if missing {
         println!("{} skipped: no python3 with its module pty", trials.len());
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    trials
 }
 
 const TAB: &str = "\t";

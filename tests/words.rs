@@ -1,9 +1,7 @@
 //! Words compared with each other, listed and described, and texts, through the real program.
 
-mod support;
-
+use crate::support::{Reply, Service, TINY, prepared, words};
 use serde_json::{Value, json};
-use support::{Reply, Service, TINY, prepared, words};
 
 fn tiny() -> (tempfile::TempDir, Service) {
     let (folder, model) = prepared(TINY);

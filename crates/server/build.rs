@@ -1,11 +1,11 @@
-//! Takes the files of Swagger UI that the page at `/docs` needs out of the archive that a crate carries, and packs
+//! Lists the explorer's files, which become part of the program. And takes the files of Swagger UI that the page at `/docs` needs out of the archive that a crate carries, and packs
 //! each with gzip: the form in which nearly every browser gets it. Asks no network.
 
 use std::env;
 use std::error::Error;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Cursor};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -23,6 +23,7 @@ const FILES: [(&str, &[&str]); 4] = [
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    explorer(&out)?;
     let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED))?;
     for (name, parts) in FILES {
         let mut packed =
@@ -40,4 +41,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         packed.finish()?;
     }
     Ok(())
+}
+
+/// Writes `FILES`: names and contents.
+fn explorer(out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=explorer");
+    let mut paths = Vec::new();
+    for entry in fs::read_dir("explorer")? {
+        paths.push(entry?.path().canonicalize()?);
+    }
+    paths.sort();
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let lines = paths.iter().map(|path| {
+        format!("    ({:?}, include_bytes!({path:?})),\n", name(path).unwrap_or_default())
+    });
+    let lines: String = lines.collect();
+    let list = format!("const FILES: &[(&str, &[u8])] = &[\n{lines}];\n");
+    Ok(fs::write(out.join("explorer.rs"), list)?)
 }

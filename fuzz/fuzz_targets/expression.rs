@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use server::expression::{MAX_TERMS, Term, parse};
+use kindred::expression::{MAX_TERMS, Term, parse};
 
 fuzz_target!(|text: &str| {
     match parse(text) {

@@ -2,19 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use cpu_core::ReferenceEngine;
-use model_store::ModelStore;
-use server::account::Memory;
-use server::cli::ServeFlags;
-use server::config::Config;
+use server::assembly::Assembly;
+use server::config::{Config, ModelSource};
 use server::http::Front;
-use server::http::edge::Edge;
-use server::models::{Loader, ModelSet, ModelSource, Models, Reloader, Timeouts};
-use server::observe::{AccessLog, Observer};
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 
@@ -53,21 +47,23 @@ impl InProcess {
         let options = model_store::prepare::PrepareOptions::default();
         let go_on = &mut |_| std::ops::ControlFlow::Continue(());
         model_store::prepare::prepare_folder(input, &folder, &options, go_on).expect("a model");
-        let config = Config::load(&ServeFlags::default()).expect("the defaults");
-        let make = |model: Arc<ModelStore>, _| -> Result<Box<dyn contract::Engine>, _> {
-            Ok(Box::new(ReferenceEngine::new(model)))
+        const TIMEOUT_MS: u64 = 10_000;
+        let config = Config {
+            model: vec![ModelSource::folder(folder)],
+            request_timeout_ms: TIMEOUT_MS,
+            body_read_timeout_ms: TIMEOUT_MS,
+            body_memory_mb: 64,
+            answer_memory_mb: 64,
+            ..Config::defaults()
         };
-        let loader = Loader::new(Arc::new(make), runtime.handle().clone());
-        let model = loader.load(&ModelSource::folder(folder), &config).expect("it loads");
-        let long = Duration::from_secs(10);
-        let timeouts = Timeouts { request: long, body_read: long };
-        let observer = Observer::new(AccessLog::default());
-        let service = server::models::Service::new(timeouts, observer, Memory::new(64, 64));
-        let set = ModelSet::new(vec![Arc::new(model)]);
-        let models = Models::new(set, service.expect("threads"));
-        let edge = Edge::new(&config).expect("the defaults");
-        let again = Box::new(|| Config::load(&ServeFlags::default()));
-        let front = Front::new(Arc::new(Reloader::new(models, loader, again, edge)));
+        let same = config.clone();
+        let assembly = Assembly::build(
+            &config,
+            Box::new(move || Ok(same.clone())),
+            Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
+            runtime.handle().clone(),
+        );
+        let front = assembly.expect("it loads").front;
         Self { runtime, front }
     }
 }

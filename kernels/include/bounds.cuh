@@ -3,9 +3,6 @@
 #pragma once
 #include "query.cuh"
 
-// SLACK covers every float32 rounding of the bounds below and the contract's own float64 roundings; the
-// build passes it, the same for all engines (model-store, certificate/constants.rs).
-
 // No row of a tile with this bound has a cosine lower (-) or higher (+) than its rounded score by more.
 __device__ __forceinline__ float error_bound(const QueryScale& query, float tile_residual) {
     return query.residual + query.norm * tile_residual + SLACK;
@@ -22,20 +19,9 @@ __device__ __forceinline__ int integer_threshold(const Threshold& query, const T
     return __float2int_rd(a - b - ((fabsf(a) + fabsf(b)) * 1e-6f + 1.0f));
 }
 
-// What the scan of the 8-bit table writes, and what it goes by.
-struct ScanOutput {
-    const Threshold* thresholds;    // [batch]
-    const QueryScale* scales;       // [batch]
-    float* group_bounds;            // [batch, groups]: the sampling scan's lower bounds
-    uint32_t* candidate_counts;     // [batch], counters
-    Candidate* candidates;          // [batch, capacity]
-    uint32_t capacity;
-    uint32_t groups;
-};
-
-// A row joins a query's candidates. Beyond the capacity only the count goes on: then there is no
-// certificate, and whoever reads the count knows.
+// A row joins a query's candidates. Beyond the capacity only the count grows: a count above the
+// capacity means that there is no certificate.
 __device__ __forceinline__ void add_candidate(const ScanOutput& out, int query, uint32_t slot, float score) {
-    const uint32_t place = atomicAdd(out.candidate_counts + counter(query), 1u);
-    if (place < out.capacity) out.candidates[static_cast<size_t>(query) * out.capacity + place] = {slot, score};
+    const uint32_t index = atomicAdd(out.candidate_counts + counter(query), 1u);
+    if (index < out.capacity) out.candidates[static_cast<size_t>(query) * out.capacity + index] = {slot, score};
 }

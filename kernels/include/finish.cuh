@@ -5,33 +5,30 @@
 
 // Scores `count` rows by the contract's formula, a warp two rows at a time so that their loads
 // overlap, and appends those that pass the query's filter and reach `floor`. All threads.
-__device__ __forceinline__ void score_survivors(const float* __restrict__ table, const double* __restrict__ norms,
-                                                const float* __restrict__ vector, const QueryHeader& query,
-                                                const uint32_t* __restrict__ excluded, int dim,
-                                                const uint32_t* rows, int count, double floor, Hit* survivors,
-                                                uint32_t* survivor_count, uint32_t capacity) {
+__device__ __forceinline__ void score_survivors(const TableView& table, const float* vector, const QueryHeader& query,
+                                                const uint32_t* excluded, const uint32_t* rows, int count, double floor,
+                                                ScoredRow* survivors, uint32_t* survivor_count, uint32_t capacity) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     for (int i = 2 * warp; i < count; i += 2 * warps) {
         const bool pair = i + 1 < count;
         const uint32_t two[2] = {rows[i], rows[pair ? i + 1 : i]};
-        const float* const addresses[2] = {table + static_cast<size_t>(two[0]) * dim,
-                                           table + static_cast<size_t>(two[1]) * dim};
-        const double row_norms[2] = {norms[two[0]], norms[two[1]]};
+        const float* const addresses[2] = {components(table, two[0]), components(table, two[1])};
+        const double row_norms[2] = {table.norms[two[0]], table.norms[two[1]]};
         double dots[2];
-        warp_dots(addresses, vector, dim, dots);
+        warp_dots(addresses, vector, table.dim, dots);
         const int lane = threadIdx.x % WARP;
         if (lane < (pair ? 2 : 1)) {
             const double score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
             const uint32_t row = lane == 0 ? two[0] : two[1];
             if (score >= floor && admits(query, excluded, row, score)) {
-                const uint32_t place = atomicAdd(survivor_count, 1u);
-                if (place < capacity) survivors[place] = {score, row, 0};
+                const uint32_t index = atomicAdd(survivor_count, 1u);
+                if (index < capacity) survivors[index] = {score, row, 0};
             }
         }
     }
 }
 
-// Whether this block is the last of `blocks` to come here. What the others wrote before is visible
+// Whether this block is the last of `blocks` to call this. What the others wrote before is visible
 // to it. All threads.
 __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     __shared__ bool last;
@@ -45,9 +42,9 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
 
 // Ranks the survivors and writes the answer. All threads of one block. Reads past the first-level
 // cache what other blocks wrote.
-__device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const Hit* survivors,
+__device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const ScoredRow* survivors,
                                              const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,
-                                             bool certified, int stride, Answer* __restrict__ answer) {
+                                             bool certified, int stride, Answer* answer) {
     const uint32_t all = __ldcg(&survivor_count);
     const uint32_t kept = min(all, capacity);
     const uint32_t status = !certified ? CANDIDATES_OVERFLOWED : all > capacity ? SURVIVORS_OVERFLOWED : ANSWERED;

@@ -1,5 +1,5 @@
-// Candidates of a warp on their way to the queries' lists. A place in a list costs an atomic addition and
-// the wait for its answer, about a thousand cycles in which the warp multiplies nothing; 32 candidates
+// Candidates of a warp on their way to the queries' lists. An append to a list costs an atomic addition
+// and the wait for its result, about a thousand cycles in which the warp multiplies nothing; 32 candidates
 // together cost no more than one. So they gather in shared memory first.
 #pragma once
 #include "bounds.cuh"
@@ -11,15 +11,15 @@ struct Gathered {
 };
 
 // For all lanes of a warp together: those with a candidate add it. `count`, the same in all lanes and 0 at
-// first, is how many wait.
+// first, is the number of candidates that wait.
 __device__ __forceinline__ void gather(const ScanOutput& out, Gathered& gathered, int& count, bool mine, int query,
                                        uint32_t slot, float score) {
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t lanes = __ballot_sync(~0u, mine);
     if (mine) {
-        const int place = count + __popc(lanes & ((1u << lane) - 1));
-        gathered.candidate[place] = {slot, score};
-        gathered.query[place] = query;
+        const int index = count + __popc(lanes & ((1u << lane) - 1));
+        gathered.candidate[index] = {slot, score};
+        gathered.query[index] = query;
     }
     count += __popc(lanes);
     if (count < 32) return;

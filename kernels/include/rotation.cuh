@@ -1,13 +1,13 @@
 // A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components
-// and over the last p, p being the largest power of two that is at most `dim`. The same as model-store's
-// (certificate/rotation.rs), with its constants, which the build passes.
+// and over the last p, p being the largest power of two that is at most `dim`. The same as contract's
+// (certificate/rotation.rs), with its constants.
 //
 // Orthogonal, so cosines stay what they are; it spreads a heavy component over many, so that 8 or 4
 // bits hold the vector better. In float64: each of at most 2 * (12 + 2) roundings of a component is
 // relative to the norm by 2^-53, so the computed vector is within 2^-48 of the exact one for a unit
 // vector (docs/certificate.md).
 #pragma once
-#include <cstdint>
+#include "abi/resident.cuh"
 
 __device__ __forceinline__ double rotation_sign(uint32_t component, uint32_t half) {
     uint32_t h = component * ROTATION_HASH_0 + half * ROTATION_HASH_1 + ROTATION_HASH_2;
@@ -51,7 +51,7 @@ __device__ __forceinline__ void rotate(double* values, int dim) {
     if (size < dim) hadamard(values + dim - size, size, 2);
 }
 
-// Sum or maximum of one value a thread, for the whole block; `space` has a place for each warp.
+// Sum or maximum of one value a thread, for the whole block; `space` has one value for each warp.
 template <class Value, class Combine>
 __device__ __forceinline__ Value block_combine(Value value, Value* space, Combine combine) {
 #pragma unroll

@@ -72,13 +72,20 @@ __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key ke
     for (int digit = 1; digit >= 0; digit--) {
         for (int i = threadIdx.x; i < SELECT_BINS; i += blockDim.x) space.histogram[i] = 0;
         __syncthreads();
+        if (digit == 1) {
 #pragma unroll 4
-        for (int i = threadIdx.x; i < count; i += blockDim.x) {
-            // A thread reads the keys that it wrote itself.
-            const unsigned value = digit == 0 && i < SELECT_CACHED ? space.cached[i] : key(i);
-            if (digit == 1 && i < SELECT_CACHED) space.cached[i] = value;
-            if (digit == 1) atomicAdd(&space.histogram[value >> SELECT_BITS], 1u);
-            else if (value >> SELECT_BITS == high) atomicAdd(&space.histogram[value % SELECT_BINS], 1u);
+            for (int i = threadIdx.x; i < count; i += blockDim.x) {
+                const unsigned value = key(i);
+                if (i < SELECT_CACHED) space.cached[i] = value;
+                atomicAdd(&space.histogram[value >> SELECT_BITS], 1u);
+            }
+        } else {
+#pragma unroll 4
+            for (int i = threadIdx.x; i < count; i += blockDim.x) {
+                // A thread reads the keys that it wrote itself.
+                const unsigned value = i < SELECT_CACHED ? space.cached[i] : key(i);
+                if (value >> SELECT_BITS == high) atomicAdd(&space.histogram[value % SELECT_BINS], 1u);
+            }
         }
         __syncthreads();
         find_bin(space, k);

@@ -1,11 +1,8 @@
 // The best k of a stream of hits, kept by one block in shared memory: appended in any order, sorted
 // and cut back to k whenever the room runs short.
 #pragma once
+#include "abi/search.cuh"
 #include "contract.cuh"
-
-constexpr int LIST_CAPACITY = 2048;  // hits; k and one round of appends must fit
-constexpr int LIST_ROUND = 1024;     // the most appends between two calls of `make_room`
-constexpr int LIST_MAX_K = LIST_CAPACITY - LIST_ROUND;
 
 struct TopKList {
     double score[LIST_CAPACITY];
@@ -22,7 +19,7 @@ struct TopKList {
             count = 0;
             k = keep;
             worst_score = -2.0;
-            worst_row = 0xffffffffu;
+            worst_row = NOT_A_ROW;
         }
         __syncthreads();
     }
@@ -30,16 +27,16 @@ struct TopKList {
     // Any thread; at most LIST_ROUND calls of the whole block between two of `make_room`.
     __device__ void append(double s, uint32_t r) {
         if (ranks_before(s, r, worst_score, worst_row)) {
-            const int place = atomicAdd(&count, 1);
-            score[place] = s;
-            row[place] = r;
+            const int index = atomicAdd(&count, 1);
+            score[index] = s;
+            row[index] = r;
         }
     }
 
     // All threads, between rounds.
     __device__ void make_room() { cut_beyond(LIST_CAPACITY); }
 
-    // All threads, between rounds: the same, but no later than at so many hits. Whether it cut, to k hits.
+    // All threads, between rounds: the same at this many hits, if that is earlier. Whether it cut, to k hits.
     __device__ bool cut_beyond(int hits) {
         __syncthreads();
         const bool cut = count > min(hits, LIST_CAPACITY - LIST_ROUND);
@@ -57,7 +54,7 @@ struct TopKList {
         while (size < filled) size *= 2;
         for (int i = filled + threadIdx.x; i < size; i += blockDim.x) {
             score[i] = -3.0;
-            row[i] = 0xffffffffu;
+            row[i] = NOT_A_ROW;
         }
         __syncthreads();
         for (int run = 2; run <= size; run *= 2) {
@@ -87,3 +84,4 @@ struct TopKList {
         __syncthreads();
     }
 };
+static_assert(sizeof(TopKList) == LIST_BYTES, "what launches give it in dynamic shared memory");

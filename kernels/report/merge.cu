@@ -1,19 +1,13 @@
 // The best k of all scores, as the 2020 report found them (README.md): pieces of k elements are sorted,
 // then merged two by two, and of each two only the best k are kept, until one piece is left.
 //
-// Arguments of all kernels:
-//   scores     [rows], in and out
-//   positions  [rows], in and out; each moves along with its score
-//   k          elements a piece, 1 to MAX_K; the host checks it
 // Piece p is elements p * k to p * k + k, the last one to `rows`: only the last can be shorter. Best
 // first; equal scores keep their order, so that the lower position stays in front. Scores are not NaN.
 //
 // Version 1 of the report works in global memory, from version 2 on in the thread's private arrays.
-#include <cstddef>
-#include <cstdint>
+#include "abi/baselines.cuh"
 
 constexpr int BLOCK = 256;  // threads a block
-constexpr int MAX_K = 32;   // length of the private arrays
 
 __device__ __forceinline__ size_t thread_number() {
     return static_cast<size_t>(blockIdx.x) * BLOCK + threadIdx.x;
@@ -48,20 +42,20 @@ __device__ __forceinline__ void copy(const float* from_scores, const uint32_t* f
 }
 
 // Sorts each piece where it lies, one thread a piece.
-// Grid: ceil(ceil(rows / k) / 256) blocks of 256 threads. No shared memory.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-first_merge_v1(float* scores, uint32_t* positions, uint32_t rows, int k) {
+// Grid: ceil(ceil(rows / k) / 256) blocks. No shared memory.
+extern "C" __global__ void first_merge_v1(const SortPiecesParams params) {
+    const auto [scores, positions, rows, k] = params;
     const size_t begin = thread_number() * k;
     if (begin >= rows) return;
     insertion_sort(scores + begin, positions + begin, piece_length(begin, rows, k));
 }
 
 // The same, but the piece is sorted in private memory and written back once.
-// Grid: ceil(ceil(rows / k) / 256) blocks of 256 threads. No shared memory.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-first_merge(float* __restrict__ scores, uint32_t* __restrict__ positions, uint32_t rows, int k) {
-    float own_scores[MAX_K];
-    uint32_t own_positions[MAX_K];
+// Grid: ceil(ceil(rows / k) / 256) blocks. No shared memory.
+extern "C" __global__ void first_merge(const SortPiecesParams params) {
+    const auto [scores, positions, rows, k] = params;
+    float own_scores[REPORT_MAX_K];
+    uint32_t own_positions[REPORT_MAX_K];
     const size_t begin = thread_number() * k;
     if (begin >= rows) return;
     const int length = piece_length(begin, rows, k);
@@ -84,20 +78,19 @@ __device__ __forceinline__ void merge(const float* scores, const uint32_t* posit
     }
 }
 
-// One round: of the pieces 0, stride, 2 * stride, ... each thread merges two neighbours into the place
-// of the left one. A last piece without a neighbour stays as it is. No thread touches another's
+// One round: of the pieces 0, stride, 2 * stride, ... each thread merges two neighbours into the
+// left one. A last piece without a neighbour stays as it is. No thread touches another's
 // pieces, so a round needs no second copy of the scores; the rounds follow each other in one stream,
 // with stride 1, 2, 4, ... while stride < ceil(rows / k). Then piece 0 is the answer.
 //
-// Grid: ceil(pairs / 256) blocks of 256 threads, where
+// Grid: ceil(pairs / 256) blocks, where
 //   pairs = ceil(ceil(rows / k) / stride) / 2, rounded down.
 // No shared memory.
 //
 // Version 1: the merged piece is put together in global memory, in scratch_scores and
-// scratch_positions, [rows] each, at the left piece's place.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-botched_merge_sort_v1(float* scores, uint32_t* positions, uint32_t rows, int k, uint32_t stride,
-                      float* scratch_scores, uint32_t* scratch_positions) {
+// scratch_positions, at the left piece's index.
+extern "C" __global__ void botched_merge_sort_v1(const MergePiecesParams params) {
+    const auto [scores, positions, scratch_scores, scratch_positions, rows, k, stride] = params;
     const size_t step = static_cast<size_t>(stride) * k;
     const size_t left = thread_number() * 2 * step, right = left + step;
     if (right >= rows) return;
@@ -107,11 +100,10 @@ botched_merge_sort_v1(float* scores, uint32_t* positions, uint32_t rows, int k, 
 }
 
 // The same round with the merged piece in private memory. Grid as above.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-botched_merge_sort(float* __restrict__ scores, uint32_t* __restrict__ positions, uint32_t rows, int k,
-                   uint32_t stride) {
-    float best_scores[MAX_K];
-    uint32_t best_positions[MAX_K];
+extern "C" __global__ void botched_merge_sort(const MergePiecesParams params) {
+    const auto [scores, positions, scratch_scores, scratch_positions, rows, k, stride] = params;
+    float best_scores[REPORT_MAX_K];
+    uint32_t best_positions[REPORT_MAX_K];
     const size_t step = static_cast<size_t>(stride) * k;
     const size_t left = thread_number() * 2 * step, right = left + step;
     if (right >= rows) return;

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::ops::Sub;
 use std::time::Duration;
 
-use crate::asked::Asked;
+use super::asked::Asked;
 use crate::support::Service;
 
 /// What a request takes, or what was accounted for it.

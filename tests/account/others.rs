@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::asked::Asked;
-use crate::searches::Maker;
+use super::asked::Asked;
+use super::searches::Maker;
 
 impl Maker {
     pub(crate) fn rank(&mut self) -> Asked {

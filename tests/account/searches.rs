@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::asked::{Asked, Random};
+use super::asked::{Asked, Random};
 
 /// What requests are made of.
 pub(crate) struct Maker {

@@ -6,11 +6,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::frames::{
+use super::hpack::Head;
+use crate::support::http2::{
     ACKNOWLEDGED, DATA, END_HEADERS, END_STREAM, END_STREAM_AND_HEADERS, HEADERS, PING, PREFACE,
     RESET, SETTINGS, WINDOW_UPDATE, frame,
 };
-use crate::hpack::Head;
 
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 /// The largest payload that a peer takes unless it says otherwise.

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::client::Request;
-use crate::flood::Flood;
+use super::client::Request;
+use super::flood::Flood;
+use super::{becomes, ms, others_are_served, serve, words};
 use crate::support::Service;
-use crate::{becomes, ms, others_are_served, serve, words};
 
 /// Places of the queue that are taken.
 pub(crate) fn queries_in_queue(service: &Service) -> f64 {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use crate::client::{Client, Event, Request};
+use super::client::{Client, Event, Request};
+use super::{becomes, ms};
 use crate::support::Service;
-use crate::{becomes, ms};
 
 /// A flood. Its connection is closed when it ends.
 pub(crate) struct Flood {

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::client::Request;
-use crate::engine::{analogies, queries_in_queue};
-use crate::flood::{Counts, Flood};
+use super::client::Request;
+use super::engine::{analogies, queries_in_queue};
+use super::flood::{Counts, Flood};
+use super::{Attacked, becomes, large_answers, misspelt, post, serve, words};
 use crate::support::{Reply, Service, api_key};
-use crate::{Attacked, becomes, large_answers, misspelt, post, serve, words};
 
 /// A service that asks with its own key, and somebody else's key.
 fn with_two_keys(arguments: &[&str]) -> (Attacked, String) {

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::client::{Client, Event, Request};
+use super::client::{Client, Event, Request};
+use super::{becomes, large_answers, ms, others_are_served, post, serve, serve_within};
 use crate::support::{Service, read_reply};
-use crate::{becomes, large_answers, ms, others_are_served, post, serve, serve_within};
 
 /// From now on, the most memory that the service has taken, in bytes; none where the system does not say.
 pub(crate) fn peak_since(service: &Service) -> impl Fn() -> u64 {

@@ -1,8 +1,8 @@
 //! Attacks on the threads that look words up, and that write and compress answers.
 
-use crate::client::Request;
-use crate::flood::Flood;
-use crate::{misspelt, ms, others, others_are_served, serve};
+use super::client::Request;
+use super::flood::Flood;
+use super::{misspelt, ms, others, others_are_served, serve};
 
 #[test]
 fn a_flood_of_look_ups_waits_for_itself_only() {

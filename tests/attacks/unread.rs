@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use crate::client::{Client, Event, Request};
-use crate::memory::peak_since;
-use crate::{large_answers, ms, others_are_served, post, serve};
+use super::client::{Client, Event, Request};
+use super::memory::peak_since;
+use super::{large_answers, ms, others_are_served, post, serve};
 
 #[test]
 fn answers_that_nobody_reads_are_bounded_and_end_with_their_connection() {

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use serde_json::json;
 
+use super::{ms, serve};
 use crate::support::{self, Reply, Service};
-use crate::{ms, serve};
 
 const PAGE: (&str, &str) = ("Origin", "https://a.org");
 

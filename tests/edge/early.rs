@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::Command;
 
+use super::{ask, serve};
 use crate::support::{Service, read_reply};
-use crate::{ask, serve};
 
 /// A service that takes a key which nobody has.
 fn locked() -> Service {
@@ -48,7 +48,7 @@ fn who_waits_to_be_told_is_not_told_to_send_what_is_not_wanted() {
     let head =
         "POST /nearest HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
     connection.write_all(head.as_bytes()).unwrap();
-    let (said, _) = crate::until_closed(&mut connection);
+    let (said, _) = super::until_closed(&mut connection);
     assert!(said.starts_with("HTTP/1.1 401 ") && !said.contains("100 Continue"), "{said}");
 }
 

@@ -1,6 +1,6 @@
 //! Heads that the HTTP library lets pass, and HTTP does not.
 
-use crate::serve;
+use super::serve;
 use crate::support::Reply;
 
 fn code(reply: &Reply) -> String {

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::time::Instant;
 
-use crate::frames::{
+use super::{ms, serve};
+use crate::support::http2::{
     ACKNOWLEDGED, DATA, END_HEADERS, END_STREAM, END_STREAM_AND_HEADERS, GO_AWAY, HEADERS, PING,
     RESET, SETTINGS, begin, frame, get, next, next_with_flags,
 };
-use crate::{ms, serve};
 
 #[test]
 fn the_bounds_are_told_at_the_beginning() {

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use super::serve;
+use crate::support;
 use crate::support::api_key as make;
-use crate::{serve, support};
 
 #[test]
 fn with_keys_every_route_takes_one_but_the_public_ones() {

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::{ask, ms, serve, support, until_closed};
+use super::{ask, ms, serve, until_closed};
+use crate::support;
 
 #[test]
 fn a_head_over_the_limits_gets_a_problem_document_and_the_connection_goes_on() {

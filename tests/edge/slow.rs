@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::{ask, ms, serve, until_closed};
+use super::{ask, ms, serve, until_closed};
 
 #[test]
 fn who_begins_a_request_and_does_not_end_it_is_closed() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::*;
+use super::case::*;
 
 /// Bodies that are not JSON. Which fields they would have does not matter.
 pub(crate) fn json_syntax() -> Vec<Case> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::*;
+use super::case::*;
 
 pub(crate) fn comparisons() -> Vec<Case> {
     let invalid = |name, target: &str, body: &str, field: &str| {

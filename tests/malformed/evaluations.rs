@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::*;
+use super::case::*;
 
 const TARGET: &str = "/evaluate";
 

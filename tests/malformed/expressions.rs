@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::*;
+use super::case::*;
 
 pub(crate) fn bad_expressions() -> Vec<Case> {
     const TERM: &str = "a word, a weight like `0.5*` or `(`";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::*;
+use super::case::*;
 
 /// Bodies that are JSON, but not a request.
 pub(crate) fn wrong_shapes() -> Vec<Case> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::*;
+use super::case::*;
 use crate::support::{Service, words};
 
 /// One wrong item of `queries`, which is answered in its place.

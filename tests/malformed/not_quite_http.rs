@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::case::*;
+use super::case::*;
 use crate::support::Service;
 
 /// Bytes that are not quite HTTP. The HTTP library answers them itself, or not at all.

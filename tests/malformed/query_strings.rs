@@ -1,6 +1,6 @@
 //! Wrong parameters of GET requests.
 
-use crate::case::*;
+use super::case::*;
 
 pub(crate) fn query_strings() -> Vec<Case> {
     let invalid = |name, parameters: &str, field: &str| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::*;
+use super::case::*;
 
 pub(crate) fn unknown_words() -> Vec<Case> {
     let unknown = |name, target: &str, expected: Value| {

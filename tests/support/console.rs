@@ -1,9 +1,9 @@
 //! What documents show of a terminal: blocks of ```` ```console ````, in which a line behind `$ ` is a command and
 //! what follows, up to the next one, is its output.
-#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use super::top;
 
 /// A command and the output that a document shows for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +16,6 @@ pub struct Shown {
     pub output_lines: (usize, usize),
     /// The output, without line feeds at its end.
     pub output: String,
-}
-
-/// The top of the repository.
-pub fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The documents of `docs` and the README, as paths from the top.

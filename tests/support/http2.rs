@@ -1,5 +1,4 @@
 //! Frames of HTTP/2, for what no client library would send.
-#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,6 +1,9 @@
 //! What black-box tests share: the real program on a real port, and a client to speak to it.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+pub mod console;
+pub mod http2;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -8,6 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// The top of the repository.
+pub fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 /// The program under test: TEST_KINDRED where it was built elsewhere (scripts/run-gpu).
 pub fn program() -> PathBuf {

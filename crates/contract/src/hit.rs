@@ -1,3 +1,5 @@
+//! Rows, and what is found: a row with its score.
+
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -18,8 +20,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A neighbour: a row and its score, which is the cosine similarity to a query or the result of a
-/// [`Scoring`](super::Scoring).
+/// A neighbour: a row and its score, which is the cosine similarity to a query or the result of a `Scoring`.
 ///
 /// Hits are ordered by rank: the smaller hit is the better one, with the higher score or, between equal
 /// scores, the lower row. Scores are never NaN or −0.0, so this is a total order.

@@ -7,6 +7,7 @@
 //! - [`analogy`]: word arithmetic as one query vector;
 //! - [`full_pass`]: scores computed from several cosine similarities, and ranks;
 //! - [`Engine`]: the trait of all engines;
+//! - [`workload`]: how a scheduler batches the input of engines;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
 //! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
@@ -20,6 +21,7 @@ mod query;
 pub mod score;
 mod table;
 mod top_k;
+pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
 pub use engine::{Engine, EngineDescription, EngineError};
@@ -28,6 +30,7 @@ pub use full_pass::{
     Scoring, ScoringError, ScoringVector,
 };
 pub use hit::{Hit, Row};
-pub use query::{Filter, Query, QueryBatch, QueryError, QueryVector};
+pub use query::{Filter, FilterParts, Query, QueryBatch, QueryError, QueryVector};
 pub use table::Table;
 pub use top_k::TopK;
+pub use workload::{Device, Workload};

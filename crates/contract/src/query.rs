@@ -83,9 +83,40 @@ pub struct Filter {
     pub first_rows: Option<u32>,
     /// The minimum score, inclusive.
     pub min_score: Option<f64>,
+    /// The maximum score, inclusive. Below the minimum, no row passes.
+    pub max_score: Option<f64>,
+}
+
+/// A filter's fields, for engines. An engine destructures it without `..`, so that a new field does not
+/// compile until the engine handles it.
+///
+/// ```
+/// use contract::{Filter, FilterParts, Row};
+///
+/// let filter = Filter::excluding(vec![Row(7), Row(3)]);
+/// let FilterParts { excluded, first_rows, min_score, max_score } = filter.parts();
+/// assert_eq!(excluded, [Row(3), Row(7)]);
+/// assert!(first_rows.is_none() && min_score.is_none() && max_score.is_none());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FilterParts<'a> {
+    /// The rows left out, ascending.
+    pub excluded: &'a [Row],
+    /// Only the first n rows.
+    pub first_rows: Option<u32>,
+    /// Only scores of at least this.
+    pub min_score: Option<f64>,
+    /// Only scores of at most this.
+    pub max_score: Option<f64>,
 }
 
 impl Filter {
+    /// Every field.
+    pub fn parts(&self) -> FilterParts<'_> {
+        let &Self { ref excluded, first_rows, min_score, max_score } = self;
+        FilterParts { excluded, first_rows, min_score, max_score }
+    }
+
     /// A filter that excludes these rows, in any order and with repetitions.
     pub fn excluding(mut excluded: Vec<Row>) -> Self {
         excluded.sort_unstable();
@@ -126,9 +157,19 @@ impl Filter {
     /// Whether a row with this score may be a neighbour.
     #[inline]
     pub fn admits(&self, row: Row, score: f64) -> bool {
-        self.min_score.is_none_or(|min| score >= min)
-            && self.first_rows.is_none_or(|first| row.0 < first)
+        let Self { excluded: _, first_rows, min_score, max_score } = self;
+        min_score.is_none_or(|min| score >= min)
+            && max_score.is_none_or(|max| score <= max)
+            && first_rows.is_none_or(|first| row.0 < first)
             && !self.excludes(row)
+    }
+}
+
+/// The filter that has these fields.
+impl From<FilterParts<'_>> for Filter {
+    fn from(parts: FilterParts<'_>) -> Self {
+        let FilterParts { excluded, first_rows, min_score, max_score } = parts;
+        Self { first_rows, min_score, max_score, ..Self::excluding(excluded.to_vec()) }
     }
 }
 

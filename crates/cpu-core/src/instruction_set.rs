@@ -1,21 +1,17 @@
+//! What the machine has (AMX, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, or nothing in particular), and how a function is
+//! chosen by it: [`dispatched`] makes one out of its versions.
+
 use std::fmt;
-
-use contract::certificate::Rotation;
-
-use crate::certified::kernels::{Asked, Block, Purpose, Space, Strips, portable};
 #[cfg(target_arch = "x86_64")]
-use crate::certified::kernels::{amx, x86};
-use crate::certified::layout::{Line, Sums};
-use crate::certified::quantise::{self, BlockSpace, Source};
-use crate::certified::query::{self, Group};
-use crate::full_scan::dots::{self, Chunk};
+use std::sync::OnceLock;
 
 /// An instruction set that this machine has; a value of this type is the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet(Kind);
 
+/// Which instructions those are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     #[cfg(target_arch = "x86_64")]
     Amx,
     #[cfg(target_arch = "x86_64")]
@@ -41,7 +37,7 @@ impl InstructionSet {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vnni");
             let has = [
-                (Kind::Amx, avx512vnni && amx::is_available()),
+                (Kind::Amx, avx512vnni && amx_is_available()),
                 (Kind::Avx512Vnni, avx512vnni),
                 (Kind::Avx512, avx512),
                 (Kind::AvxVnni, avx2 && is_x86_feature_detected!("avxvnni")),
@@ -51,6 +47,11 @@ impl InstructionSet {
         }
         sets.push(Self(Kind::Portable));
         sets
+    }
+
+    /// Which instructions they are.
+    pub(crate) fn kind(self) -> Kind {
+        self.0
     }
 
     /// The best that this machine has.
@@ -89,31 +90,55 @@ impl InstructionSet {
             Kind::Portable => 50_000,
         }
     }
-
-    /// The largest level of a query's plane for which [`scan`](Self::scan) adds products exactly.
-    pub(crate) fn largest_level(self) -> i32 {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 | Kind::Avx2 => x86::LARGEST_LEVEL_AVX2,
-            _ => 127,
-        }
-    }
 }
 
-/// Functions with versions for some of the sets. Each arm names the version for a set.
+/// Whether the processor has AMX and the system lets this process use it.
+#[cfg(target_arch = "x86_64")]
+fn amx_is_available() -> bool {
+    static AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| processor_has_amx() && system_permits_amx())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn processor_has_amx() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    const TILE: u32 = 1 << 24;
+    const INT8: u32 = 1 << 25;
+    __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
+}
+
+/// Tile registers are 8 kB that the system must save for each thread, so it wants to be asked (Linux 5.16 or
+/// newer).
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[allow(unsafe_code)]
+fn system_permits_amx() -> bool {
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    const TILE_DATA: libc::c_long = 18;
+    // SAFETY: this call takes two numbers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
+}
+
+#[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
+fn system_permits_amx() -> bool {
+    false
+}
+
+/// Functions that have a version for some of the sets, as methods of [`InstructionSet`]. An arm for a set names the
+/// version to take.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*
         fn $name:ident($($argument:ident: $type:ty),* $(,)?) =
             amx $amx:path, vnni512 $vnni512:path, avx512 $avx512:path, vnni $vnni:path, avx2 $avx2:path, portable $portable:path;
     )*) => {
-        impl InstructionSet {
+        impl $crate::instruction_set::InstructionSet {
             $(
                 $(#[$meta])*
                 #[allow(unsafe_code)]
                 pub(crate) fn $name(self, $($argument: $type),*) {
-                    match self.0 {
-                        // SAFETY: only `available` creates such a value, after it has detected all features that
+                    use $crate::instruction_set::Kind;
+                    match self.kind() {
+                        // SAFETY: only `available` makes such a value, after it has seen all features that
                         // the version is compiled for.
                         #[cfg(target_arch = "x86_64")]
                         Kind::Amx => unsafe { $amx($($argument),*) },
@@ -137,34 +162,7 @@ macro_rules! dispatched {
     };
 }
 
-dispatched! {
-    /// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
-    fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) =
-        amx dots::avx512::dots, vnni512 dots::avx512::dots, avx512 dots::avx512::dots,
-        vnni dots::avx2::dots, avx2 dots::avx2::dots, portable dots::portable;
-
-    /// See [`portable::scan`].
-    fn scan(strips: Strips<'_>, asked: Asked<'_>, space: &mut Space, purpose: Purpose<'_>) =
-        amx amx::scan, vnni512 x86::avx512vnni::scan, avx512 x86::avx2::scan, vnni x86::avxvnni::scan,
-        avx2 x86::avx2::scan, portable portable::scan;
-
-    /// See [`portable::both_planes`].
-    fn both_planes(block: Block<'_>, planes: &[Line], space: &mut Space, sums: &mut [Sums; 2]) =
-        amx x86::avx512vnni::both_planes, vnni512 x86::avx512vnni::both_planes, avx512 x86::avx2::both_planes,
-        vnni x86::avxvnni::both_planes, avx2 x86::avx2::both_planes, portable portable::both_planes;
-
-    /// See [`query::portable`].
-    fn prepare_queries(rotation: &Rotation, largest_level: i32, group: &mut Group) =
-        amx query::avx2, vnni512 query::avx2, avx512 query::avx2, vnni query::avx2, avx2 query::avx2,
-        portable query::portable;
-
-    /// See [`quantise::portable`].
-    fn quantise_block(
-        of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2],
-    ) =
-        amx quantise::avx2, vnni512 quantise::avx2, avx512 quantise::avx2, vnni quantise::avx2, avx2 quantise::avx2,
-        portable quantise::portable;
-}
+pub(crate) use dispatched;
 
 impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

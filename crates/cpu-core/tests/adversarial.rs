@@ -1,15 +1,13 @@
 //! Tables designed to break the certificate of the CPU engine: tests every path against the plain reference.
 
-mod support;
-
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
-use cpu_core::{Counters, FirstLook, InstructionSet, Paths};
+use crate::support::{self, ask, bits, certified, expected, model, repeating_model};
+use contract::{Engine, Filter, FilterParts, Query, QueryBatch, QueryVector, Row};
+use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
-use support::{ask, bits, certified, expected, model};
 
 /// A number in [−1, 1) for a place.
 fn number(place: u64) -> f32 {
@@ -168,6 +166,8 @@ fn filters_of_one_batch_do_not_meet() {
             filter.first_rows =
                 [None, Some(1), Some(16), Some(31), Some(32), Some(1025), Some(2999)][i % 7];
             filter.min_score = [None, Some(0.3), Some(-1.0), Some(1.0), Some(f64::NAN)][i % 5];
+            filter.max_score =
+                [None, Some(0.9), None, Some(0.2), Some(-0.5), Some(f64::NAN), Some(1.0)][i % 7];
             let vector = QueryVector::Row(Row((i * 49) as u32));
             Query::new(&model.table(), vector, 1 + i, filter).unwrap()
         })
@@ -183,4 +183,75 @@ fn every_dimension_around_the_widths_of_lines() {
         let model = Arc::new(model(dim, &rows));
         holds(&model, &words(&model, [0, 50, 99], 3), None);
     }
+}
+
+/// Every score of these rows is a tie of many rows. Whatever ends at such a score holds all of its rows or none, and
+/// rows above a maximum do not take the places of those below.
+#[test]
+fn minimum_and_maximum_scores_are_inclusive_at_ties() {
+    let model = Arc::new(repeating_model());
+    let asked = [0u32, 100, 616].map(Row);
+    let mut queries = Vec::new();
+    for row in asked {
+        let table = model.table();
+        let mut scores: Vec<f64> = (0..617)
+            .filter_map(|other| table.score(table.row(row), table.norm(row), Row(other)))
+            .collect();
+        scores.sort_by(f64::total_cmp);
+        let at = |part: f64| scores[(part * (scores.len() - 1) as f64) as usize];
+        let next = |score: f64, up: bool| if up { score.next_up() } else { score.next_down() };
+        for (low, high) in [(0.0, 1.0), (0.2, 0.9), (0.5, 0.5), (0.9, 0.99), (0.99, 0.2)] {
+            let (low, high) = (at(low), at(high));
+            let limits = [
+                (Some(low), Some(high)),
+                (None, Some(high)),
+                (None, Some(next(high, false))),
+                (Some(next(low, true)), Some(next(high, true))),
+                (Some(high), Some(next(high, false))),
+            ];
+            for (min_score, max_score) in limits {
+                let parts =
+                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                for k in [1, 9, 200] {
+                    let vector = QueryVector::Row(row);
+                    queries.push(Query::new(&table, vector, k, Filter::from(parts)).unwrap());
+                }
+            }
+        }
+    }
+    holds(&model, &queries, None);
+    let counted = |query: &Query| {
+        let mut engine = ReferenceEngine::new(model.clone());
+        engine.search(&std::iter::once(query).collect()).unwrap().remove(0).len()
+    };
+    assert_eq!(counted(&queries[14]), 0, "a minimum above the maximum admits nothing");
+    assert!(counted(&queries[5]) == 200 && counted(&queries[8]) == 200);
+}
+
+/// Thousands of rows just above the maximum: none of them may raise the floor, nor stay a candidate.
+#[test]
+fn rows_above_the_maximum_raise_no_floor() {
+    let dim = 40;
+    let rows: Vec<Vec<f32>> = (0..6000)
+        .map(|row| {
+            let far = random_row(row, dim);
+            // Two thirds lie close to the query, and a few of the others at the maximum itself.
+            let near = if row % 3 == 0 { 0.3 } else { 20.0 };
+            far.iter().enumerate().map(|(i, x)| if i == 0 { near + x } else { *x }).collect()
+        })
+        .collect();
+    let model = Arc::new(model(dim, &rows));
+    let mut east = vec![0.0; dim];
+    east[0] = 1.0;
+    let queries: Vec<Query> = [0.99, 0.9, 0.5, 0.1, 0.0, -0.2, -0.9]
+        .into_iter()
+        .flat_map(|max| [1, 10, 100].map(|k| (max, k)))
+        .map(|(max, k)| {
+            let mut filter = Filter::default();
+            filter.max_score = Some(max);
+            let vector = QueryVector::Components(east.clone());
+            Query::new(&model.table(), vector, k, filter).unwrap()
+        })
+        .collect();
+    holds(&model, &queries, None);
 }

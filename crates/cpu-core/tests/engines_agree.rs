@@ -1,16 +1,14 @@
 //! Tests the multi-threaded engines, with every instruction set of this machine, against the plain reference: the
 //! same rows and score bits, always.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{bits, certified, expected, model, queries, repeating_model, seeds, tables};
 use contract::{Engine, Filter, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,
 };
 use proptest::prelude::*;
-use support::{bits, certified, expected, model, queries, repeating_model, seeds, tables};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]

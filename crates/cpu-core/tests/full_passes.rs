@@ -1,12 +1,11 @@
 //! Full passes: tests the plain reference against numbers computed by hand, and the engines with every instruction
 //! set against the reference, to the bit.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, filters, model, repeating_model, tables};
 use contract::{
     Engine, Filter, FullPassAnswer, FullPassPart, FullPassQuery, Hit, QueryVector, RankedRow, Row,
     Scoring,
@@ -15,10 +14,9 @@ use cpu_core::{CpuEngine, FullScanEngine, InstructionSet, Options, Paths, Refere
 use model_store::ModelStore;
 use model_store::synth::split_mix;
 use proptest::prelude::*;
-use support::{model, repeating_model, tables};
 
-/// Seeds of a query: (scoring, k, excluded rows, first rows, minimum score, ranked rows).
-type Seed = (ScoringSeed, usize, Vec<u32>, Option<u32>, Option<f64>, Vec<u32>);
+/// Seeds of a query: (scoring, k, filter, ranked rows).
+type Seed = (ScoringSeed, usize, Filter, Vec<u32>);
 
 #[derive(Debug, Clone)]
 enum ScoringSeed {
@@ -39,9 +37,7 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let seed = (
         scoring,
         prop_oneof![Just(0usize), Just(1), 1usize..120],
-        prop::collection::vec(0u32..100, 0..8),
-        prop::option::of(0u32..100),
-        prop::option::of(-1.0f64..1.0),
+        filters(),
         prop::collection::vec(0u32..100, 0..6),
     );
     prop::collection::vec(seed, 0..20)
@@ -51,7 +47,7 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
     let table = model.table();
     let row = |seed: u32| Row(seed % model.rows() as u32);
     let rows = |seeds: Vec<u32>| seeds.into_iter().map(row).collect::<Vec<Row>>();
-    let make = |(scoring, k, excluded, first_rows, min_score, ranked): Seed| {
+    let make = |(scoring, k, filter, ranked): Seed| {
         let scoring = match scoring {
             ScoringSeed::Cosine(Ok(seed)) => {
                 Scoring::cosine(&table, QueryVector::Row(row(seed))).ok()
@@ -66,8 +62,6 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
                 Scoring::pair_direction(&table, row(b), row(c), row(a)).ok()
             }
         };
-        let mut filter = Filter::excluding(excluded.into_iter().map(Row).collect());
-        (filter.first_rows, filter.min_score) = (first_rows, min_score);
         Some(FullPassQuery::new(scoring?, k, filter, rows(ranked)))
     };
     seeds.into_iter().filter_map(make).collect()
@@ -253,6 +247,19 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
         rank(d, Some(1.0 / 0.501), Some(2)),
         rank(a, Some(0.5 / 1.001), None),
         rank(e, Some(0.9 / 0.801), None),
+    ];
+    assert_eq!(answer.ranks, ranks);
+
+    // Both ends are inclusive; rows above the maximum are no hits, have no rank, and count for nobody's.
+    let mut filter = Filter::default();
+    (filter.min_score, filter.max_score) = (Some(0.9 / 0.801), Some(1.0 / 0.501));
+    let answer = ask(mul(), 9, filter, &[c, d, e]);
+    let scores = [(b, 1.0 / 0.501), (d, 1.0 / 0.501), (e, 0.9 / 0.801)];
+    assert_eq!(answer.hits, scores.map(|(row, score)| Hit { row, score }));
+    let ranks = [
+        rank(c, Some(0.5 / 0.001), None),
+        rank(d, Some(1.0 / 0.501), Some(2)),
+        rank(e, Some(0.9 / 0.801), Some(3)),
     ];
     assert_eq!(answer.ranks, ranks);
 

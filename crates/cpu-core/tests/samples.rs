@@ -1,14 +1,12 @@
 //! Tests rows that the sample of a certified pass must not count: excluded rows, rows of norm zero, and rows beyond a
 //! query's limit. If they counted, the floor would rise above the scores of the answer.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{bits, certified, expected, model};
 use contract::{Engine, Filter, Query, QueryVector, Row};
 use cpu_core::{FirstLook, InstructionSet, Paths};
 use model_store::ModelStore;
-use support::{bits, certified, expected, model};
 
 /// Rows enough for the largest sample: 64 strips of 32 rows are a 16th of them.
 const ROWS: usize = 33_000;

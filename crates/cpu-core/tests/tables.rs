@@ -1,16 +1,14 @@
 //! The derived table: a saved one is reused, but never if it is wrong.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{self, ask, bits, expected, model};
 use contract::Engine;
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
 use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;
-use support::{ask, bits, expected, model};
 use tempfile::TempDir;
 
 fn table_of(scale: f32) -> Arc<ModelStore> {

@@ -3,7 +3,7 @@
 //!
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--queries=10000]`: a folder, or
 //! a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`: without
-//! derived tables; `--batches`: word queries in these batches only; `--queries`: so many random ones, in
+//! derived tables; `--batches`: word queries in these batches only; `--queries`: that number of random ones, in
 //! batches of 1024 and one by one, compared and not timed.
 //! Without a device it says so and ends well: figures are nothing that could fail.
 
@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
-use gpu_core::cuda::{Array, CudaEngine, Gpu, Paths, time_reading};
+use gpu_core::baselines::time_reading;
+use gpu_core::driver::{Array, Gpu};
+use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 

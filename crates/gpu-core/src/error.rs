@@ -1,3 +1,5 @@
+//! Errors of this crate, each with its cure.
+
 /// Why there is no CUDA engine, or why it stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

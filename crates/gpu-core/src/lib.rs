@@ -1,11 +1,33 @@
 //! Exact nearest-row search on an NVIDIA GPU, behind the contract's [`Engine`].
 //!
-//! Without the feature `cuda` there is only the answer that there is no such engine, so that whoever
-//! joins the crates need not care how they were built.
+//! With the feature `cuda`, from the top down; each knows only those below it:
+//!
+//! - `search`: the engine, certified search over resident tables. Beside it `baselines`, what benchmarks
+//!   compare it with;
+//! - `resident`: a model's tables on one device, which workloads share;
+//! - `driver`: the CUDA driver behind checked functions;
+//! - `abi`: declarations that Rust and CUDA share.
+//!
+//! Without it, [`engine`] answers that there is none, so that callers need not know how it was built.
 
 #[cfg(feature = "cuda")]
-pub mod cuda;
+#[macro_use]
+mod abi;
+#[cfg(feature = "cuda")]
+pub mod baselines;
+#[cfg(feature = "cuda")]
+pub mod driver;
 mod error;
+#[cfg(feature = "cuda")]
+pub mod resident;
+#[cfg(feature = "cuda")]
+pub mod search;
+
+/// Holds the declarations of `abi` to the layouts that the kernels were compiled with.
+#[cfg(feature = "cuda")]
+mod layouts {
+    include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
+}
 
 use std::sync::Arc;
 
@@ -30,7 +52,7 @@ pub struct Options<'a> {
 /// If the program was built without the engine, there is no driver or GPU, or the table does not fit.
 pub fn engine(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
-    return Ok(Box::new(cuda::CudaEngine::new(model, options)?));
+    return Ok(Box::new(search::CudaEngine::new(model, options)?));
     #[cfg(not(feature = "cuda"))]
     {
         let _ = (model, options);

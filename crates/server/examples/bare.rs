@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderName, header};
 use axum::routing::get;
-use server::http::listen;
+use server::http::transport;
 use tokio::runtime::Builder;
 
 /// The answer to `/nearest?word=frog` of the built-in model.
@@ -30,9 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let route = get(move || async move { (headers, BODY) })
         .post(move |_: Bytes| async move { (posted, BODY) });
     runtime.block_on(async {
-        let listener = listen::bind(&address).await?;
+        let listener = transport::bind(&address).await?;
         println!("Listening on http://{}", listener.local_addr()?);
         let router = Router::new().route("/nearest", route);
-        Ok(axum::serve(listen::without_delay(listener), router).await?)
+        Ok(axum::serve(transport::without_delay(listener), router).await?)
     })
 }

@@ -20,11 +20,10 @@ use contract::{
     Query, QueryBatch,
 };
 use gpu_core::GpuError;
-use server::cli::ServeFlags;
+use kindred::device::Device;
+use kindred::engines::{self, EngineStartError, Wanted};
 use server::commands::{CommandError, serve_with};
-use server::config::Config;
-use server::device::Device;
-use server::engines::{self, EngineStartError, Wanted};
+use server::config::{Config, ServeFlags};
 
 // As in the program itself.
 #[global_allocator]

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
-use server::cli::ServeFlags;
 use server::commands::{CommandError, serve_with};
-use server::config::Config;
+use server::config::{Config, ServeFlags};
 
 // As in the program itself.
 #[global_allocator]

@@ -7,22 +7,15 @@
 //! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
 #![forbid(unsafe_code)]
 
-pub mod account;
+pub mod assembly;
 pub mod cli;
 mod client;
 pub mod commands;
 pub mod config;
 pub mod console;
-pub mod default_model;
-pub mod device;
-pub mod engines;
-pub mod evaluation;
-pub mod expression;
+pub mod escape;
 pub mod http;
 pub mod logging;
-pub mod method;
 pub mod models;
 pub mod observe;
-pub mod queue;
-pub mod shown;
 mod workers;

@@ -6,12 +6,13 @@ use std::io;
 
 use serde_json::Value;
 use tracing::{Subscriber, info};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Config, ConfigError, LogFormat};
-use crate::shown::is_shown;
+use crate::escape::is_harmless;
 
 /// Starts logging as the settings say. Once a process.
 ///
@@ -30,17 +31,30 @@ fn subscriber(
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
     // h2 warns of each client that it closes for a flood: that is for who asks for it ("info,h2=warn").
-    let levels = format!("h2=error,{}", config.log_level);
-    let filter = EnvFilter::try_new(levels).map_err(|_| ConfigError::OutOfRange {
+    let filter = levels(&format!("h2=error,{}", config.log_level)).ok_or(ConfigError::OutOfRange {
         key: "log_level",
-        reason: "must be error, warn, info, debug, trace, or a filter per module: info,server::queue=debug",
+        reason: "must be error, warn, info, debug, trace, or such per module: info,scheduler=debug",
     })?;
     let writer = Escaping { writer, format: config.log_format, colours };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let log = tracing_subscriber::fmt::layer().with_writer(writer);
+    let filtered = tracing_subscriber::registry().with(filter);
     Ok(match config.log_format {
-        LogFormat::Text => Box::new(log.with_ansi(colours).with_target(false).finish()),
-        LogFormat::Json => Box::new(log.json().flatten_event(true).finish()),
+        LogFormat::Text => Box::new(filtered.with(log.with_ansi(colours).with_target(false))),
+        LogFormat::Json => Box::new(filtered.with(log.json().flatten_event(true))),
     })
+}
+
+/// Levels, one for all or by module; the last for a module counts.
+fn levels(text: &str) -> Option<Targets> {
+    let mut levels = Vec::new();
+    for level in text.split(',').map(str::trim).filter(|level| !level.is_empty()) {
+        // There are none by span or field.
+        if level.starts_with('=') || level.contains('[') {
+            return None;
+        }
+        levels.push(level.strip_suffix('=').unwrap_or(level));
+    }
+    levels.join(",").parse().ok()
 }
 
 /// Writes lines with all that would steer a terminal escaped: much of what is logged comes from clients. The
@@ -54,7 +68,7 @@ struct Escaping<W> {
 
 impl<W> Escaping<W> {
     fn keeps(&self, c: char) -> bool {
-        is_shown(c) || c == '\n' || (self.colours && c == '\x1b')
+        is_harmless(c) || c == '\n' || (self.colours && c == '\x1b')
     }
 
     fn escaped<'a>(&self, line: &'a [u8]) -> Cow<'a, str> {
@@ -161,6 +175,30 @@ mod tests {
             });
             let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
             assert!(lines.contains(shown) && lines.contains("something"), "{lines}");
+        }
+    }
+
+    #[test]
+    fn levels_are_for_all_and_by_module() {
+        use tracing::Level;
+
+        let said =
+            levels("h2=error,info,, server::queue=debug,h2=WARN,quiet=off,loud,louder=").unwrap();
+        for (target, level, is_logged) in [
+            ("server", Level::INFO, true),
+            ("server", Level::DEBUG, false),
+            ("server::queue::lanes", Level::DEBUG, true),
+            ("h2::server", Level::WARN, true),
+            ("h2::server", Level::INFO, false),
+            ("quiet", Level::ERROR, false),
+            ("loud", Level::TRACE, true),
+            ("louder", Level::TRACE, true),
+        ] {
+            assert_eq!(said.would_enable(target, &level), is_logged, "{target} {level}");
+        }
+        assert!(!levels("h2=error,").unwrap().would_enable("server", &Level::ERROR));
+        for wrong in ["=loud=", "server=loud", "info,[span]=debug", "server[{id}]=debug"] {
+            assert!(levels(wrong).is_none(), "{wrong}");
         }
     }
 

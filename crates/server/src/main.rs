@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use server::cli::{Cli, Command};
 use server::commands;
-use server::shown::{shown, shown_lines};
+use server::escape::{escaped, escaped_lines};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -20,10 +20,10 @@ fn main() -> ExitCode {
             // It repeats what was typed. Only then without colours: they are such characters, too.
             let steers = |typed: OsString| {
                 let typed = typed.to_string_lossy();
-                shown(&typed) != typed
+                escaped(&typed) != typed
             };
             if error.use_stderr() && std::env::args_os().any(steers) {
-                eprint!("{}", shown_lines(&error.render().to_string()));
+                eprint!("{}", escaped_lines(&error.render().to_string()));
                 return ExitCode::from(2);
             }
             if error.use_stderr() {
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kindred: {}", shown_lines(&error.to_string()));
+            eprintln!("kindred: {}", escaped_lines(&error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }

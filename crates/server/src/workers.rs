@@ -14,7 +14,7 @@ use std::{fmt, io, thread};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::account::{Account, ByCaller, Turns};
+use scheduler::account::{Account, ByCaller, Turns};
 
 /// Tasks of one caller that may wait.
 const MOST_OF_A_CALLER: usize = 256;

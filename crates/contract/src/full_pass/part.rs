@@ -13,9 +13,7 @@ const KEPT_WORK: usize = 100;
 
 /// A query of a full pass, and its result for the rows processed so far.
 ///
-/// The caller creates it and takes its answer; in between only [`Engine::full_pass_part`] changes it.
-///
-/// [`Engine::full_pass_part`]: crate::Engine::full_pass_part
+/// The caller creates it and takes its answer; in between only `Engine::full_pass_part` changes it.
 #[derive(Debug, Clone)]
 pub struct FullPassPart {
     query: FullPassQuery,

@@ -5,6 +5,7 @@ pub(crate) mod bounds;
 mod cache;
 mod cost;
 mod derive;
+mod dispatch;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;

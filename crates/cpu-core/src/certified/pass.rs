@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use contract::{Query, Row};
+use contract::{FilterParts, Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;
@@ -44,6 +44,31 @@ pub(crate) struct Candidate {
     pub(crate) upper: f32,
 }
 
+/// Above this a row is too good for a query: its maximum score, between two float32.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling {
+    /// A row whose upper bound is at most this has at most the maximum score. NaN if no row has.
+    within: f32,
+    /// A row whose lower bound is above this has more than the maximum score.
+    above: f32,
+}
+
+impl Ceiling {
+    fn of(query: &Query) -> Self {
+        // No cosine is above 1, so there such a maximum is none, though a bound may be a little higher.
+        match query.filter().parts().max_score {
+            Some(max) if max.is_nan() || max < 1.0 => {
+                Self { within: round_down(max), above: round_up(max) }
+            }
+            _ => Self { within: f32::INFINITY, above: f32::INFINITY },
+        }
+    }
+}
+
+/// Rows above their query's maximum score that a thread takes, for each candidate that it has room for. Past this a
+/// scan of all rows, which can be cut into slices, is the better way.
+const ABOVE_PER_CANDIDATE: usize = 8;
+
 /// The state shared by all threads of a pass.
 pub(crate) struct Pass<'a> {
     tables: &'a Tables,
@@ -53,6 +78,7 @@ pub(crate) struct Pass<'a> {
     queries: &'a [&'a Query],
     prepared: PreparedQueries,
     floors: Vec<Floor>,
+    ceilings: Vec<Ceiling>,
     /// Queries with too many candidates: they have no certificate.
     failed: Vec<AtomicBool>,
     /// Maximum number of a query's candidates per thread.
@@ -79,7 +105,10 @@ impl<'a> Pass<'a> {
         room: usize,
     ) -> Self {
         let floor = |(query, sampled): (&&Query, f32)| {
-            let least = query.filter().min_score.unwrap_or(f64::NEG_INFINITY);
+            // What is not named here applies where candidates are taken and rescored.
+            let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
+                query.filter().parts();
+            let least = min_score.unwrap_or(f64::NEG_INFINITY);
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
             Floor::new(query.k(), least.max(sampled))
@@ -92,6 +121,7 @@ impl<'a> Pass<'a> {
             queries,
             prepared,
             floors: queries.iter().zip(sampled).map(floor).collect(),
+            ceilings: queries.iter().map(|query| Ceiling::of(query)).collect(),
             failed: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             room,
             next_strip: AtomicUsize::new(0),
@@ -162,6 +192,8 @@ struct Worker<'a> {
     found: Vec<Found>,
     /// Of each query's new candidates.
     lower_bounds: Vec<Vec<f32>>,
+    /// Rows of each query that were above its maximum score.
+    above: Vec<usize>,
     second_looks: u64,
 }
 
@@ -178,6 +210,7 @@ impl<'a> Worker<'a> {
             space: Space::new(pass.tables.layout, queries),
             found: Vec::new(),
             lower_bounds: vec![Vec::new(); queries],
+            above: vec![0; queries],
             second_looks: 0,
         }
     }
@@ -262,15 +295,7 @@ impl<'a> Worker<'a> {
                     continue;
                 }
                 let bound = found.bounds[b * BLOCK_ROWS + r];
-                let [lower, upper] = bounds.of_scan(bound, scale.residual());
-                // Not `upper >= floor`: NaN keeps the row.
-                let ruled_out = upper < self.floors[query];
-                if !ruled_out {
-                    self.candidates[query].push(Candidate { row: Row(row as u32), upper });
-                    if lower > self.floors[query] {
-                        self.lower_bounds[query].push(lower);
-                    }
-                }
+                self.judge(query, row, bounds.of_scan(bound, scale.residual()));
             }
         }
     }
@@ -303,18 +328,28 @@ impl<'a> Worker<'a> {
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
             let score = sum as f64 * bounds.step * f64::from(scale.step());
             let error = bounds.error(scale.residual());
-            let upper = round_up(score + error);
-            // Not `upper >= floor`: NaN keeps the row.
-            let ruled_out = upper < self.floors[query];
-            if !ruled_out {
-                self.candidates[query].push(Candidate { row: Row(row as u32), upper });
-                let lower = round_down(score - error);
-                if lower > self.floors[query] {
-                    self.lower_bounds[query].push(lower);
-                }
-            }
+            self.judge(query, row, [round_down(score - error), round_up(score + error)]);
         }
         self.end_look(query);
+    }
+
+    /// Takes a row that the filter admits, but for its score, for a candidate, unless its bounds rule it out. Only rows
+    /// that are surely admitted raise the floor.
+    #[inline]
+    fn judge(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
+        let ceiling = self.pass.ceilings[query];
+        // Not `upper >= floor`: NaN keeps the row.
+        if upper < self.floors[query] {
+            return;
+        }
+        if lower > ceiling.above {
+            self.above[query] += 1;
+            return;
+        }
+        self.candidates[query].push(Candidate { row: Row(row as u32), upper });
+        if lower > self.floors[query] && upper <= ceiling.within {
+            self.lower_bounds[query].push(lower);
+        }
     }
 
     /// Raises the query's floor by the new candidates, and makes room for more.
@@ -327,6 +362,9 @@ impl<'a> Worker<'a> {
         if self.candidates[query].len() > pass.room {
             self.make_room(query);
         }
+        if self.above[query] > ABOVE_PER_CANDIDATE * pass.room {
+            self.give_up(query);
+        }
     }
 
     /// Drops candidates that the floor has left behind. If that does not help there is no certificate, and
@@ -335,10 +373,16 @@ impl<'a> Worker<'a> {
         let floor = self.floors[query];
         self.candidates[query].retain(|candidate| candidate.upper >= floor);
         if self.candidates[query].len() > self.pass.room / 2 {
-            self.pass.failed[query].store(true, Ordering::Relaxed);
-            self.candidates[query] = Vec::new();
-            self.floors[query] = f32::INFINITY;
-            self.thresholds[query].offset = f32::INFINITY;
+            self.give_up(query);
         }
+    }
+
+    /// The query has no certificate, and looks at no more rows.
+    fn give_up(&mut self, query: usize) {
+        self.pass.failed[query].store(true, Ordering::Relaxed);
+        self.candidates[query] = Vec::new();
+        self.above[query] = 0;
+        self.floors[query] = f32::INFINITY;
+        self.thresholds[query].offset = f32::INFINITY;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Without them, most candidates in a small table are found while floors rise from nothing.
 
-use contract::Query;
+use contract::{FilterParts, Query};
 
 use super::bounds::Threshold;
 use super::kernels::{Purpose, Space, Strips};
@@ -34,8 +34,13 @@ pub(super) fn floors(
     let layout = tables.layout;
     let sampled = looking_at(layout.rows.saturating_sub(1), queries, layout.rows);
     let queries = &queries[..sampled];
-    // Excluded rows may be the best of their groups.
-    let rank = |query: &Query| query.k().saturating_add(query.filter().excluded().len());
+    // Excluded rows may be the best of their groups. So may rows above a maximum score, any number of them: then the
+    // sample says nothing.
+    let rank = |query: &Query| {
+        let FilterParts { excluded, first_rows: _, min_score: _, max_score } =
+            query.filter().parts();
+        if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
+    };
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
     if runs == 0 || !queries.iter().any(|query| rank(query) <= RANKS) {

@@ -5,6 +5,15 @@
 
 use contract::score::{LANES, fold};
 
+use crate::instruction_set::dispatched;
+
+dispatched! {
+    /// The dot products `[rows, queries]` of `rows` and `queries`, each `[_, chunks]`.
+    fn dots(rows: &[Chunk], queries: &[Chunk], chunks: usize, dots: &mut [f64]) =
+        amx avx512::dots, vnni512 avx512::dots, avx512 avx512::dots,
+        vnni avx2::dots, avx2 avx2::dots, portable portable;
+}
+
 /// One component for each lane.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]

@@ -1,10 +1,8 @@
 //! Tables and queries for tests of engines, and the checks that engines agree.
 
-#![allow(dead_code)] // Each test file uses its own part.
-
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};
+use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -34,35 +32,41 @@ pub(crate) fn tables(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>>
     })
 }
 
-/// Seeds of a query: (row or own vector, k, excluded rows, first rows, minimum score).
-pub(crate) type Seed = (Result<u32, Vec<f32>>, usize, Vec<u32>, Option<u32>, Option<f64>);
+/// Seeds of a query: (row or own vector, k, filter).
+pub(crate) type Seed = (Result<u32, Vec<f32>>, usize, Filter);
 
 pub(crate) fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let vector = prop_oneof![
         any::<u32>().prop_map(Ok),
         prop::collection::vec(-3.0f32..3.0, 70).prop_map(Err),
     ];
-    let seed = (
-        vector,
-        prop_oneof![Just(1usize), 1usize..120],
-        prop::collection::vec(0u32..100, 0..8),
-        prop::option::of(1u32..100),
-        prop::option::of(-1.0f64..1.0),
-    );
+    let seed = (vector, prop_oneof![Just(1usize), 1usize..120], filters());
     prop::collection::vec(seed, 1..20)
 }
 
 pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
-    let make = |(vector, k, excluded, first_rows, min_score): Seed| {
+    let make = |(vector, k, filter): Seed| {
         let vector = match vector {
             Ok(row) => QueryVector::Row(Row(row % model.rows() as u32)),
             Err(components) => QueryVector::Components(components[..model.dim()].to_vec()),
         };
-        let mut filter = Filter::excluding(excluded.into_iter().map(Row).collect());
-        (filter.first_rows, filter.min_score) = (first_rows, min_score);
         Query::new(&model.table(), vector, k, filter).ok()
     };
     seeds.into_iter().filter_map(make).collect()
+}
+
+/// Filters with every field: a new one does not compile here until it is generated.
+pub(crate) fn filters() -> impl Strategy<Value = Filter> {
+    let score = || {
+        // Scores of equal and of opposite rows, too.
+        prop::option::of(prop_oneof![4 => -1.0f64..1.0, 1 => Just(1.0), 1 => Just(0.0)])
+    };
+    let excluded = prop::collection::vec((0u32..100).prop_map(Row), 0..8);
+    (excluded, prop::option::of(0u32..100), score(), score()).prop_map(
+        |(excluded, first_rows, min_score, max_score)| {
+            Filter::from(FilterParts { excluded: &excluded, first_rows, min_score, max_score })
+        },
+    )
 }
 
 /// A word query for the `k` best other rows.

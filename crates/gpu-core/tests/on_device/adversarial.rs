@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Query, QueryVector, Row};
-use gpu_core::cuda::Paths;
+use contract::{Engine, Filter, FilterParts, Query, QueryVector, Row};
+use gpu_core::search::Paths;
 use model_store::ModelStore;
 
 use crate::support::{Numbers, bits, check, engine, model, queries, reference};
@@ -22,10 +22,45 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("all_rows_equal", all_rows_equal),
         ("all_scores_negative", all_scores_negative),
         ("sparse_signs", sparse_signs),
+        ("minimum_and_maximum_scores_at_ties", minimum_and_maximum_scores_at_ties),
     ]
 }
 
 const ROWS: usize = 3000;
+
+/// Every score is a tie of several rows, and both ends of the range are such scores, or the numbers beside them.
+fn minimum_and_maximum_scores_at_ties() {
+    let dim = 20;
+    let base: Vec<Vec<f32>> =
+        (0..ROWS / 6).map(|i| Numbers::new(i as u64 + 5).vector(dim)).collect();
+    let model = table(dim, 20, |row, _| base[row % base.len()].clone());
+    let view = model.table();
+    let mut queries = Vec::new();
+    for row in [0u32, 77, 499].map(Row) {
+        let mut scores: Vec<f64> = (0..base.len() as u32)
+            .filter_map(|other| view.score(view.row(row), view.norm(row), Row(other)))
+            .collect();
+        scores.sort_by(f64::total_cmp);
+        for (low, high) in [(0, 499), (100, 450), (250, 250), (480, 498), (498, 100)] {
+            let (low, high) = (scores[low], scores[high]);
+            for (min_score, max_score) in [
+                (Some(low), Some(high)),
+                (None, Some(high)),
+                (None, Some(high.next_down())),
+                (Some(low.next_up()), Some(high.next_up())),
+                (Some(high), Some(high.next_down())),
+            ] {
+                let parts =
+                    FilterParts { excluded: &[row], first_rows: None, min_score, max_score };
+                for k in [1, 10, 200] {
+                    let filter = Filter::from(parts);
+                    queries.push(Query::new(&view, QueryVector::Row(row), k, filter).unwrap());
+                }
+            }
+        }
+    }
+    check("ties at both ends", &model, &queries);
+}
 
 fn table(
     dim: usize,

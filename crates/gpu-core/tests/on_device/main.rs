@@ -10,7 +10,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    let device = gpu_core::cuda::Gpu::open(None);
+    let device = gpu_core::driver::Gpu::open(None);
     if let Err(reason) = &device {
         println!("ignored, all of them: {reason}");
     }

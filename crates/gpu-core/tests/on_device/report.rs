@@ -1,7 +1,7 @@
 //! The 2020 report's versions give the reference's rows in its order, but for scores closer than 1e-6.
 
 use contract::{Filter, Query, QueryVector, Row};
-use gpu_core::cuda::report::{Report, Version};
+use gpu_core::baselines::report::{Report, Version};
 
 use crate::support::{Numbers, model, reference};
 

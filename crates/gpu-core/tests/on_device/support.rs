@@ -1,9 +1,11 @@
+//! Tables, queries and comparisons that the tests share.
+
 use std::sync::Arc;
 
-use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row};
+use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
-use gpu_core::cuda::{CudaEngine, Paths};
+use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 
 /// A stream of numbers that is the same every time.
@@ -78,14 +80,16 @@ pub(crate) fn queries(
             1 | 2 => 1,
             _ => numbers.below(6),
         };
-        let mut filter =
-            Filter::excluding((0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect());
-        if numbers.below(6) == 0 {
-            filter.first_rows = Some(1 + numbers.below(rows) as u32);
-        }
-        if numbers.below(6) == 0 {
-            filter.min_score = Some(f64::from(numbers.real()));
-        }
+        let excluded: Vec<Row> = (0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect();
+        let now_and_then = |numbers: &mut Numbers| numbers.below(6) == 0;
+        // Every field: a new one does not compile here until it is generated.
+        let parts = FilterParts {
+            excluded: &excluded,
+            first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
+            min_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
+            max_score: now_and_then(numbers).then(|| f64::from(numbers.real())),
+        };
+        let filter = Filter::from(parts);
         let k = ks[numbers.below(ks.len())];
         // A row of zeros is no query.
         queries.extend(Query::new(&model.table(), vector, k, filter));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use contract::{Engine, Filter, Query, QueryVector, Row};
 use cust::stream::{Stream, StreamFlags};
-use gpu_core::cuda::{Gpu, upload};
+use gpu_core::driver::Gpu;
+use gpu_core::resident::upload;
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
+use std::time::SystemTime;
 
 use safetensors::tensor::{Metadata, SafeTensorError, SafeTensors, TensorInfo};
 use serde::Serialize;
@@ -83,7 +84,7 @@ impl Provenance {
 
     /// The value of `prepared_at`.
     pub(crate) fn now() -> String {
-        jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
     }
 }
 

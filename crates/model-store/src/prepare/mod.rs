@@ -32,6 +32,7 @@ mod unpack;
 mod vectors_file;
 mod words_file;
 mod writer;
+mod zstd;
 
 use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;

@@ -13,6 +13,7 @@ use zip::ZipArchive;
 
 use super::Input;
 use super::input::{Packed, ReadSeek, Seen};
+use super::zstd::ZstdReader;
 use crate::ModelError;
 use crate::format::Checksum;
 
@@ -22,9 +23,19 @@ const MOST_EXPANSION: u64 = 100;
 const ALWAYS_ALLOWED: u64 = 64 << 20;
 /// Memory limit for xz.
 const XZ_MEMORY: u64 = 1 << 30;
-/// The largest zstd window: 2 GiB.
-const ZSTD_WINDOW_LOG: u32 = 31;
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// The maximum size of the output for n compressed bytes.
+fn allowed(packed: u64) -> u64 {
+    packed.saturating_mul(MOST_EXPANSION).saturating_add(ALWAYS_ALLOWED)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it expands to more than {MOST_EXPANSION} times its size, which is implausible for vectors; \
+     if this is intended, decompress it first"
+)]
+struct ExpandsTooMuch;
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,10 +139,12 @@ pub(super) fn read<T>(
     let reader: Box<dyn Read + Send + '_> = match packing {
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(buffered(raw))),
         Some(Packing::Zstd) => {
-            let mut decoder = zstd::Decoder::with_buffer(buffered(raw)).map_err(can_not_read)?;
-            // For `zstd --long`; memory is only allocated as far as a file needs it.
-            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(can_not_read)?;
-            Box::new(decoder)
+            let seen = seen.clone();
+            let allows = move |bytes| match bytes > allowed(seen.bytes()) {
+                true => Err(io::Error::other(ExpandsTooMuch)),
+                false => Ok(()),
+            };
+            Box::new(ZstdReader::new(buffered(raw), allows))
         }
         Some(Packing::Xz) => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
@@ -201,18 +214,18 @@ impl Unpacked<'_> {
         read.map_err(|e| self.read_error(e))?;
         let read = buffer.len() - before;
         self.bytes += read as u64;
-        let allowed = self.progress.bytes_read().saturating_mul(MOST_EXPANSION) + ALWAYS_ALLOWED;
-        if self.progress.packing.is_some() && self.bytes > allowed {
-            return Err(self.progress.bad(format!(
-                "it expands to more than {MOST_EXPANSION} times its size, which is implausible for vectors; \
-                 if this is intended, decompress it first"
-            )));
+        let is_packed = self.progress.packing.is_some();
+        if is_packed && self.bytes > allowed(self.progress.bytes_read()) {
+            return Err(self.progress.bad(ExpandsTooMuch.to_string()));
         }
         Ok(read == bytes)
     }
 
     fn read_error(&self, error: io::Error) -> ModelError {
         let ReadSoFar { path, packing, .. } = &self.progress;
+        if error.get_ref().is_some_and(|error| error.is::<ExpandsTooMuch>()) {
+            return self.progress.bad(ExpandsTooMuch.to_string());
+        }
         match packing {
             // System errors have a number; the others are from decompressors. Any other
             // kind is one of their limits.

@@ -52,7 +52,23 @@ impl Words {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::ModelStore;
+    use super::*;
+    use crate::mapped::Mapped;
+
+    fn words_of(words: &[String]) -> Words {
+        let (mut text, mut offsets) = (String::new(), vec![0_u64]);
+        for word in words {
+            text.extend([word, "\n"]);
+            offsets.push(text.len() as u64);
+        }
+        let mut rows: Vec<(&str, u64)> = words.iter().map(String::as_str).zip(0..).collect();
+        rows.sort_unstable();
+        let index = fst::Map::from_iter(rows).unwrap();
+        let copy = |bytes: &[u8]| Mapped::copy_of(bytes).unwrap();
+        let offsets: &[u8] = bytemuck::cast_slice(&offsets);
+        let (text, index) = (copy(text.as_bytes()), copy(index.as_fst().as_bytes()));
+        Words::new("m".as_ref(), text, index, copy(offsets), 0..offsets.len()).unwrap()
+    }
 
     proptest! {
         #[test]
@@ -62,14 +78,12 @@ mod tests {
             limit in 0usize..20,
         ) {
             let words: Vec<String> = words.into_iter().collect();
-            let rows = words.iter().map(|word| (word.as_str(), &[1.0f32][..]));
-            let model = ModelStore::from_rows("m", 1, rows).unwrap();
             let all: Vec<u32> = (0..words.len() as u32)
                 .filter(|&row| words[row as usize].starts_with(&prefix))
                 .collect();
             let expected = all[..limit.min(all.len())].to_vec();
-            let found = |rows: Vec<contract::Row>| rows.into_iter().map(|row| row.0).collect::<Vec<_>>();
-            let words = model.words();
+            let found = |rows: Vec<Row>| rows.into_iter().map(|row| row.0).collect::<Vec<_>>();
+            let words = words_of(&words);
             prop_assert_eq!(&found(words.with_prefix(&prefix, limit)), &expected);
             prop_assert_eq!(&found(words.first_with_prefix(&prefix, limit)), &expected);
             for most in [0, 1, 5, 60] {

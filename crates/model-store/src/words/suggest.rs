@@ -5,9 +5,6 @@ use std::sync::LazyLock;
 
 use fst::{Automaton, IntoStreamer, Streamer};
 use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
-use regex_automata::Anchored;
-use regex_automata::dfa::{Automaton as _, StartKind, dense};
-use regex_automata::util::{primitives::StateID, start};
 
 use super::Words;
 use contract::Row;
@@ -34,9 +31,7 @@ impl Words {
         }
         let mut rows: Vec<Row> = Vec::new();
         // Each step costs more than the previous one, and only runs while there is room for more.
-        if let Some(variants) = CaseVariants::of(word) {
-            self.add_matches(word, variants, &mut rows);
-        }
+        self.add_matches(word, CaseVariants::of(word), &mut rows);
         let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
         for edits in 1..=most_edits {
             if rows.len() < MAX_SUGGESTIONS {
@@ -65,38 +60,50 @@ impl Words {
 }
 
 /// Accepts words that differ from a word only in case (Unicode simple case folding).
-struct CaseVariants(dense::DFA<Vec<u32>>);
+struct CaseVariants(Vec<u32>);
+
+/// Characters that are read, and the bytes of the next as far as they are: how many, and each 8 bits of `begun`.
+/// `None` where no word goes on.
+type ReadSoFar = Option<(usize, usize, u32)>;
 
 impl CaseVariants {
-    fn of(word: &str) -> Option<Self> {
-        // Every character is escaped, so none has a special meaning.
-        let literal: String = word.chars().map(|c| format!("\\x{{{:X}}}", u32::from(c))).collect();
-        dense::Builder::new()
-            .configure(dense::Config::new().start_kind(StartKind::Anchored))
-            .build(&format!("(?i:{literal})"))
-            .ok()
-            .map(Self)
+    fn of(word: &str) -> Self {
+        Self(word.chars().map(folded).collect())
     }
 }
 
+/// What is the same for all variants of a character.
+fn folded(c: char) -> u32 {
+    unicode_case_mapping::case_folded(c).map_or(u32::from(c), Into::into)
+}
+
 impl Automaton for CaseVariants {
-    type State = StateID;
+    type State = ReadSoFar;
 
-    fn start(&self) -> StateID {
-        let anchored = start::Config::new().anchored(Anchored::Yes);
-        self.0.start_state(&anchored).expect("the automaton is built for anchored searches")
+    fn start(&self) -> ReadSoFar {
+        Some((0, 0, 0))
     }
 
-    fn is_match(&self, state: &StateID) -> bool {
-        self.0.is_match_state(self.0.next_eoi_state(*state))
+    fn is_match(&self, state: &ReadSoFar) -> bool {
+        *state == Some((self.0.len(), 0, 0))
     }
 
-    fn can_match(&self, state: &StateID) -> bool {
-        !self.0.is_dead_state(*state)
+    fn can_match(&self, state: &ReadSoFar) -> bool {
+        state.is_some()
     }
 
-    fn accept(&self, state: &StateID, byte: u8) -> StateID {
-        self.0.next_state(*state, byte)
+    fn accept(&self, state: &ReadSoFar, byte: u8) -> ReadSoFar {
+        let (chars, bytes, begun) = (*state)?;
+        let expected = *self.0.get(chars)?;
+        let (bytes, begun) = (bytes + 1, begun << 8 | u32::from(byte));
+        let begun_bytes = &begun.to_be_bytes()[4 - bytes..];
+        match std::str::from_utf8(begun_bytes) {
+            Ok(text) if text.chars().all(|c| folded(c) == expected) => Some((chars + 1, 0, 0)),
+            Ok(_) => None,
+            // A character that goes on.
+            Err(error) if error.error_len().is_none() => Some((chars, bytes, begun)),
+            Err(_) => None,
+        }
     }
 }
 

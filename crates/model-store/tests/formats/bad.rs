@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use model_store::prepare::{PrepareOptions, VectorsFormat};
 
-use crate::files::{as_f64, glove, npy, safetensors, with_norms, word2vec_binary};
-use crate::support::{Packing, Place, components, words_text, zip};
+use super::files::{as_f64, glove, npy, safetensors, with_norms, word2vec_binary};
+use super::support::{Packing, Place, components, words_text, zip};
 
 fn refused(content: impl AsRef<[u8]>) -> String {
     Place::new().refused(content, &PrepareOptions::default())

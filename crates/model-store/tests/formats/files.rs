@@ -1,10 +1,8 @@
 //! The same rows in every format, written by hand, without the crate's code.
 
-use half::{bf16, f16};
-
 use model_store::prepare::VectorsFormat;
 
-use crate::support::{ROWS, components};
+use super::support::{ROWS, components};
 
 /// A file, whether its words are in another file, and the model's description of it.
 pub(crate) struct Example {
@@ -108,12 +106,31 @@ pub(crate) fn as_f64() -> Vec<u8> {
     all().flat_map(|x| f64::from(x).to_le_bytes()).collect()
 }
 
+/// The float16 next to a number that is no further than those are, the even one of two; and its value.
+pub(crate) fn to_f16(x: f32) -> (u16, f32) {
+    let value = |bits: u16| match (i32::from(bits >> 10), f32::from(bits & 0x3ff) / 1024.0) {
+        (0, fraction) => fraction * 2f32.powi(-14),
+        (exponent, fraction) => (1.0 + fraction) * 2f32.powi(exponent - 15),
+    };
+    let distance = |bits: &u16| ((value(*bits) - x.abs()).abs(), bits & 1);
+    let nearest = (0..0x7c00).min_by(|a, b| distance(a).partial_cmp(&distance(b)).unwrap());
+    let (bits, sign) = (nearest.unwrap(), u16::from(x.is_sign_negative()) << 15);
+    (bits | sign, value(bits).copysign(x))
+}
+
+/// The bfloat16 next to a finite number, the even one of two; and its value.
+pub(crate) fn to_bf16(x: f32) -> (u16, f32) {
+    let (bits, half) = (x.to_bits() >> 16, x.to_bits() & 0xffff);
+    let bits = bits + u32::from(half > 0x8000 || half == 0x8000 && bits & 1 == 1);
+    (bits as u16, f32::from_bits(bits << 16))
+}
+
 pub(crate) fn as_f16() -> Vec<u8> {
-    all().flat_map(|x| f16::from_f32(x).to_le_bytes()).collect()
+    all().flat_map(|x| to_f16(x).0.to_le_bytes()).collect()
 }
 
 pub(crate) fn as_bf16() -> Vec<u8> {
-    all().flat_map(|x| bf16::from_f32(x).to_le_bytes()).collect()
+    all().flat_map(|x| to_bf16(x).0.to_le_bytes()).collect()
 }
 
 /// The table between two other tensors.

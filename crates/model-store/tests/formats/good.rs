@@ -4,12 +4,13 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use contract::Row;
-use half::{bf16, f16};
 use model_store::ModelStore;
 use model_store::prepare::{PrepareOptions, VectorsFormat};
 
-use crate::files::{examples, glove, glove_with_norms, npy, safetensors, with_norms};
-use crate::support::{Packing, Place, ROWS, components, words_text, zip};
+use super::files::{
+    examples, glove, glove_with_norms, npy, safetensors, to_bf16, to_f16, with_norms,
+};
+use super::support::{Packing, Place, ROWS, components, words_text, zip};
 
 /// Each component to `number`'s precision and back.
 fn check(model: &ModelStore, number: &str, what: &str) {
@@ -18,8 +19,8 @@ fn check(model: &ModelStore, number: &str, what: &str) {
         let row = Row(row as u32);
         assert_eq!(model.words().word(row), *word, "{what}");
         let expected = components.map(|x| match number {
-            _ if number.contains("bfloat16") => bf16::from_f32(x).to_f32(),
-            _ if number.contains("float16") => f16::from_f32(x).to_f32(),
+            _ if number.contains("bfloat16") => to_bf16(x).1,
+            _ if number.contains("float16") => to_f16(x).1,
             _ => x,
         });
         let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use model_store::prepare::PrepareOptions;
 use model_store::{ModelError, ModelStore};
 use proptest::prelude::*;
 
-use crate::support::Place;
+use super::support::Place;
 
 fn write(
     model: &ModelStore,

@@ -6,7 +6,7 @@ use std::path::Path;
 use model_store::ModelStore;
 use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
 
-use crate::support::Place;
+use super::support::Place;
 
 /// The format of a fuzz target, and whether its words are in another file.
 fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {

@@ -9,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder};
 use model_store::{ModelError, ModelStore};
+use ruzstd::encoding::CompressionLevel;
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
@@ -33,7 +34,7 @@ impl Packing {
                 encoder.write_all(content).unwrap();
                 encoder.finish().unwrap()
             }
-            Self::Zstd => zstd::encode_all(content, 3).unwrap(),
+            Self::Zstd => ruzstd::encoding::compress_to_vec(content, CompressionLevel::Fastest),
             Self::Xz => {
                 let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
                 encoder.write_all(content).unwrap();

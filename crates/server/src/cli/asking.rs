@@ -1,14 +1,16 @@
 //! Commands that query a model, and commands that print completions and manual pages.
 
+mod options;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
-use serde::Serialize;
 
-use crate::device::Device;
-use crate::http::MAX_K;
-use crate::method::Method;
+use super::methods;
+use kindred::device::Device;
+use kindred::method::Method;
+pub use options::QuestionOptions;
 
 /// The model and the engine.
 #[derive(Debug, Default, Clone, Args)]
@@ -37,45 +39,6 @@ pub struct Place {
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
-}
-
-/// Options shared by all questions of a call. They serialise to the options of a request body.
-#[derive(Debug, Default, Clone, Args, Serialize)]
-#[command(next_help_heading = "Query")]
-pub struct QuestionOptions {
-    /// Number of neighbours [default: 10]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_K))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub k: Option<u64>,
-    /// Exclude a word from the answers; may be repeated
-    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<String>,
-    /// Allow the words of the query as answers
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub include_query: bool,
-    /// Search only the first N rows: the most frequent words
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vocab_limit: Option<u64>,
-    /// Minimum score of a neighbour
-    #[arg(long, value_name = "SCORE", allow_negative_numbers = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_score: Option<f64>,
-    /// Treat words that differ only in case as one word
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub fold_case: bool,
-    /// Show what each word contributes to each score
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_false")]
-    pub explain: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The form of answers.
@@ -114,7 +77,7 @@ pub struct ConsoleArguments {
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method [default: 3cosadd]
-    #[arg(long, value_enum, help_heading = "Query")]
+    #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
     /// The form of answers.
     #[command(flatten)]
@@ -175,7 +138,7 @@ pub struct AnalogyArguments {
     #[command(flatten)]
     pub options: QuestionOptions,
     /// Analogy method [default: 3cosadd]
-    #[arg(long, value_enum, help_heading = "Query")]
+    #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
     /// The form of answers.
     #[command(flatten)]

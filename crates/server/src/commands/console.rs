@@ -7,7 +7,7 @@ use crate::cli::{
 use crate::config::{Config, ConfigError};
 use crate::console::{self, ConsoleError, Form, Question, Session};
 use crate::logging;
-use crate::method::Method;
+use kindred::method::Method;
 
 /// Answers line by line: on a terminal with history and completion, else standard input to its end.
 ///
@@ -16,7 +16,7 @@ use crate::method::Method;
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
     let ConsoleArguments { place, options, method, giving, compat } = arguments;
     start_log()?;
-    let mut session = Session::new(place, options, *method, giving.compare, true)?;
+    let mut session = Session::new(place, &options.0, *method, giving.compare, true)?;
     let form = Form::new(giving.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
@@ -69,7 +69,7 @@ fn ask(
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(place, options, method, giving.compare, giving.compare)?;
+    let mut session = Session::new(place, &options.0, method, giving.compare, giving.compare)?;
     Ok(console::answer_one(&mut session, Form::new(giving.json), question, asked)?)
 }
 

@@ -8,15 +8,15 @@ use model_store::ModelStore;
 use super::progress::bar;
 use super::{CommandError, print};
 use crate::cli::EvalArguments;
-use crate::engines;
-use crate::evaluation::results::{
+use kindred::engines;
+use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
-use crate::evaluation::run::{Answers, Evaluation};
-use crate::evaluation::source::{Source, name};
-use crate::evaluation::{EvaluationError, analogies, similarities};
-use crate::method::Method;
-use crate::models::Warm;
+use kindred::evaluation::run::{Answers, Evaluation};
+use kindred::evaluation::source::{Source, name};
+use kindred::evaluation::{EvaluationError, analogies, similarities};
+use kindred::method::Method;
+use kindred::warm_up::WarmUp;
 
 /// Asks a model the questions of some sets and prints how many it answers right.
 ///
@@ -35,7 +35,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         threads: arguments.threads,
         keep_tables: false,
     };
-    let mut engine = engines::make(&model, wanted, Warm::for_nobody())?;
+    let mut engine = engines::make(&model, wanted, WarmUp::for_nobody())?;
     let description = engine.description();
     let mut methods = arguments.methods.clone();
     methods.sort();

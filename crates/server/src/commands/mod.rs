@@ -33,13 +33,12 @@ pub use serve::{serve, serve_with};
 pub use synth::synth;
 pub use verify::verify;
 
+use crate::assembly::AssemblyError;
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
-use crate::engines::EngineStartError;
-use crate::evaluation::EvaluationError;
-use crate::http::edge::EdgeError;
-use crate::models::LoadError;
-use crate::queue::EngineLost;
+use kindred::engines::EngineStartError;
+use kindred::evaluation::EvaluationError;
+use kindred::queue::EngineLost;
 use model_store::ModelError;
 
 /// Why a command failed, for the person who typed it.
@@ -51,15 +50,12 @@ pub enum CommandError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Keys, certificates, origins.
-    #[error(transparent)]
-    Edge(#[from] EdgeError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
-    /// A model that is to be served.
+    /// The service: keys, certificates, origins, a model or its engine.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Assembly(#[from] AssemblyError),
     /// A set to evaluate with, or the engine meanwhile.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),

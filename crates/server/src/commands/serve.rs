@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,17 +11,15 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::CommandError;
-use crate::account::Memory;
-use crate::cli::ServeFlags;
-use crate::config::{Config, ConfigError};
-use crate::device::Device;
-use crate::engines::EngineStartError;
-use crate::http::edge::{Edge, open_files};
-use crate::http::threads::HttpThreads;
-use crate::http::{Front, connections, listen};
-use crate::models::{Loader, ModelSet, ModelSource, Models, Reloader, Service, Timeouts, Warm};
-use crate::observe::{AccessLog, Observer};
-use crate::{engines, logging};
+use crate::assembly::Assembly;
+use crate::config::{Config, ConfigError, ServeFlags};
+use crate::http::transport::{self, HttpThreads};
+use crate::logging;
+use crate::models::{ModelSet, Reloader};
+use kindred::device::Device;
+use kindred::engines;
+use kindred::engines::EngineStartError;
+use kindred::warm_up::WarmUp;
 
 /// How long the process goes on without an engine, for answers to go out.
 const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
@@ -61,15 +58,14 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
 pub fn serve_with<R, F>(config: &Config, read_again: R, make_engine: F) -> Result<(), CommandError>
 where
     R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
-    F: Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError>
+    F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
         + Send
         + Sync
         + 'static,
 {
     logging::start(config)?;
     logging::say_settings(config);
-    let edge = Edge::new(config)?;
-    open_files::make_room(config.max_connections);
+    transport::make_room(config.max_connections);
     let no_threads =
         |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
@@ -78,31 +74,15 @@ where
         runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
     // From here on the signal does not end the process, as it otherwise would while models are loaded.
     let hangup = Hangup::new(&runtime);
-    let loader = Loader::new(Arc::new(make_engine), runtime.handle().clone());
-    let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
-    let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    let timeouts = Timeouts {
-        request: Duration::from_millis(config.request_timeout_ms),
-        body_read: Duration::from_millis(config.body_read_timeout_ms),
-    };
-    let observer = Observer::new(AccessLog {
-        one_in: NonZeroU64::new(config.access_log_one_in),
-        query: config.access_log_query,
-    });
-    let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-    let service = Service::new(timeouts, observer, memory).map_err(no_threads)?;
-    let models = Models::new(ModelSet::new(models), service);
-    let reloader = Arc::new(Reloader::new(models, loader, Box::new(read_again), edge));
-    let result = runtime.block_on(listen_and_drain(config, &reloader, &threads, hangup));
+    let timer = runtime.handle().clone();
+    let assembly = Assembly::build(config, Box::new(read_again), Arc::new(make_engine), timer)?;
+    let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup));
     // What is left are connections past their time: they end with their threads.
     drop(threads);
     runtime.shutdown_background();
     result?;
-    // Something else holds it only while models are being loaded again, which nobody waits for. Nobody waits for an
-    // answer now, but an engine that hangs would be waited for in vain.
-    if let Some(reloader) = Arc::into_inner(reloader)
-        && !reloader.join(Duration::from_millis(config.drain_timeout_ms))
-    {
+    // No request is left, but an engine may hang.
+    if !assembly.join(Duration::from_millis(config.drain_timeout_ms)) {
         return Err(CommandError::DrainTimeout(config.drain_timeout_ms));
     }
     info!("stopped");
@@ -111,16 +91,16 @@ where
 
 async fn listen_and_drain(
     config: &Config,
-    reloader: &Arc<Reloader>,
+    assembly: &Assembly,
     threads: &HttpThreads,
     hangup: Hangup,
 ) -> Result<(), CommandError> {
-    let edge = reloader.edge();
+    let Assembly { front, edge, reloader } = assembly;
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
-    let listener = listen::bind(&config.listen).await.map_err(can_not_listen)?;
+    let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
     // The service goes on even if its welcome can't be written; the log has the address, too.
-    let _ = print_welcome(&reloader.models().current(), edge.scheme(), address);
+    let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
     info!(%address, "listening");
 
     let (stop, mut stopped) = watch::channel(false);
@@ -131,9 +111,9 @@ async fn listen_and_drain(
         service.start_draining();
         let _ = stop.send(true);
     };
-    let front = Front::new(reloader.clone());
-    let listener = listen::without_delay(listener);
-    let server = connections::serve(listener, threads, edge, |client| front.service(client), told);
+    let listener = transport::without_delay(listener);
+    let server =
+        transport::serve(listener, threads, edge.transport(), |client| front.service(client), told);
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let too_long = async {
         // An error means that the sender is gone: then the server is about to end by itself.

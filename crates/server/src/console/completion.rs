@@ -11,8 +11,8 @@ use rustyline::{Context, Helper};
 
 use super::line::COMMANDS;
 use super::service::{Service, words_with_prefix};
-use crate::expression::{as_term, open_piece};
-use crate::shown::is_shown;
+use crate::escape::is_harmless;
+use kindred::expression::{as_term, open_piece};
 
 /// Words that are offered at most.
 const OFFERED: usize = 50;
@@ -45,7 +45,7 @@ impl Words {
             let found = words_with_prefix(&*self.service, prefix, OFFERED, Some(PATIENCE));
             let mut found = found.unwrap_or_default();
             // What is offered goes to the terminal as it is, and such characters can't be typed anyway.
-            found.retain(|word| word.chars().all(is_shown));
+            found.retain(|word| word.chars().all(is_harmless));
             found
         };
         let (start, prefix) = open_piece(typed);

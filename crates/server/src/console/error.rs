@@ -1,6 +1,7 @@
+//! What can be wrong in the console, and with single questions on the command line.
+
+use crate::assembly::AssemblyError;
 use crate::config::ConfigError;
-use crate::http::edge::EdgeError;
-use crate::models::LoadError;
 
 /// Why a question has no answer, for the person who asked.
 #[derive(Debug, thiserror::Error)]
@@ -8,12 +9,9 @@ pub enum ConsoleError {
     /// The settings of a service in this process.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its edge.
+    /// Its model, its engine or its threads.
     #[error(transparent)]
-    Edge(#[from] EdgeError),
-    /// Its model or engine.
-    #[error(transparent)]
-    Load(#[from] LoadError),
+    Assembly(#[from] AssemblyError),
     /// The URL is none.
     #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
     BadUrl {

@@ -13,14 +13,11 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use crate::account::Memory;
-use crate::cli::{Place, ServeFlags};
-use crate::config::Config;
-use crate::engines;
-use crate::http::Front;
-use crate::http::edge::Edge;
-use crate::models::{self, Loader, MakeEngine, ModelSet, Models, Reloader, Timeouts};
-use crate::observe::{AccessLog, Observer};
+use crate::assembly::{Assembly, AssemblyError};
+use crate::cli::Place;
+use crate::config::{Config, ServeFlags};
+use crate::models::MakeEngine;
+use kindred::engines;
 
 /// Who asks.
 const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -34,9 +31,8 @@ const TO_END: Duration = Duration::from_secs(5);
 /// The service, its model and its engine.
 pub(super) struct InProcess {
     runtime: Runtime,
-    /// None only while it ends.
-    front: Option<Front>,
-    reloader: Option<Arc<Reloader>>,
+    /// `None` only while it ends.
+    assembly: Option<Assembly>,
 }
 
 impl InProcess {
@@ -61,25 +57,11 @@ impl InProcess {
     }
 
     fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let no_threads =
-            |source| ConsoleError::System { doing: "can't start the worker threads", source };
-        let runtime = runtime.map_err(no_threads)?;
-        let loader = Loader::new(make, runtime.handle().clone());
-        let served = config.sources().into_iter().next().map(|source| loader.load(&source, config));
-        let served = served.expect("there is always a model")?;
-        let patience = Duration::from_millis(config.request_timeout_ms);
-        let timeouts = Timeouts { request: patience, body_read: patience };
-        let observer = Observer::new(AccessLog::default());
-        let set = ModelSet::new(vec![Arc::new(served)]);
-        let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-        let shared = models::Service::new(timeouts, observer, memory).map_err(no_threads)?;
-        let models = Models::new(set, shared);
-        let (edge, same) = (Edge::new(config)?, config.clone());
-        let reloader = Reloader::new(models, loader, Box::new(move || Ok(same.clone())), edge);
-        let reloader = Arc::new(reloader);
-        let front = Some(Front::new(reloader.clone()));
-        Ok(Self { runtime, front, reloader: Some(reloader) })
+        let runtime =
+            Builder::new_current_thread().enable_all().build().map_err(AssemblyError::Threads)?;
+        let (same, timer) = (config.clone(), runtime.handle().clone());
+        let assembly = Assembly::build(config, Box::new(move || Ok(same.clone())), make, timer)?;
+        Ok(Self { runtime, assembly: Some(assembly) })
     }
 }
 
@@ -98,12 +80,14 @@ fn settings(place: &Place) -> Result<Config, ConsoleError> {
     Ok(Config {
         // A name is for the model that it was given with.
         name: if place.model.is_some() { String::new() } else { told.name },
-        model: told.model,
+        // Questions are about the first model.
+        model: told.model.into_iter().take(1).collect(),
         device: told.device,
         threads: told.threads,
         keep_tables: told.keep_tables,
         cache_dir: told.cache_dir,
         request_timeout_ms: PATIENCE_MS,
+        body_read_timeout_ms: PATIENCE_MS,
         engine_hang_timeout_ms: PATIENCE_MS,
         ..Config::defaults()
     })
@@ -124,7 +108,7 @@ impl Service for InProcess {
             .header(header::CONTENT_TYPE, "application/json")
             .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
             .expect("paths of ours are escaped");
-        let front = self.front.as_ref().expect("it is not ending");
+        let front = &self.assembly.as_ref().expect("it is not ending").front;
         let asked = Instant::now();
         self.runtime.block_on(async {
             let Ok(response) = front.service(CALLER).call(request).await;
@@ -151,9 +135,8 @@ impl Service for InProcess {
 /// Lets the engine end before the program does: a device should be given back in order.
 impl Drop for InProcess {
     fn drop(&mut self) {
-        drop(self.front.take());
-        if let Some(reloader) = self.reloader.take().and_then(Arc::into_inner) {
-            reloader.join(TO_END);
+        if let Some(assembly) = self.assembly.take() {
+            assembly.join(TO_END);
         }
     }
 }

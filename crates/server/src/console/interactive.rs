@@ -15,7 +15,7 @@ use super::print::banner;
 use super::service::facts;
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Session};
-use crate::shown::shown;
+use crate::escape::escaped;
 
 const PROMPT: &str = "kindred> ";
 /// Lines that the history keeps.
@@ -66,7 +66,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
         match answered {
             Ok(Then::GoOn) => {}
             Ok(Then::End) => return Ok(()),
-            Err(Fault::Line(error)) => eprintln!("{}", shown(&error.to_string())),
+            Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
             Err(Fault::Output(e)) => return unread(e),
         }
     }

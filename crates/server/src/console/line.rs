@@ -1,13 +1,11 @@
 //! What a line of the console means.
 
-use clap::ValueEnum;
-
 use super::ConsoleError;
 use super::question::Question;
 use super::service::{Service, has_word};
-use crate::expression;
-use crate::http::MAX_K;
-use crate::method::Method;
+use kindred::expression;
+use kindred::method::Method;
+use kindred::options::MAX_K;
 
 /// A line, read.
 #[derive(Debug, PartialEq)]
@@ -83,7 +81,7 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
         ":compare" => Ok(Command::Compare(switch()?)),
         ":explain" => Ok(Command::Explain(switch()?)),
         ":method" => {
-            let method = argument.and_then(|name| Method::from_str(name, true).ok());
+            let method = argument.and_then(|name| name.to_lowercase().parse::<Method>().ok());
             method.map(Command::Method).ok_or_else(|| bad("3cosadd, 3cosmul or pairdirection"))
         }
         ":model" => alone(Command::Model),

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 
 use super::turn::{Fault, Then, Turn};
 use super::{ConsoleError, Form, Question, Session};
-use crate::shown::shown;
+use crate::escape::escaped;
 
 /// No line is longer: an expression of all the words that it may have is far shorter.
 const LONGEST_BYTES: u64 = 1 << 20;
@@ -53,7 +53,7 @@ pub fn answer_lines(session: &mut Session, form: Form, compat: bool) -> Result<(
                     error => error.to_string(),
                 };
                 // Nobody may read this either; the exit code says it as well.
-                let _ = writeln!(io::stderr(), "kindred: line {number}: {}", shown(&said));
+                let _ = writeln!(io::stderr(), "kindred: line {number}: {}", escaped(&said));
             }
             Err(Fault::Output(e)) => return unread(e),
         }

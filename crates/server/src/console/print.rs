@@ -11,7 +11,7 @@ use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
 use super::session::Answered;
-use crate::shown::shown;
+use crate::escape::escaped;
 
 /// What standard output wants.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ impl Form {
             return json_line(out, besides, &answered.body);
         }
         if line.is_some() {
-            writeln!(out, "{}", shown(asked))?;
+            writeln!(out, "{}", escaped(asked))?;
         }
         self.neighbors(out, &answered.answer)?;
         if let Some(times) = &answered.times {
@@ -78,7 +78,7 @@ impl Form {
         if answer.neighbors.is_empty() {
             writeln!(out, "   no neighbours: no row passes the filters")?;
         }
-        let words: Vec<String> = answer.neighbors.iter().map(|n| shown(&n.word)).collect();
+        let words: Vec<String> = answer.neighbors.iter().map(|n| escaped(&n.word)).collect();
         let score = |n: &Neighbor| {
             if self.terminal { format!("{:.6}", n.score) } else { n.score.to_string() }
         };
@@ -104,7 +104,7 @@ impl Form {
             }
         }
         for Input { word, score, rank } in &answer.inputs {
-            let word = shown(word);
+            let word = escaped(word);
             match (rank, score) {
                 (Some(rank), Some(score)) => {
                     writeln!(out, "   `{word}` itself would have rank {rank}: {score:.6}")?;
@@ -137,7 +137,7 @@ impl Form {
             ("source", &format!("{} ({})", from.source, from.source_format)),
             ("prepared", &prepared),
         ] {
-            writeln!(out, "   {what:<12}{}", shown(said))?;
+            writeln!(out, "   {what:<12}{}", escaped(said))?;
         }
         out.flush()
     }
@@ -159,9 +159,9 @@ pub(super) fn banner(facts: &Facts) -> String {
     format!(
         "Kindred {}: {}, {rows} rows × {dim} dimensions, on the {} engine ({})",
         env!("CARGO_PKG_VERSION"),
-        shown(name),
-        shown(&engine.name),
-        shown(&engine.detail)
+        escaped(name),
+        escaped(&engine.name),
+        escaped(&engine.detail)
     )
 }
 
@@ -173,7 +173,7 @@ fn bar(part: f64) -> String {
 }
 
 fn term_in_words(term: &Term) -> String {
-    let word = shown(&term.word);
+    let word = escaped(&term.word);
     match (term.contribution, term.factor) {
         (Some(part), _) => format!("{word} {part:+.4}"),
         (None, Some(factor)) => format!("{word} ×{factor:.4}"),
@@ -200,7 +200,7 @@ fn comparison_in_words(comparison: &Comparison) -> String {
         if ratio.is_finite() { format!(", {ratio:.1} times as long") } else { String::new() };
     let verdict = difference.as_ref().map_or_else(
         || "identical: rows and score bits".to_owned(),
-        |difference| format!("DIFFERENT: {}", shown(difference)),
+        |difference| format!("DIFFERENT: {}", escaped(difference)),
     );
     format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::QuestionOptions;
-use crate::method::Method;
+use kindred::Options;
+use kindred::method::Method;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     /// The nearest words of a word, by its exact bytes.
     Nearest(String),
-    /// Those of an expression, in the grammar of [`crate::expression`].
+    /// Those of an expression, in the grammar of [`kindred::expression`].
     Analogy(String),
     /// Those of a sum of words, with their weights.
     Sum(Vec<(String, f64)>),
@@ -26,8 +26,8 @@ impl Question {
     }
 
     /// The body that asks for it.
-    pub(super) fn body(&self, options: &QuestionOptions, method: Option<Method>) -> Value {
-        let mut body = serde_json::to_value(options).expect("options are JSON");
+    pub(super) fn body(&self, options: &Options, method: Option<Method>) -> Value {
+        let mut body = options.to_json();
         match self {
             Self::Nearest(word) => body["word"] = json!(word),
             Self::Analogy(expression) => body["expression"] = json!(expression),
@@ -51,16 +51,10 @@ mod tests {
 
     #[test]
     fn only_what_was_said_is_sent() {
-        let none = QuestionOptions::default();
+        let none = Options::new();
         let frog = Question::Nearest("frog".into());
         assert_eq!(frog.body(&none, Some(Method::ThreeCosMul)), json!({"word": "frog"}));
-        let options = QuestionOptions {
-            k: Some(3),
-            exclude: vec!["a".into()],
-            min_score: Some(-0.5),
-            explain: true,
-            ..QuestionOptions::default()
-        };
+        let options = Options::new().k(3).excluding(["a"]).min_score(-0.5).explain(true);
         let asked = Question::Analogy("a - b".into()).body(&options, Some(Method::ThreeCosMul));
         let expected = json!({"expression": "a - b", "k": 3, "exclude": ["a"], "min_score": -0.5,
             "explain": true, "method": "3cosmul"});

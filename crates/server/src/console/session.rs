@@ -9,15 +9,16 @@ use super::in_process::InProcess;
 use super::question::Question;
 use super::remote::Remote;
 use super::service::{Service, Times, answered};
-use crate::cli::{Place, QuestionOptions};
-use crate::method::Method;
+use crate::cli::Place;
+use kindred::Options;
+use kindred::method::Method;
 
 /// Who answers, and how.
 pub struct Session {
     pub(super) service: Rc<dyn Service>,
     reference: Reference,
     place: Place,
-    pub(super) options: QuestionOptions,
+    pub(super) options: Options,
     pub(super) method: Option<Method>,
     /// Whether the reference is asked, too.
     pub(super) compare: bool,
@@ -46,7 +47,7 @@ impl Session {
     /// If the URL is none, or model or engine can't be used here.
     pub fn new(
         place: &Place,
-        options: &QuestionOptions,
+        options: &Options,
         method: Option<Method>,
         compare: bool,
         may_compare: bool,

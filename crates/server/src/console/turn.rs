@@ -97,8 +97,9 @@ impl Turn<'_> {
                 })?;
             }
             Command::Explain(wanted) => {
-                let on = wanted.unwrap_or(!self.session.options.explain);
-                self.session.options.explain = on;
+                let is_on = self.session.options.explain == Some(true);
+                let on = wanted.unwrap_or(!is_on);
+                self.session.options.explain = on.then_some(true);
                 self.say(if on { "explain is on" } else { "explain is off" })?;
             }
             Command::Method(method) => {

@@ -1,58 +1,26 @@
-//! The wire: requests into queries, answers into JSON, every fault into a problem document.
+//! The wire: requests into questions, answers into JSON, every fault into a problem document.
 //!
-//! The data's path: `front` → `routes` → `body` or `query_string` (bytes to fields) → `request`
-//! (fields to checked queries) → the queue → `answer` (hits to JSON). `openapi.yaml` at the top of
-//! the repository says what clients may rely on; tests hold the two against each other.
+//! The data's path: `transport` (connections) → `front` (what every request meets, with the `edge` around it) →
+//! `routes` → `parse` (bytes to fields) → the facade `kindred` (fields to checked queries, through the scheduler) →
+//! `render` (hits to JSON). `openapi.yaml` at the top of the repository says what clients may rely on; tests hold the two
+//! against each other.
 
-mod admin;
-mod answer;
 mod aside;
-mod ask;
-mod body;
-mod caching;
-pub mod connections;
-mod docs;
 pub mod edge;
 mod error;
-mod evaluate;
-mod explain;
-mod explorer;
-mod fields;
-mod fold_case;
-mod formula;
 mod front;
-mod health;
-mod info;
-pub mod listen;
-mod look_up;
-mod metrics;
-mod negotiation;
-mod odd_one_out;
-mod problem;
-mod query_string;
-mod rank;
-mod request;
-mod request_id;
+mod parse;
+mod render;
 mod routes;
-mod search;
-mod server_timing;
-mod similarity;
-mod size;
-mod suggestions;
-mod text;
-pub mod threads;
-mod words;
-mod words_as_json;
+pub mod transport;
 
 pub use error::{ApiError, UnknownWord};
-pub use evaluate::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
-pub use explain::MAX_EXPLAINED_TERMS;
-pub use fields::{MAX_EXCLUDED, MAX_K, MAX_QUERIES, MAX_RESULTS, MAX_VECTOR_COMPONENTS};
-pub use formula::{MAX_FACTORS, MAX_FULL_PASS_WORDS};
 pub use front::Front;
-pub use odd_one_out::MAX_COMPARED_WORDS;
-pub use rank::MAX_RANKED;
-pub use similarity::{MAX_PAIRS, MAX_SET_WORDS};
-pub use text::MAX_TEXT_WORDS;
-pub use words::MAX_LISTED;
-pub use words_as_json::WordsAsJson;
+pub use parse::evaluation::{MAX_QUESTIONS, MAX_SCORED_PAIRS, MAX_SETS};
+pub use parse::limits::{
+    MAX_EXPLAINED_TERMS, MAX_FULL_PASS_WORDS, MAX_PAIRS, MAX_QUERIES, MAX_RESULTS,
+    MAX_VECTOR_COMPONENTS,
+};
+pub(crate) use routes::LABELS as ROUTE_LABELS;
+pub use routes::MAX_LISTED;
+pub use routes::all as routes;

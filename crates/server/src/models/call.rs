@@ -1,3 +1,5 @@
+//! A request's hold on the models, and its deadline.
+
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,14 +11,15 @@ use axum::http::request::Parts;
 
 use super::set::Held;
 use super::{ServedModel, Service};
-use crate::account::Account;
+use scheduler::account::Account;
 
 /// One request's hold on the model that it speaks to, as it was when the request came, and until when its
 /// answer is of use.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     held: Arc<Held>,
-    place: usize,
+    /// Which of the models it speaks to.
+    model: usize,
     /// Of whoever asks.
     account: Arc<Account>,
     arrived: Instant,
@@ -29,10 +32,10 @@ pub(crate) struct Call {
 pub(crate) struct NotMilliseconds(pub(crate) &'static str);
 
 impl Call {
-    /// A request of this caller that arrived then, for the model in this place. `allowed` is what its header says.
+    /// A request of this caller that arrived then, for the model at this position. `allowed` is what its header says.
     pub(crate) fn new(
         held: Arc<Held>,
-        place: usize,
+        model: usize,
         account: Arc<Account>,
         arrived: Instant,
         allowed: Option<&[u8]>,
@@ -42,7 +45,7 @@ impl Call {
             let milliseconds = text.and_then(|text| text.trim().parse::<u64>().ok());
             milliseconds.filter(|&ms| ms > 0).ok_or(NotMilliseconds("Request-Timeout-Ms"))
         };
-        Self { held, place, account, arrived, allowed: allowed.map(parse) }
+        Self { held, model, account, arrived, allowed: allowed.map(parse) }
     }
 
     /// The call that a request is: `front` leaves it among the extensions.
@@ -55,7 +58,7 @@ impl Call {
 
     /// The model.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
-        &self.held.set().models()[self.place]
+        &self.held.set().models()[self.model]
     }
 
     /// What its caller holds.

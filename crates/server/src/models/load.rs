@@ -1,3 +1,5 @@
+//! Loads a model and starts its engine: at the start of a service, or beside the models that it serves.
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,37 +11,18 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::background::in_background;
+use super::ServedModel;
 use super::readiness::NotReady;
-use super::{ModelSource, ServedModel, memory};
-use crate::config::Config;
-use crate::default_model;
-use crate::engines::EngineStartError;
-use crate::queue::{self, EngineLost, EngineThread, Limits};
+use crate::config::{Config, ModelSource};
+use kindred::background::in_background;
+use kindred::demo;
+use kindred::engines::EngineStartError;
+use kindred::queue::{self, EngineLost, Limits, Workers};
+use kindred::warm_up::WarmUp;
 
 /// Makes the engine for a model, on the thread that will own it.
 pub type MakeEngine =
-    Arc<dyn Fn(Arc<ModelStore>, Warm) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
-
-/// Kept by a new engine until it is as fast as it will be. Whoever loads a model in the place of another one
-/// waits until this is dropped.
-#[derive(Debug)]
-pub struct Warm {
-    beside_others: bool,
-    _until_dropped: Option<mpsc::Sender<Infallible>>,
-}
-
-impl Warm {
-    /// Whether others are served meanwhile, to whom its work should give way.
-    pub fn is_beside_others(&self) -> bool {
-        self.beside_others
-    }
-
-    /// For an engine that nobody waits for.
-    pub fn for_nobody() -> Self {
-        Self { beside_others: false, _until_dropped: None }
-    }
-}
+    Arc<dyn Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
 
 /// How long a new engine may take until it is as fast as it will be, before it serves all the same.
 const WARM_UP: Duration = Duration::from_secs(600);
@@ -99,7 +82,7 @@ pub struct Loader {
     /// Where deadlines are watched.
     timer: runtime::Handle,
     /// Of all engines that may still run.
-    engines: Mutex<Vec<EngineThread>>,
+    engines: Mutex<Vec<Workers>>,
     /// The first engine that is no more, and can't be made again.
     lost: watch::Sender<Option<EngineLost>>,
 }
@@ -171,28 +154,29 @@ impl Loader {
             engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
         };
         let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
-        let (warm, is_warm) = mpsc::channel();
-        let mut warm = Some(Warm { beside_others, _until_dropped: Some(warm) });
+        let (warm, is_warm) = WarmUp::new(beside_others);
+        let mut warm = Some(warm);
         let make = move || {
             // For an engine that is made again nobody waits.
-            let warm = warm.take().unwrap_or_else(Warm::for_nobody);
+            let warm = warm.take().unwrap_or_else(WarmUp::for_nobody);
             make_engine(for_engine.clone(), warm)
         };
         // At the start a cold disk may take its time, and nobody is kept waiting.
         let within = beside_others.then_some(limits.engine_hang_timeout);
-        let (queue, engine) = queue::start(limits, &self.timer, within, make)?;
+        let (queue, workers) =
+            queue::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
         info!(
             model = model.name(),
-            engine = engine.description.name,
-            detail = engine.description.detail,
+            engine = workers.description().name,
+            detail = workers.description().detail,
             "the engine is ready"
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
-        let served = ServedModel::new(model, queue, &engine, timeout);
-        let lost = Box::pin(engine.lost());
+        let served = ServedModel::new(model, queue, workers.description().clone(), timeout);
+        let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
-        engines.retain(|engine| !engine.is_finished());
-        engines.push(engine);
+        engines.retain(|workers| !workers.is_finished());
+        engines.push(workers);
         Ok(Started { served, warm: is_warm, lost })
     }
 
@@ -229,7 +213,7 @@ fn open(source: &ModelSource, config: &Config) -> Result<ModelStore, ModelError>
     let started = Instant::now();
     let model = match &source.folder {
         Some(folder) => ModelStore::open(folder)?,
-        None => default_model::open(&config.cache_dir)?,
+        None => demo::open(&config.cache_dir)?,
     };
     let model = match &source.name {
         Some(name) => model.named(name),
@@ -252,10 +236,10 @@ fn check_memory(
     config: &Config,
 ) -> Result<(), LoadError> {
     const MB: u64 = 1_000_000;
-    let Some(available) = memory::available() else {
+    let Some(available) = available_memory() else {
         return Ok(());
     };
-    let (needed, reserve) = (memory::needed(model), config.memory_reserve_mb.saturating_mul(MB));
+    let (needed, reserve) = (needed_memory(model), config.memory_reserve_mb.saturating_mul(MB));
     if needed.saturating_add(reserve) <= available {
         return Ok(());
     }
@@ -268,4 +252,24 @@ fn check_memory(
         available_mb: available / MB,
         reserve_mb: config.memory_reserve_mb,
     })
+}
+
+/// Bytes of memory that programs may still take, as the system says, within the bounds of a container if the
+/// process is in one. `None` where the system does not say.
+fn available_memory() -> Option<u64> {
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    let of_machine = system.available_memory();
+    let of_container = system.cgroup_limits().map(|limits| limits.free_memory);
+    let available = of_container.map_or(of_machine, |container| container.min(of_machine));
+    (system.total_memory() > 0).then_some(available)
+}
+
+/// Bytes that a model takes in memory beside others: its files, which are mapped, and a byte for each component
+/// that engines derive.
+fn needed_memory(model: &ModelStore) -> u64 {
+    let (rows, dim) = (model.rows() as u64, model.dim() as u64);
+    let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));
+    let files = rows * (4 * dim + 16) + header.words_bytes + header.index_bytes;
+    files + rows * (rounded_dim + 64)
 }

@@ -1,48 +1,45 @@
 //! The models that are served, each with its engine, and how one takes another's place while requests come.
 //!
-//! A request takes hold of all models when it comes and keeps them to its end (`Call`): so no answer is of
-//! two versions, and what was replaced goes when the last request that speaks to it has ended.
+//! A request takes hold of all models when it comes and keeps them to its end (`Call`): so no answer mixes two versions,
+//! and a model that was replaced is freed when the last request that speaks to it has ended.
 
-mod background;
 mod call;
 mod load;
-mod memory;
-mod path;
 mod readiness;
 mod reload;
 mod served;
 mod service;
 mod set;
-mod source;
+mod words_as_json;
 
-pub use load::{LoadError, Loader, MakeEngine, Warm};
-pub use reload::{Outcome, ReadSettings, ReloadError, Reloaded, ReloadedModel, Reloader};
+pub use load::{LoadError, Loader, MakeEngine};
+pub use reload::{
+    Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
+};
 pub use served::ServedModel;
 pub(crate) use served::weak_tag;
 pub use service::{Service, Timeouts};
 pub use set::{ModelSet, Models};
-pub use source::ModelSource;
+pub use words_as_json::WordsAsJson;
 
-pub(crate) use background::{give_way, give_way_a_little};
 pub(crate) use call::{Call, NotMilliseconds};
-pub(crate) use path::split_named_path;
 pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
 
-/// A model behind an engine that searches it plainly.
+/// A model behind the reference engine.
 #[cfg(test)]
 pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);
-    let limits = crate::queue::Limits {
+    let limits = kindred::queue::Limits {
         capacity_queries: 8,
         max_batch_queries: 8,
         engine_max_restarts: 0,
         engine_hang_timeout: std::time::Duration::from_secs(60),
     };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
-    let make = move || -> Result<Box<dyn contract::Engine>, _> {
+    let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, engine) = crate::queue::start(limits, &timer, None, make).unwrap();
-    ServedModel::new(model, queue, &engine, std::time::Duration::from_secs(5))
+    let (queue, workers) = kindred::queue::start(limits, &timer, None, make).unwrap();
+    ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
 }

@@ -1,10 +1,12 @@
+//! Whether a model's engine still answers, and right: a query whose answer is known.
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
-use crate::queue::{EngineState, QueueHandle, SubmitError};
+use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
 /// How long a good answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);
@@ -77,11 +79,11 @@ impl Readiness {
     pub(crate) async fn check(&self, queue: &QueueHandle) -> Result<(), NotReady> {
         // An engine that failed since makes the last good answer worth nothing.
         match queue.engine_state() {
-            EngineState::Working => {}
-            EngineState::Restarting { retry_after } => {
+            DeviceState::Working => {}
+            DeviceState::Restarting { retry_after } => {
                 return Err(NotReady::EngineRestarting { retry_after });
             }
-            EngineState::Lost => return Err(NotReady::EngineGone),
+            DeviceState::Lost => return Err(NotReady::EngineGone),
         }
         if self.is_fresh() {
             return Ok(());

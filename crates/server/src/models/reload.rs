@@ -1,3 +1,6 @@
+//! Reloading: reads settings, keys and certificates again, and loads new versions of models while the service runs.
+
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -5,21 +8,24 @@ use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tracing::{error, info};
 
-use super::{LoadError, Loader, ModelSet, ModelSource, Models, ServedModel};
-use crate::config::{Config, ConfigError};
-use crate::http::edge::{Edge, EdgeError};
-use crate::queue::EngineLost;
+use super::{LoadError, Loader, ModelSet, Models, ServedModel};
+use crate::config::{Config, ConfigError, ModelSource};
+use kindred::queue::EngineLost;
 
 /// Reads the settings: again, with each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+
+/// Reads files that models have no part in again, all or none of them, and says what is in force now, a line for each:
+/// keys and certificates.
+pub type ReloadFiles =
+    Box<dyn Fn() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 /// The models, and what loads them again while they are served.
 pub struct Reloader {
     models: Models,
     loader: Loader,
     read_settings: ReadSettings,
-    /// Whose keys and certificates are read again as well.
-    edge: Arc<Edge>,
+    reload_files: ReloadFiles,
     /// One at a time.
     turn: Arc<Mutex<()>>,
 }
@@ -35,7 +41,7 @@ pub enum ReloadError {
     Settings(#[from] ConfigError),
     /// The API keys or the certificates can't be used.
     #[error(transparent)]
-    Edge(#[from] EdgeError),
+    Files(Box<dyn Error + Send + Sync>),
     /// Some models can't be used.
     #[error("{}{}", and_why(failed), and_loaded(loaded))]
     Models {
@@ -96,19 +102,15 @@ pub enum Outcome {
 }
 
 impl Reloader {
-    /// These models, which `loader` has loaded; `read_settings` says which they should be later.
+    /// These models, which `loader` has loaded. A reload begins with `reload_files`; then `read_settings` says which
+    /// models there should be.
     pub fn new(
         models: Models,
         loader: Loader,
         read_settings: ReadSettings,
-        edge: Arc<Edge>,
+        reload_files: ReloadFiles,
     ) -> Self {
-        Self { models, loader, read_settings, edge, turn: Arc::default() }
-    }
-
-    /// What stands before the routes.
-    pub fn edge(&self) -> &Arc<Edge> {
-        &self.edge
+        Self { models, loader, read_settings, reload_files, turn: Arc::default() }
     }
 
     /// The models.
@@ -121,7 +123,7 @@ impl Reloader {
         self.loader.lost().await
     }
 
-    /// Waits for the threads of all engines, whose models are gone now, so long at the most. Whether all ended.
+    /// Waits for the threads of all engines, whose models are gone now, for `timeout` at most. Returns whether all ended.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { models, loader, .. } = self;
         drop(models);
@@ -175,7 +177,7 @@ impl Reloader {
 
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
         // First: whatever else is wrong, a key that was taken back must not go on to open.
-        let files = self.edge.reload()?;
+        let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
         let mut reloaded = Vec::new();
@@ -231,8 +233,8 @@ impl Reloader {
         };
         let served = Arc::new(served);
         let mut models = current.models().to_vec();
-        match current.place(served.name()) {
-            Some(place) => models[place] = served.clone(),
+        match current.position(served.name()) {
+            Some(position) => models[position] = served.clone(),
             None => models.push(served.clone()),
         }
         self.models.replace(ModelSet::new(models));

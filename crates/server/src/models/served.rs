@@ -1,3 +1,5 @@
+//! A model that is served.
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +8,15 @@ use contract::EngineDescription;
 use model_store::ModelStore;
 
 use super::readiness::Readiness;
-use crate::http::{MAX_QUERIES, WordsAsJson};
+use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
-use crate::queue::{EngineThread, QueueHandle};
+use kindred::queue::{QueueHandle, QueueStatistics};
 
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
 /// say of it.
 pub struct ServedModel {
-    // In this order they go: so it is the engine's thread that has the table last and gives its memory back,
-    // and not a thread that others wait for.
+    // They are dropped in this order: so it is the engine's thread that has the table last and frees its memory, and not
+    // a thread that others wait for.
     /// Table and words.
     pub(crate) model: Arc<ModelStore>,
     /// Where queries go.
@@ -27,8 +29,6 @@ pub struct ServedModel {
     pub(crate) beginning: Vec<u8>,
     /// A hash of name and version, as an entity tag: answers have both. Weak, for an answer may be compressed.
     pub(crate) etag: String,
-    /// The largest body that there can be any use for, in bytes.
-    pub(crate) body_limit: usize,
     pub(crate) readiness: Readiness,
 }
 
@@ -36,11 +36,6 @@ pub struct ServedModel {
 pub(crate) fn weak_tag(content: &[u8]) -> String {
     format!("W/\"{}\"", &blake3::hash(content).to_hex()[..16])
 }
-
-/// A component in JSON: sign, 17 digits, point, exponent, comma, space.
-const BYTES_PER_COMPONENT: usize = 27;
-/// Everything else in a body: words, options and excluded words.
-const BYTES_BESIDES: usize = 4 << 20;
 
 impl fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +48,7 @@ impl ServedModel {
     pub fn new(
         model: Arc<ModelStore>,
         queue: QueueHandle,
-        engine: &EngineThread,
+        engine: EngineDescription,
         readiness_timeout: Duration,
     ) -> Self {
         let name = serde_json::to_string(model.name()).expect("a text becomes JSON");
@@ -62,10 +57,9 @@ impl ServedModel {
         Self {
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
-            body_limit: BYTES_BESIDES + model.dim() * MAX_QUERIES * BYTES_PER_COMPONENT,
             readiness: Readiness::new(&model, readiness_timeout),
             beginning,
-            engine: engine.description.clone(),
+            engine,
             model,
             queue,
         }
@@ -85,23 +79,23 @@ impl ServedModel {
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
-        let counted = self.queue.statistics();
+        let QueueStatistics { searches, full_passes, counted } = self.queue.statistics();
         EngineFigures {
             model: self.name().to_owned(),
             rows: self.model.rows(),
             dim: self.model.dim(),
             bytes: bytes as u64,
             lanes: [
-                LaneFigures::new("search", &counted.searches),
-                LaneFigures::new("full_pass", &counted.full_passes),
+                LaneFigures::new("search", &searches),
+                LaneFigures::new("full_pass", &full_passes),
             ],
-            queue_capacity: u64::from(counted.capacity_places),
+            queue_capacity: u64::from(counted.capacity_slots),
             refused: counted.refused_full,
             late: counted.deadline_passed,
             hung_up: counted.hung_up,
-            failed: counted.failed + counted.refused_without_engine,
-            restarts: counted.engine_restarts,
-            counters: counted.engine_counters,
+            failed: counted.failed + counted.refused_without_device,
+            restarts: counted.restarts,
+            counters: counted.device_counters,
         }
     }
 

@@ -1,12 +1,14 @@
+//! What the requests to all models share.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
-use super::give_way_a_little;
-use crate::account::Memory;
 use crate::observe::Observer;
 use crate::workers::Workers;
+use kindred::background::give_way_a_little;
+use scheduler::account::Memory;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]

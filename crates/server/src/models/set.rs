@@ -1,3 +1,5 @@
+//! The models that are served at one time, as each thread holds them.
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
@@ -25,14 +27,14 @@ impl ModelSet {
         &self.models
     }
 
-    /// Where the model of this name stands.
-    pub fn place(&self, name: &str) -> Option<usize> {
+    /// The position of the model of this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
         self.models.iter().position(|model| model.name() == name)
     }
 
     /// The model of this name.
     pub fn named(&self, name: &str) -> Option<&Arc<ServedModel>> {
-        self.place(name).map(|place| &self.models[place])
+        self.position(name).map(|position| &self.models[position])
     }
 }
 
@@ -65,13 +67,13 @@ impl View {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// The models of now.
+    /// The current models.
     pub(crate) fn hold(&self) -> Arc<Held> {
         self.lock().clone()
     }
 }
 
-/// The models of now. When this goes, so do they, as soon as no request speaks to them any more.
+/// The current models. They are freed after this is dropped, as soon as no request speaks to them any more.
 #[derive(Debug)]
 pub struct Models {
     current: Mutex<Current>,
@@ -100,7 +102,7 @@ impl Models {
         &self.service
     }
 
-    /// The models of now.
+    /// The current models.
     pub fn current(&self) -> Arc<ModelSet> {
         self.lock().set.clone()
     }

@@ -1,4 +1,4 @@
-//! A line for a request, or for one in so many.
+//! The access log: a line for one request in n.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -10,29 +10,29 @@ use axum::http::{HeaderValue, Method, Uri, header};
 use axum::response::Response;
 use tracing::info;
 
+use super::Observer;
 use super::counter::Counter;
-use super::route::{place_of_route, route_name};
 use super::thread_figures::Stages;
 
-/// The route whose path ends with a word.
-const OF_WORD: &str = "/words/{word}";
+/// The end of routes whose paths end with a word.
+const WORD: &str = "/{word}";
 
 /// Which requests are logged, and what of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessLog {
-    /// One in so many; none at all without it. Requests that the service itself fails (5xx) are always
+    /// One request in n is logged; `None` logs none at all. Requests that the service itself fails (5xx) are always
     /// logged then.
     pub one_in: Option<NonZeroU64>,
-    /// Whether the query string is part of the path, and the word of `/words/WORD`: what people look for may be nobody's business.
+    /// Whether the query string is logged, and the word of `/words/WORD`: what people look for may be private.
     pub query: bool,
 }
 
 impl AccessLog {
-    /// What logs say of a request's target.
-    pub(super) fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
+    /// What logs say of the target of a request for the route with this label.
+    pub(super) fn target<'a>(&self, uri: &'a Uri, route: &str) -> Cow<'a, str> {
         match uri.path_and_query() {
             Some(whole) if self.query => whole.as_str().into(),
-            _ => without_word(uri.path()),
+            _ => without_word(uri.path(), route),
         }
     }
 }
@@ -42,6 +42,8 @@ impl AccessLog {
 pub(super) struct Asked {
     settings: AccessLog,
     one_in: NonZeroU64,
+    /// The route's label.
+    route: &'static str,
     client: SocketAddr,
     method: Method,
     uri: Uri,
@@ -51,14 +53,17 @@ pub(super) struct Asked {
 impl Asked {
     #[inline]
     pub(super) fn note(
-        settings: &AccessLog,
+        observer: &Observer,
         request: &Request,
+        route: usize,
         client: SocketAddr,
     ) -> Option<Box<Self>> {
+        let settings = observer.access_log;
         let one_in = settings.one_in?;
         Some(Box::new(Self {
-            settings: *settings,
+            settings,
             one_in,
+            route: observer.routes[route],
             client,
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -81,7 +86,7 @@ impl Asked {
         if !is_next && !status.is_server_error() {
             return;
         }
-        let path = &*self.settings.target(&self.uri);
+        let path = &*self.settings.target(&self.uri, self.route);
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let milliseconds = |took: Duration| took.as_micros() as f64 / 1e3;
         info!(
@@ -102,10 +107,9 @@ impl Asked {
 }
 
 /// A path without the word in it, which is what somebody looks for as a query string is.
-fn without_word(path: &str) -> Cow<'_, str> {
-    let is_of_word = route_name(place_of_route(path)) == OF_WORD;
+fn without_word<'a>(path: &'a str, route: &str) -> Cow<'a, str> {
     match path.rsplit_once('/') {
-        Some((before, _)) if is_of_word => format!("{before}/{{word}}").into(),
+        Some((before, _)) if route.ends_with(WORD) => format!("{before}{WORD}").into(),
         _ => path.into(),
     }
 }
@@ -116,14 +120,14 @@ mod tests {
 
     #[test]
     fn a_word_in_a_path_is_not_logged() {
-        for (path, logged) in [
-            ("/words/frog", "/words/{word}"),
-            ("/models/en/words/a%2Fb", "/models/en/words/{word}"),
-            ("/words", "/words"),
-            ("/nearest", "/nearest"),
-            ("/nowhere/x", "/nowhere/x"),
+        for (path, route, logged) in [
+            ("/words/frog", "/words/{word}", "/words/{word}"),
+            ("/models/en/words/a%2Fb", "/words/{word}", "/models/en/words/{word}"),
+            ("/words", "/words", "/words"),
+            ("/nearest", "/nearest", "/nearest"),
+            ("/nowhere/x", "other", "/nowhere/x"),
         ] {
-            assert_eq!(without_word(path), logged);
+            assert_eq!(without_word(path, route), logged);
         }
     }
 }

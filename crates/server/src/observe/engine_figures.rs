@@ -1,5 +1,5 @@
 use super::Histogram;
-use crate::queue::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
+use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
 
 /// What the queue and the engine of one model have counted. Counts never go back while the service runs.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ pub struct LaneFigures {
     /// What the queries were estimated to cost, as [`LaneStatistics::work`].
     pub work: u64,
     /// Places of the queue that are taken: by queries that wait or are in work.
-    pub places_taken: u64,
+    pub slots_taken: u64,
 }
 
 impl LaneFigures {
@@ -70,7 +70,7 @@ impl LaneFigures {
                 sum: counted.pass_seconds_sum,
             },
             work: counted.work,
-            places_taken: u64::from(counted.places_taken),
+            slots_taken: u64::from(counted.slots_taken),
         }
     }
 }

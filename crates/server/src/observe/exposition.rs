@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use super::families;
 use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
-use crate::account::Memory;
+use scheduler::account::Memory;
 
 /// What is not counted but known.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +126,7 @@ mod tests {
             counters: vec![("fallbacks", 7), ("unheard_of", 1)],
             ..EngineFigures::default()
         };
-        let observer = Observer::new(AccessLog::default());
+        let observer = Observer::new(AccessLog::default(), &[]);
         let memory = Memory::new(1, 2);
         let known = Known { engine: "cpu", is_ready: true, memory: &memory };
         let text = observer.write(known, std::slice::from_ref(&model), Format::Text);

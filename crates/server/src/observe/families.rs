@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering;
 use super::counter::{Counter, Durations};
 use super::engine_figures::COUNTERS;
 use super::exposition::{Family, Known, Labels, Samples};
-use super::route::{METHOD_COUNT, ROUTE_COUNT, STATUS_COUNT, method_name, route_name, status_name};
+use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
-use crate::account::{Memory, Pool};
+use scheduler::account::{Memory, Pool};
 
 /// All of them, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {
     let mut families = of_build(known);
-    families.extend(of_requests(&observer.all()));
+    families.extend(of_requests(&observer.all(), observer.routes));
     families.extend(of_connections(observer));
     families.extend(of_memory(known.memory));
     families.extend(of_models(models));
@@ -58,13 +58,13 @@ fn of_build(known: Known<'_>) -> Vec<Family> {
     ]
 }
 
-fn of_requests(threads: &[Arc<ThreadFigures>]) -> Vec<Family> {
+fn of_requests(threads: &[Arc<ThreadFigures>], routes: &[&str]) -> Vec<Family> {
     let sum = |of: fn(&ThreadFigures) -> &Counter| threads.iter().map(|one| of(one).get()).sum();
     let histogram_of =
         |of: fn(&ThreadFigures) -> &Durations| Histogram::of(threads.iter().map(|one| of(one)));
     let abandoned: u64 = sum(|one| &one.abandoned);
     let (mut requests, mut answered) = (Vec::new(), 0);
-    for route in 0..ROUTE_COUNT {
+    for (route, label) in routes.iter().enumerate() {
         for method in 0..METHOD_COUNT {
             for status in 0..STATUS_COUNT {
                 let of_one = |one: &Arc<ThreadFigures>| one.requests(route, method, status);
@@ -72,7 +72,7 @@ fn of_requests(threads: &[Arc<ThreadFigures>]) -> Vec<Family> {
                 answered += number;
                 if number > 0 {
                     let labels = vec![
-                        ("route", route_name(route).to_owned()),
+                        ("route", (*label).to_owned()),
                         ("method", method_name(method).to_owned()),
                         ("status", status_name(status)),
                     ];
@@ -84,9 +84,9 @@ fn of_requests(threads: &[Arc<ThreadFigures>]) -> Vec<Family> {
     // Read behind what is subtracted from it, so that it can't be less.
     let begun: u64 = sum(|one| &one.begun);
     let in_flight = begun.saturating_sub(answered + abandoned);
-    let by_route = (0..ROUTE_COUNT).filter_map(|route| {
+    let by_route = routes.iter().enumerate().filter_map(|(route, label)| {
         let histogram = Histogram::of(threads.iter().map(|one| &one.whole[route]));
-        let labels = vec![("route", route_name(route).to_owned())];
+        let labels = vec![("route", (*label).to_owned())];
         (histogram.count() > 0).then_some((labels, histogram))
     });
     let by_route = Samples::Histograms(by_route.collect());
@@ -238,7 +238,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         Family {
             name: "kindred_queue_queries",
             help: "Queue slots in use by queries waiting or in progress",
-            samples: Samples::Gauges(by_lane(models, |lane| lane.places_taken as f64)),
+            samples: Samples::Gauges(by_lane(models, |lane| lane.slots_taken as f64)),
         },
         Family {
             name: "kindred_passes",

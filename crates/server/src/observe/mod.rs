@@ -10,9 +10,9 @@ mod engine_figures;
 mod exposition;
 mod families;
 mod formats;
+mod labels;
 mod process;
 mod request;
-mod route;
 mod thread_figures;
 
 use std::cell::RefCell;
@@ -25,6 +25,7 @@ pub use counter::Histogram;
 pub use engine_figures::{EngineFigures, LaneFigures};
 pub use exposition::Known;
 pub use formats::Format;
+pub(crate) use labels::MAX_ROUTES;
 pub(crate) use request::Connection;
 pub(crate) use thread_figures::Stages;
 
@@ -34,15 +35,21 @@ use thread_figures::ThreadFigures;
 #[derive(Debug, Default)]
 pub struct Observer {
     access_log: AccessLog,
+    /// The labels of the routes that requests are for, by index.
+    routes: &'static [&'static str],
     threads: Mutex<Vec<(ThreadId, Arc<ThreadFigures>)>>,
     connections_opened: AtomicU64,
     connections_closed: AtomicU64,
 }
 
 impl Observer {
-    /// Counts from now on, and logs requests as this says.
-    pub fn new(access_log: AccessLog) -> Arc<Self> {
-        Arc::new(Self { access_log, ..Self::default() })
+    /// Counts requests by these routes, which are known by their labels, and logs requests as `access_log` says.
+    ///
+    /// # Panics
+    /// If there are more routes than can be told apart.
+    pub fn new(access_log: AccessLog, routes: &'static [&'static str]) -> Arc<Self> {
+        assert!(routes.len() <= MAX_ROUTES, "{} routes", routes.len());
+        Arc::new(Self { access_log, routes, ..Self::default() })
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<(ThreadId, Arc<ThreadFigures>)>> {

@@ -21,24 +21,32 @@ pub(super) struct ProcessFigures {
 /// What the system says now; `None` where it does not.
 #[cfg(target_os = "linux")]
 pub(super) fn figures() -> Option<ProcessFigures> {
-    use procfs::process::{LimitValue, Process};
+    use std::fs;
 
-    let process = Process::myself().ok()?;
-    let stat = process.stat().ok()?;
-    let ticks = procfs::ticks_per_second() as f64;
-    let started = procfs::boot_time_secs().ok()? as f64 + stat.starttime as f64 / ticks;
+    use rustix::param::{clock_ticks_per_second, page_size};
+    use rustix::process::{Resource, getrlimit};
+
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // Behind the program's name, which may have spaces and parentheses, from the third field of proc_pid_stat(5) on.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let ticks = clock_ticks_per_second() as f64;
+    // The kernel's value of a `name value` line.
+    let value = |file: &str, name: &str| -> Option<u64> {
+        let text = fs::read_to_string(file).ok()?;
+        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    let anonymous = value("/proc/self/status", "RssAnon:").map(|kibibytes| kibibytes << 10);
     Some(ProcessFigures {
-        resident_bytes: stat.rss * procfs::page_size(),
-        anonymous_bytes: process.status().ok()?.rssanon.map(|kibibytes| kibibytes << 10),
-        virtual_bytes: stat.vsize,
-        open_files: process.fd_count().ok()? as u64,
-        max_files: match process.limits().ok()?.max_open_files.soft_limit {
-            LimitValue::Value(files) => files,
-            LimitValue::Unlimited => u64::MAX,
-        },
-        threads: u64::try_from(stat.num_threads).unwrap_or_default(),
-        cpu_seconds: (stat.utime + stat.stime) as f64 / ticks,
-        start_seconds: started,
+        resident_bytes: field(24)? * page_size() as u64,
+        anonymous_bytes: anonymous,
+        virtual_bytes: field(23)?,
+        open_files: fs::read_dir("/proc/self/fd").ok()?.count() as u64,
+        max_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+        threads: field(20)?,
+        cpu_seconds: (field(14)? + field(15)?) as f64 / ticks,
+        start_seconds: value("/proc/stat", "btime ")? as f64 + field(22)? as f64 / ticks,
     })
 }
 

@@ -13,10 +13,10 @@ use axum::response::Response;
 
 use super::Observer;
 use super::access_log::Asked;
-use super::route::{place_of_method, place_of_route, place_of_status};
+use super::labels::{method_index, status_index};
 use super::thread_figures::{Stages, ThreadFigures};
 
-/// A connection, open until this is dropped. All its requests are served by one thread (`http/threads.rs`).
+/// A connection, open until this is dropped. One thread serves all its requests.
 #[derive(Debug)]
 pub(crate) struct Connection {
     observer: Arc<Observer>,
@@ -26,28 +26,29 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Somebody connected from there.
+    /// A client connected from there.
     pub(crate) fn new(observer: Arc<Observer>, client: SocketAddr) -> Self {
         observer.connections_opened.fetch_add(1, Ordering::Release);
         Self { observer, client, figures: OnceLock::new() }
     }
 
-    /// What logs may say of a request's target: no query string and no word, unless the settings allow it.
-    pub(crate) fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
-        self.observer.access_log.target(uri)
+    /// What logs may say of the target of a request for this route: no query string and no word, unless the settings
+    /// allow it.
+    pub(crate) fn target<'a>(&self, uri: &'a Uri, route: usize) -> Cow<'a, str> {
+        self.observer.access_log.target(uri, self.observer.routes[route])
     }
 
-    /// A request came. To be called on the thread that answers it.
+    /// A request for this route came. To be called on the thread that answers it.
     #[inline]
-    pub(crate) fn begin(&self, request: &Request) -> Observed<'_> {
+    pub(crate) fn begin(&self, request: &Request, route: usize) -> Observed<'_> {
         let figures = self.figures.get_or_init(|| self.observer.of_this_thread());
         figures.begun.add(1);
         Observed {
             figures,
-            route: place_of_route(request.uri().path()),
-            method: place_of_method(request.method()),
+            route,
+            method: method_index(request.method()),
             is_answered: false,
-            asked: Asked::note(&self.observer.access_log, request, self.client),
+            asked: Asked::note(&self.observer, request, route, self.client),
         }
     }
 }
@@ -58,7 +59,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request in work. If it is dropped before its answer, its caller has gone.
+/// A request in progress. If it is dropped before its answer, its caller has gone.
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
     figures: &'a ThreadFigures,
@@ -70,14 +71,14 @@ pub(crate) struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// The answer is there, so long after the request.
+    /// The answer is ready, this long after the request came.
     #[inline]
     pub(crate) fn answered(mut self, response: &Response, took: Duration, stages: Option<Stages>) {
         self.is_answered = true;
         let status = response.status().as_u16();
         let bytes = response.body().size_hint().lower();
-        let places = (self.route, self.method, place_of_status(status));
-        self.figures.answered(places, took, stages, bytes);
+        let indices = (self.route, self.method, status_index(status));
+        self.figures.answered(indices, took, stages, bytes);
         if let Some(asked) = self.asked.take() {
             asked.log(&self.figures.sampled, response, bytes, took, stages);
         }

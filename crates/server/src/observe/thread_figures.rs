@@ -1,7 +1,9 @@
+//! What one HTTP thread counts.
+
 use std::time::Duration;
 
 use super::counter::{Counter, Durations};
-use super::route::{METHOD_COUNT, ROUTE_COUNT, STATUS_COUNT};
+use super::labels::{MAX_ROUTES, METHOD_COUNT, STATUS_COUNT};
 
 /// Where the time of a request that searched went.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +38,8 @@ pub(crate) struct ThreadFigures {
     /// Writing what was found.
     pub(crate) encode: Durations,
     /// From the head of a request to its answer, by route.
-    pub(crate) whole: [Durations; ROUTE_COUNT],
-    requests: [Counter; ROUTE_COUNT * METHOD_COUNT * STATUS_COUNT],
+    pub(crate) whole: [Durations; MAX_ROUTES],
+    requests: [Counter; MAX_ROUTES * METHOD_COUNT * STATUS_COUNT],
 }
 
 impl Default for ThreadFigures {
@@ -58,7 +60,7 @@ impl Default for ThreadFigures {
 }
 
 impl ThreadFigures {
-    /// A request of this route and method was answered with this status, all by their places.
+    /// A request of this route and method was answered with this status, each by its index.
     #[inline]
     pub(crate) fn answered(
         &self,
@@ -67,7 +69,7 @@ impl ThreadFigures {
         stages: Option<Stages>,
         bytes: u64,
     ) {
-        self.requests[place(route, method, status)].add(1);
+        self.requests[cell(route, method, status)].add(1);
         self.whole[route].note(took);
         self.response_bytes.add(bytes);
         if let Some(Stages { queue, engine, encode }) = stages {
@@ -79,12 +81,12 @@ impl ThreadFigures {
         }
     }
 
-    /// Requests of this route and method that were answered with this status, by their places.
+    /// Requests of this route and method that were answered with this status, each by its index.
     pub(crate) fn requests(&self, route: usize, method: usize, status: usize) -> u64 {
-        self.requests[place(route, method, status)].get()
+        self.requests[cell(route, method, status)].get()
     }
 }
 
-fn place(route: usize, method: usize, status: usize) -> usize {
+fn cell(route: usize, method: usize, status: usize) -> usize {
     (route * METHOD_COUNT + method) * STATUS_COUNT + status
 }

@@ -5,7 +5,6 @@
 
 use std::arch::asm;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
 use super::prefetch::prefetch_next;
 use super::{Asked, FEW_QUERIES, GROUP_QUERIES, Purpose, Space, Strips, x86};
@@ -15,34 +14,6 @@ use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 const TILE_QUERIES: usize = 16;
 
 const _: () = assert!(GROUP_QUERIES == 2 * TILE_QUERIES);
-
-/// Whether the processor has the instructions and the system lets this process use them.
-pub(crate) fn is_available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| processor_has_it() && system_permits_it())
-}
-
-fn processor_has_it() -> bool {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    const TILE: u32 = 1 << 24;
-    const INT8: u32 = 1 << 25;
-    __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
-}
-
-/// The system must save 8 kB of tile registers per thread, so it requires a request first (Linux 5.16 or later).
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-fn system_permits_it() -> bool {
-    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
-    const TILE_DATA: libc::c_long = 18;
-    // SAFETY: this call takes two numbers and touches no memory of ours.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn system_permits_it() -> bool {
-    false
-}
 
 /// As [`portable::scan`](super::portable::scan).
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -98,7 +69,7 @@ impl Tiles {
         };
         configuration.bytes_in_row[..8].fill(64);
         configuration.rows[..8].fill(BLOCK_ROWS as u8);
-        // SAFETY: reads 64 bytes, the size of a `Configuration`. `is_available` has found the instructions
+        // SAFETY: reads 64 bytes, the size of a `Configuration`. `InstructionSet::available` has found the instructions
         // and the system's permission before there was an instruction set that leads here; nothing else in
         // this program uses tile registers.
         unsafe {

@@ -1,7 +1,5 @@
 //! Little-endian numbers.
 
-use half::{bf16, f16};
-
 use contract::score;
 
 /// The tolerated relative difference between a stored and the computed norm. Components are often written with five
@@ -39,12 +37,30 @@ impl Number {
     /// Appends each number as the nearest float32; numbers out of range become infinite.
     pub(super) fn read(self, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
-            Self::F16 => out.extend(arrays(bytes).map(|b| f16::from_le_bytes(b).to_f32())),
-            Self::Bf16 => out.extend(arrays(bytes).map(|b| bf16::from_le_bytes(b).to_f32())),
+            Self::F16 => out.extend(arrays(bytes).map(|b| f16(u16::from_le_bytes(b)))),
+            Self::Bf16 => out.extend(arrays(bytes).map(|b| bf16(u16::from_le_bytes(b)))),
             Self::F32 => out.extend(arrays(bytes).map(f32::from_le_bytes)),
             Self::F64 => out.extend(arrays(bytes).map(|b| f64::from_le_bytes(b) as f32)),
         }
     }
+}
+
+/// The value of a float16.
+fn f16(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let rest = u32::from(bits & 0x7fff) << 13;
+    let magnitude = match rest >> 23 {
+        // Infinity, or no number.
+        0x1f => f32::from_bits(rest | 0x7f80_0000),
+        // Its exponent stands for 2^112 times more than that of a float32; the product is exact, of subnormals too.
+        _ => f32::from_bits(rest) * f32::from_bits((112 + 127) << 23),
+    };
+    f32::from_bits(magnitude.to_bits() | sign)
+}
+
+/// The value of a bfloat16: the first half of a float32.
+fn bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
 }
 
 fn arrays<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
@@ -77,6 +93,25 @@ pub(super) fn check_norm(stored: f32, components: &[f32]) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_float16_has_its_value() {
+        for bits in 0..=u16::MAX {
+            let (exponent, fraction) =
+                (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
+            let magnitude = match exponent {
+                0 => fraction * 2f64.powi(-14),
+                31 if fraction == 0.0 => f64::INFINITY,
+                31 => f64::NAN,
+                _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
+            };
+            let expected = if bits >> 15 == 0 { magnitude } else { -magnitude };
+            let found = f64::from(f16(bits));
+            assert_eq!(found.is_nan(), expected.is_nan(), "{bits:x}");
+            assert!(found.is_nan() || found.to_bits() == expected.to_bits(), "{bits:x}");
+        }
+        assert_eq!([0x3f80, 0xc000, 0x7f80].map(bf16), [1.0, -2.0, f32::INFINITY]);
+    }
 
     #[test]
     fn numbers_become_the_nearest_float32() {

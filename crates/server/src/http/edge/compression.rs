@@ -14,11 +14,11 @@ use tower_http::compression::predicate::SizeAbove;
 use tower_http::compression::{Compression, CompressionLevel};
 
 use super::OnBehalf;
-use crate::account::Pool;
 use crate::http::ApiError;
-use crate::http::answer::counted;
 use crate::http::aside::{Work, goes_on};
+use crate::http::render::counted;
 use crate::workers::Patience;
+use scheduler::account::Pool;
 
 /// What an encoder of brotli takes, as long as it works; that of gzip takes less.
 const BYTES_OF_ENCODER: u64 = 3 << 20;

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::EdgeError;
-use crate::http::server_timing;
+use crate::http::render::server_timing;
 
 /// How long a browser may keep the answer to its preflight.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(3600);

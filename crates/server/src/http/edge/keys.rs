@@ -16,8 +16,8 @@ use blake3::Hash;
 use tracing::Span;
 
 use super::EdgeError;
-use crate::account::Account;
 use crate::http::ApiError;
+use scheduler::account::Account;
 
 /// What each key begins with, so that one that got lost can be recognised.
 const PREFIX: &str = "kindred_";
@@ -35,7 +35,7 @@ pub struct Caller {
 ///
 /// # Errors
 /// `forbidden` if it did not, or if there are no keys at all.
-pub fn require_admin(extensions: &Extensions) -> Result<(), ApiError> {
+pub(in crate::http) fn require_admin(extensions: &Extensions) -> Result<(), ApiError> {
     match extensions.get::<Caller>() {
         Some(caller) if caller.is_admin => Ok(()),
         Some(_) => Err(ApiError::Forbidden {
@@ -162,7 +162,7 @@ impl Keys {
 }
 
 /// Whether a public route stands for this path, which is as it came: no route takes `..` for anything but a name.
-fn covers(route: &str, path: &str) -> bool {
+pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
     match route.strip_suffix('*') {
         Some(folder) if folder.ends_with('/') => path.starts_with(folder),
         _ => route == path,

@@ -1,51 +1,37 @@
-//! The edge: what stands between the network and the routes, and says no politely.
+//! The edge: what is decided before and after a route.
 //!
-//! A connection is counted ([`connections`](super::connections)), has a bounded time for everything (`timeouts`,
-//! from what `activity` notes), maybe TLS (`tls`), and a version of HTTP with bounds (`protocols`). A request
-//! meets CORS (`cors`), limits (`limits`), what HTTP demands of a head (`framing`) and API keys ([`keys`]); its
-//! answer, compression and headers; and what is left of its body is read (`drain`).
-//! Settings name it all; keys and certificates can be read again while the service goes on.
+//! A request gets an id (`request_id`), and meets CORS (`cors`), the bounds of a head and what HTTP demands of it
+//! (`head`), and API keys ([`keys`]); its answer gets compression and headers. Settings name it all; keys and
+//! certificates can be read again while the service runs.
 
-pub(super) mod activity;
 mod compression;
 mod cors;
-pub(super) mod drain;
-mod framing;
+mod head;
 mod headers;
 pub mod keys;
-mod limits;
-pub mod open_files;
-mod protocols;
-pub(super) mod sending;
+pub(super) mod request_id;
 #[cfg(test)]
 mod tests;
-pub(super) mod timeouts;
-mod tls;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::{HeaderMap, ORIGIN};
 use axum::response::Response;
-use hyper_util::rt::TokioExecutor;
-use hyper_util::server::conn::auto::Builder;
-use tokio_rustls::rustls::ServerConfig;
 use tower_http::cors::CorsLayer;
 
-use self::activity::Activity;
 use self::compression::Compressor;
+use self::head::Limits;
 use self::keys::Keys;
-use self::limits::Limits;
-use self::timeouts::{Timeouts, Watch};
-use self::tls::Tls;
 use super::ApiError;
-use crate::account::Account;
+use super::transport::{TlsError, Transport};
 use crate::config::Config;
 use crate::models::Service;
+use scheduler::account::Account;
 
 /// Why the edge can't be as the settings say. Names the setting or the file, and the cure.
 #[derive(Debug, thiserror::Error)]
@@ -80,24 +66,9 @@ pub enum EdgeError {
         /// What is wrong with it, and what would be right.
         reason: &'static str,
     },
-    /// A certificate without its key, or the other way round.
-    #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
-    HalfOfTls {
-        /// The key that is there.
-        has: &'static str,
-        /// The key that is not.
-        lacks: &'static str,
-    },
-    /// A certificate or key that can't be used.
-    #[error("{}, which the setting `{setting}` names: {reason}", path.display())]
-    BadPem {
-        /// The key.
-        setting: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// On whose behalf an answer is worked on, and until when.
@@ -109,11 +80,8 @@ pub(super) struct OnBehalf<'a> {
 
 /// The edge as the settings want it.
 pub struct Edge {
-    pub(super) max_connections: usize,
-    timeouts: Timeouts,
+    transport: Arc<Transport>,
     limits: Limits,
-    protocols: Builder<TokioExecutor>,
-    tls: Option<Tls>,
     keys: Keys,
     cors: Option<CorsLayer>,
     compressor: Compressor,
@@ -125,24 +93,21 @@ impl Edge {
     /// # Errors
     /// If a file or a setting can't be used.
     pub fn new(config: &Config) -> Result<Arc<Self>, EdgeError> {
-        let limits = Limits {
-            max_uri_bytes: config.max_uri_bytes,
-            max_header_bytes: config.max_header_bytes,
-        };
         Ok(Arc::new(Self {
-            max_connections: config.max_connections,
-            timeouts: Timeouts {
-                header_read: Duration::from_millis(config.header_read_timeout_ms),
-                idle: Duration::from_millis(config.idle_timeout_ms),
-                write: Duration::from_millis(config.write_timeout_ms),
+            transport: Transport::new(config)?,
+            limits: Limits {
+                max_uri_bytes: config.max_uri_bytes,
+                max_header_bytes: config.max_header_bytes,
             },
-            protocols: protocols::builder(&limits),
-            limits,
-            tls: Tls::open(&config.tls_certificate, &config.tls_private_key)?,
             keys: Keys::open(&config.api_keys_file, &config.public_routes)?,
             cors: cors::layer(&config.cors_origins)?,
             compressor: Compressor { from_bytes: config.compress_from_bytes },
         }))
+    }
+
+    /// The connections on the other side of the edge.
+    pub fn transport(&self) -> &Arc<Transport> {
+        &self.transport
     }
 
     /// Reads keys and certificates again, and puts them in force if all of them can be used. Says what changed, a
@@ -152,28 +117,8 @@ impl Edge {
     /// If a file can't be used: then everything stays as it was.
     pub fn reload(&self) -> Result<Vec<String>, EdgeError> {
         let keys = self.keys.reload()?;
-        let tls = self.tls.as_ref().map(Tls::reload).transpose()?;
+        let tls = self.transport.reload()?;
         Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())
-    }
-
-    /// `http` or `https`.
-    pub fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
-    }
-
-    /// TLS for a new connection.
-    pub(super) fn tls(&self) -> Option<Arc<ServerConfig>> {
-        self.tls.as_ref().map(Tls::config)
-    }
-
-    /// HTTP for a new connection.
-    pub(super) fn protocols(&self) -> &Builder<TokioExecutor> {
-        &self.protocols
-    }
-
-    /// Begins to watch a new connection.
-    pub(super) fn watch(&self, activity: Arc<Activity>) -> Watch {
-        Watch::new(activity, self.timeouts)
     }
 
     /// CORS for this request, where there is any. What is no preflight goes on to the routes, OPTIONS too.
@@ -185,8 +130,7 @@ impl Edge {
 
     /// Lets a request in, or says why not. The account of its API key, if it came with one.
     pub(super) fn admit(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
-        self.limits.check(request.uri(), request.headers())?;
-        framing::check(request)?;
+        self.limits.check(request)?;
         self.keys.check(request)
     }
 

@@ -17,9 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower::service_fn;
 
 use super::*;
-use crate::cli::ServeFlags;
-use crate::http::connections;
-use crate::http::threads::HttpThreads;
+use crate::http::transport::{self, HttpThreads};
 
 struct Files {
     _folder: tempfile::TempDir,
@@ -54,12 +52,11 @@ impl Files {
     }
 
     fn edge(&self) -> Arc<Edge> {
-        let config = Config::load(&ServeFlags::default()).unwrap();
         Edge::new(&Config {
             tls_certificate: self.certificate.clone(),
             tls_private_key: self.private_key.clone(),
             api_keys_file: self.keys.clone(),
-            ..config
+            ..Config::defaults()
         })
         .unwrap()
     }
@@ -100,7 +97,7 @@ async fn new_connections_see_a_new_certificate_and_old_ones_go_on() {
         let service = service_fn(|_: Request| async {
             Ok::<_, Infallible>(Response::new(Body::from("done")))
         });
-        connections::serve(listener, &threads, &served, |_| service, async {
+        transport::serve(listener, &threads, served.transport(), |_| service, async {
             stopped.await.unwrap();
         })
         .await;
@@ -139,14 +136,14 @@ fn a_reload_changes_everything_or_nothing() {
     };
     let key = files.write_key("b");
     fs::write(&files.certificate, "nothing").unwrap();
-    let config = edge.tls().unwrap();
+    let config = edge.transport().tls().unwrap();
     assert!(edge.reload().is_err());
     assert!(!opens(&key), "the certificate is bad, so the good file of keys waits too");
     files.write_certificate();
     fs::write(&files.keys, "nothing").unwrap();
     assert!(edge.reload().is_err());
-    assert!(Arc::ptr_eq(&edge.tls().unwrap(), &config));
+    assert!(Arc::ptr_eq(&edge.transport().tls().unwrap(), &config));
     let key = files.write_key("c");
     assert_eq!(edge.reload().unwrap().len(), 2);
-    assert!(opens(&key) && !Arc::ptr_eq(&edge.tls().unwrap(), &config));
+    assert!(opens(&key) && !Arc::ptr_eq(&edge.transport().tls().unwrap(), &config));
 }

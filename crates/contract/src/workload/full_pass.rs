@@ -1,0 +1,115 @@
+//! Full passes as a workload: cut into slices, for one can take as long as thousands of searches.
+
+use std::collections::HashSet;
+
+use super::{PassError, Slice, Workload};
+use crate::{Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row};
+
+/// Different vectors that one pass compares the rows with, at most: past this the arithmetic, not the table, takes
+/// the time. One query with more takes a pass of its own.
+const VECTORS: usize = 64;
+/// Vectors of one caller in a pass while there are others.
+const VECTORS_BESIDE_OTHERS: usize = 16;
+/// What a vector counts for beside [`FullPassQuery::row_work`], which is counted in components.
+const COMPONENTS_OF_A_VECTOR: usize = 128;
+
+/// Full passes. Costs are counted in components that each row is multiplied with.
+#[derive(Debug, Clone, Copy)]
+pub struct FullPass;
+
+/// A full pass between two slices.
+#[derive(Default)]
+pub struct UnderWay {
+    parts: Vec<FullPassPart>,
+    /// The row where the next slice begins.
+    from: usize,
+}
+
+/// The rows that the queries gathered so far are compared with: each is compared once, however many ask for it.
+#[derive(Default)]
+pub struct Shared {
+    rows: HashSet<Row>,
+}
+
+impl Workload for FullPass {
+    type Device = dyn Engine;
+    type Request = FullPassQuery;
+    type Response = FullPassAnswer;
+    type Gathered = Shared;
+    type Pass = UnderWay;
+
+    fn name(&self) -> &'static str {
+        "a full pass"
+    }
+
+    /// One for each vector that rows are compared with: that is the work.
+    fn slots(&self, query: &FullPassQuery) -> usize {
+        query.scoring().vectors().len()
+    }
+
+    fn cost(&self, _: &Self::Device, query: &FullPassQuery) -> usize {
+        query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
+    }
+
+    fn room(&self, _: &Self::Device, _: usize) -> usize {
+        VECTORS * COMPONENTS_OF_A_VECTOR
+    }
+
+    fn most_of_one_caller(&self, _: usize) -> usize {
+        VECTORS_BESIDE_OTHERS * COMPONENTS_OF_A_VECTOR
+    }
+
+    fn gather(
+        &self,
+        gathered: &mut Shared,
+        query: &FullPassQuery,
+        _: usize,
+        left: usize,
+    ) -> Option<usize> {
+        let vectors = query.scoring().vectors().iter().map(|asked| &asked.vector);
+        let new: Vec<Option<Row>> = vectors
+            .filter_map(|vector| match vector {
+                QueryVector::Row(row) if gathered.rows.contains(row) => None,
+                QueryVector::Row(row) => Some(Some(*row)),
+                QueryVector::Components(_) => Some(None),
+            })
+            .collect();
+        let adds = new.len() * COMPONENTS_OF_A_VECTOR + query.row_work();
+        if adds > left {
+            return None;
+        }
+        gathered.rows.extend(new.into_iter().flatten());
+        Some(adds)
+    }
+
+    fn run(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&FullPassQuery],
+        pass: &mut UnderWay,
+        slice: Slice<'_>,
+    ) -> Result<Option<Vec<FullPassAnswer>>, PassError> {
+        (slice.meanwhile)();
+        if pass.parts.is_empty() {
+            pass.parts = queries.iter().map(|&query| FullPassPart::new(query.clone())).collect();
+        }
+        match engine.full_pass_part(&mut pass.parts, pass.from, slice.go_on)? {
+            Some(next) => {
+                pass.from = next;
+                Ok(None)
+            }
+            None => {
+                let parts = std::mem::take(&mut pass.parts);
+                Ok(Some(parts.into_iter().map(FullPassPart::into_answer).collect()))
+            }
+        }
+    }
+
+    fn retain(&self, pass: &mut UnderWay, stays: &mut dyn FnMut(usize) -> bool) {
+        let mut index = 0;
+        pass.parts.retain(|_| {
+            index += 1;
+            stays(index - 1)
+        });
+    }
+}

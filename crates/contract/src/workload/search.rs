@@ -1,0 +1,61 @@
+//! Searches as a workload: one pass answers its queries, in one slice.
+
+use super::{PassError, Slice, Workload};
+use crate::{Engine, Hit, Query, QueryBatch};
+
+/// Searches. Costs are counted in plain queries (k = 10, all rows).
+#[derive(Debug, Clone, Copy)]
+pub struct Search {
+    /// The cost that one pass takes at most; the engine may prefer less.
+    pub max_batch: usize,
+}
+
+/// What a search found for one query.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// Its best rows, best first.
+    Hits(Vec<Hit>),
+    /// Nothing yet: see [`Engine::search_meanwhile`]. A full pass answers the query.
+    Unproven(Box<Query>),
+}
+
+impl Workload for Search {
+    type Device = dyn Engine;
+    type Request = Query;
+    type Response = Found;
+    type Gathered = ();
+    type Pass = ();
+
+    fn name(&self) -> &'static str {
+        "a search"
+    }
+
+    fn slots(&self, _: &Query) -> usize {
+        1
+    }
+
+    fn cost(&self, engine: &Self::Device, query: &Query) -> usize {
+        engine.search_cost(query)
+    }
+
+    fn room(&self, engine: &Self::Device, waiting: usize) -> usize {
+        engine.preferred_batch(waiting).min(self.max_batch).max(1)
+    }
+
+    fn run(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&Query],
+        (): &mut (),
+        slice: Slice<'_>,
+    ) -> Result<Option<Vec<Found>>, PassError> {
+        let batch: QueryBatch<'_> = queries.iter().copied().collect();
+        let found = engine.search_meanwhile(&batch, slice.meanwhile)?;
+        let one = |(found, query): (Option<Vec<Hit>>, &&Query)| match found {
+            Some(hits) => Found::Hits(hits),
+            None => Found::Unproven(Box::new((*query).clone())),
+        };
+        // An engine that forgets an answer is found out by their number.
+        Ok(Some(found.into_iter().zip(queries).map(one).collect()))
+    }
+}

@@ -1,0 +1,8 @@
+//! The CPU engines through their public interface: each module is a file of tests.
+
+mod adversarial;
+mod engines_agree;
+mod full_passes;
+mod samples;
+mod support;
+mod tables;

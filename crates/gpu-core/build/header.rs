@@ -1,0 +1,100 @@
+//! Declarations written for the other readers: `abi/NAME.cuh` for nvcc, `layouts.rs` for rustc.
+
+use std::fmt::Write;
+use std::fs;
+
+use crate::abi::{Interface, Record};
+use crate::driver::out_dir;
+
+/// Writes a header for each interface, and the assertions that hold the library to the same layouts.
+pub(crate) fn write(interfaces: &[Interface]) {
+    let folder = out_dir().join("abi");
+    fs::create_dir_all(&folder).expect("OUT_DIR can be written");
+    let mut layouts = String::new();
+    for interface in interfaces {
+        let text = header(interface).expect("memory");
+        fs::write(folder.join(format!("{}.cuh", interface.name)), text)
+            .expect("OUT_DIR can be written");
+        for record in &interface.records {
+            assertions(interface.name, record, &mut layouts).expect("memory");
+        }
+    }
+    let layouts = format!("const _: () = {{\n{layouts}}};\n");
+    fs::write(out_dir().join("layouts.rs"), layouts).expect("OUT_DIR can be written");
+}
+
+fn header(interface: &Interface) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let name = interface.name;
+    writeln!(text, "// Written by the build script from src/{name}/abi.rs.")?;
+    writeln!(text, "#pragma once\n#include <cstddef>\n#include <cstdint>\n")?;
+    for used in &interface.uses {
+        writeln!(text, "#include \"{used}.cuh\"")?;
+    }
+    for constant in &interface.constants {
+        comment(&mut text, "", constant.doc)?;
+        writeln!(text, "constexpr {} {} = {};", constant.c_type, constant.name, constant.value)?;
+    }
+    for each in &interface.enums {
+        writeln!(text)?;
+        comment(&mut text, "", each.doc)?;
+        writeln!(text, "enum class {} : int {{", each.name)?;
+        for (doc, name, value) in &each.variants {
+            comment(&mut text, "    ", doc)?;
+            writeln!(text, "    {name} = {value},")?;
+        }
+        writeln!(text, "}};")?;
+    }
+    for record in &interface.records {
+        writeln!(text)?;
+        comment(&mut text, "", record.doc)?;
+        structure(&mut text, record)?;
+    }
+    writeln!(text)?;
+    // Not `__grid_constant__`: with it nvcc 13 moves conditions out of fewer loops and spills registers. No
+    // kernel takes the address of its parameters for good, so they are read in place either way.
+    for kernel in interface.files.iter().flat_map(|file| &file.kernels) {
+        let bounds: Vec<String> = kernel.bounds.iter().map(u32::to_string).collect();
+        writeln!(
+            text,
+            "extern \"C\" __global__ void __launch_bounds__({}) {}(const {} params);",
+            bounds.join(", "),
+            kernel.name,
+            kernel.params
+        )?;
+    }
+    Ok(text)
+}
+
+fn structure(text: &mut String, record: &Record) -> std::fmt::Result {
+    let Record { keyword, name, size, align, fields, .. } = record;
+    writeln!(text, "{keyword} {name} {{")?;
+    for field in fields {
+        comment(text, "    ", field.doc)?;
+        writeln!(text, "    {} {};", field.c_type, field.name)?;
+    }
+    writeln!(text, "}};")?;
+    let same = "\"the same in Rust\"";
+    writeln!(text, "static_assert(sizeof({name}) == {size}, {same});")?;
+    writeln!(text, "static_assert(alignof({name}) == {align}, {same});")?;
+    for field in fields {
+        let (field, offset) = (field.name, field.offset);
+        writeln!(text, "static_assert(offsetof({name}, {field}) == {offset}, {same});")?;
+    }
+    Ok(())
+}
+
+fn comment(text: &mut String, indent: &str, doc: &[&str]) -> std::fmt::Result {
+    doc.iter().try_for_each(|line| writeln!(text, "{indent}//{line}"))
+}
+
+fn assertions(module: &str, record: &Record, text: &mut String) -> std::fmt::Result {
+    let path = format!("crate::{module}::abi::{}", record.name);
+    writeln!(text, "    assert!(size_of::<{path}>() == {});", record.size)?;
+    writeln!(text, "    assert!(align_of::<{path}>() == {});", record.align)?;
+    for field in &record.fields {
+        let (name, offset) = (field.name, field.offset);
+        writeln!(text, "    assert!(std::mem::offset_of!({path}, {name}) == {offset});")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! With the feature `cuda`: compiles the kernels, and the driver's functions that are found at run time.
+//!
+//! - `header.rs`: the declarations of `src/*/abi.rs`, as headers for nvcc and as assertions for rustc;
+//! - `kernels.rs`: which files are compiled for what, and that they hold the kernels declared;
+//! - `nvcc.rs`: the compiler.
+
+#[cfg(feature = "cuda")]
+mod header;
+#[cfg(feature = "cuda")]
+mod kernels;
+#[cfg(feature = "cuda")]
+mod nvcc;
+
+// The library's own declarations, compiled here a second time.
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[macro_use]
+#[path = "../src/abi/mod.rs"]
+mod abi;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../src/baselines/abi.rs"]
+mod baselines;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../src/resident/abi.rs"]
+mod resident;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../src/search/abi.rs"]
+mod search;
+
+fn main() {
+    for path in
+        ["build", "src/abi", "src/baselines/abi.rs", "src/resident/abi.rs", "src/search/abi.rs"]
+    {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    #[cfg(feature = "cuda")]
+    {
+        driver::functions();
+        let interfaces = [resident::interface(), search::interface(), baselines::interface()];
+        header::write(&interfaces);
+        kernels::compile(interfaces.into_iter().flat_map(|interface| interface.files).collect());
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod driver {
+    use std::path::PathBuf;
+    use std::{env, fs};
+
+    pub(crate) fn out_dir() -> PathBuf {
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
+    }
+
+    /// A static library with the driver's functions, and a `libcuda` for the `-lcuda` that cust asks for.
+    pub(crate) fn functions() {
+        println!("cargo:rerun-if-changed=driver");
+        let names = fs::read_to_string("driver/functions.txt").expect("driver/functions.txt");
+        let mut include = String::new();
+        for (index, name) in names.lines().enumerate() {
+            let form = match name {
+                "cuGetErrorName" | "cuGetErrorString" => "ERROR_TEXT",
+                _ => "FUNCTION",
+            };
+            include.push_str(&format!("{form}({index}, {name})\n"));
+        }
+        let out = out_dir();
+        fs::write(out.join("functions.inc"), include).expect("OUT_DIR can be written");
+        cc::Build::new()
+            .file("driver/trampolines.c")
+            .include(&out)
+            .flag_if_supported("-Wno-unused-parameter")
+            .cargo_metadata(false)
+            .compile("cuda_trampolines");
+        // An empty archive called libcuda satisfies cust's own -lcuda wherever it stands on the line.
+        fs::copy(out.join("libcuda_trampolines.a"), out.join("libcuda.a"))
+            .expect("OUT_DIR can be written");
+        println!("cargo:rustc-link-search=native={}", out.display());
+        println!("cargo:rustc-link-lib=static:+whole-archive=cuda_trampolines");
+        println!("cargo:rustc-link-lib=dylib=dl");
+    }
+}

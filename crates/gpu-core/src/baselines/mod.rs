@@ -1,0 +1,8 @@
+//! What benchmarks compare the search with: one plain read of its bytes, and the 2020 report's programs. No
+//! answer of the service comes from here.
+
+pub(crate) mod abi;
+mod read;
+pub mod report;
+
+pub use read::time_reading;

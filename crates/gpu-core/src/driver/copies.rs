@@ -1,0 +1,100 @@
+//! Copies between host and device that only start: they go on in their stream after the call.
+
+#![allow(unsafe_code)]
+
+use bytemuck::Pod;
+use cust::stream::Stream;
+
+use super::memory::{Array, Pinned};
+use super::raw::check;
+use crate::GpuError;
+
+/// Starts setting the first `count` values to zero bits.
+///
+/// # Safety
+/// The array stays allocated, and nobody else touches it, until the stream has been synchronised; when
+/// recorded, during each launch of the graph.
+///
+/// # Errors
+/// If the driver refuses.
+pub(crate) unsafe fn start_clearing<T: Pod>(
+    array: &Array<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= array.len, "{count} values of {}", array.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: the allocation has this many bytes; the caller promises the rest.
+    let status = unsafe { cust_raw::cuMemsetD8Async(array.address, 0, bytes, stream.as_inner()) };
+    check(status, "clearing device memory")
+}
+
+/// Starts copying the first `count` pinned values to the device.
+///
+/// # Safety
+/// Both sides stay allocated, nobody writes the pinned values, and nobody else touches the array, until the
+/// stream has been synchronised; when recorded, during each launch of the graph.
+///
+/// # Errors
+/// If the driver refuses.
+pub(crate) unsafe fn start_upload<T: Pod>(
+    from: &Pinned<T>,
+    to: &Array<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: both sides have this many bytes; the caller promises the rest.
+    let status = unsafe {
+        cust_raw::cuMemcpyHtoDAsync_v2(to.address, from.address.cast(), bytes, stream.as_inner())
+    };
+    check(status, "copying to the device")
+}
+
+/// Starts copying the first `count` pinned bytes to the device, to the array's bytes from `at`.
+///
+/// # Safety
+/// As for [`start_upload`].
+///
+/// # Errors
+/// If the driver refuses.
+pub(crate) unsafe fn start_upload_bytes<T: Pod>(
+    from: &Pinned<u8>,
+    to: &Array<T>,
+    at: usize,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    let fits = count <= from.len && at.checked_add(count).is_some_and(|end| end <= to.bytes());
+    assert!(fits, "{count} bytes from {} to {} of {}", from.len, at, to.bytes());
+    let address = to.address + at as u64;
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a `T`.
+    let status = unsafe {
+        cust_raw::cuMemcpyHtoDAsync_v2(address, from.address.cast(), count, stream.as_inner())
+    };
+    check(status, "uploading the table")
+}
+
+/// Starts copying the first `count` values from the device.
+///
+/// # Safety
+/// Both sides stay allocated, and nobody else touches the pinned values or writes the array, until the stream
+/// has been synchronised; when recorded, during each launch of the graph.
+///
+/// # Errors
+/// If the driver refuses.
+pub(crate) unsafe fn start_download<T: Pod>(
+    from: &Array<T>,
+    to: &Pinned<T>,
+    count: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
+    let bytes = count * size_of::<T>();
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a `T`.
+    let status = unsafe {
+        cust_raw::cuMemcpyDtoHAsync_v2(to.address.cast(), from.address, bytes, stream.as_inner())
+    };
+    check(status, "copying from the device")
+}

@@ -1,0 +1,129 @@
+//! The GPU: which one, and what it can do.
+
+use cust::CudaApiVersion;
+use cust::context::Context;
+use cust::device::{Device, DeviceAttribute};
+use cust::error::CudaError;
+use cust::stream::{Stream, StreamFlags};
+
+use crate::GpuError;
+
+/// A GPU with its context, current on the thread that opened it.
+#[derive(Debug)]
+pub struct Gpu {
+    /// Its index as the driver counts, from 0.
+    pub ordinal: u32,
+    /// The product's name.
+    pub name: String,
+    /// Compute capability, as 75 for 7.5.
+    pub capability: u32,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// The most shared memory that a block may ask for, bytes.
+    pub shared_memory: u32,
+    /// Memory in all, bytes.
+    pub total_memory: u64,
+    // Dropped last: everything else on the device belongs to it.
+    context: Context,
+}
+
+/// What the driver said, with what was being done.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T, GpuError>;
+}
+
+impl<T> Doing<T> for Result<T, CudaError> {
+    fn doing(self, doing: &'static str) -> Result<T, GpuError> {
+        self.map_err(|e| GpuError::Driver { doing, reason: e.to_string() })
+    }
+}
+
+/// A stream that does not wait for the default stream.
+pub(crate) fn new_stream() -> Result<Stream, GpuError> {
+    Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
+}
+
+impl Gpu {
+    /// Opens this GPU, or the first.
+    ///
+    /// # Errors
+    /// If there is no driver, no such GPU, or it is too old.
+    pub fn open(ordinal: Option<u32>) -> Result<Self, GpuError> {
+        let none = |e: CudaError| GpuError::NoDevice {
+            reason: e.to_string().trim_matches('"').to_owned(),
+        };
+        cust::init(cust::CudaFlags::empty()).map_err(none)?;
+        let version = CudaApiVersion::get().doing("asking the driver's version")?;
+        let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");
+        if version.major() < needed {
+            let (major, minor) = (version.major(), version.minor());
+            return Err(GpuError::DriverTooOld { major, minor, needed });
+        }
+        let found = Device::num_devices().map_err(none)?;
+        if found == 0 {
+            return Err(GpuError::NoDevice { reason: "the driver knows none".to_owned() });
+        }
+        let asked = ordinal.unwrap_or(0);
+        if asked >= found {
+            return Err(GpuError::NoSuchDevice { asked, found });
+        }
+        let device = Device::get_device(asked).doing("opening the GPU")?;
+        let name = device.name().doing("asking the GPU's name")?;
+        let ask = |attribute| -> Result<u32, GpuError> {
+            let value = device.get_attribute(attribute).doing("asking what the GPU can do")?;
+            Ok(u32::try_from(value).unwrap_or(0))
+        };
+        let major = ask(DeviceAttribute::ComputeCapabilityMajor)?;
+        let minor = ask(DeviceAttribute::ComputeCapabilityMinor)?;
+        let capability = 10 * major + minor;
+        if capability < 75 {
+            return Err(GpuError::TooOld { name, major, minor });
+        }
+        let multiprocessors = ask(DeviceAttribute::MultiprocessorCount)?;
+        let shared_memory = shared_memory(device)?;
+        let total_memory = device.total_memory().doing("asking the GPU's memory")? as u64;
+        let context = Context::new(device).doing("making a context on the GPU")?;
+        Ok(Self {
+            ordinal: asked,
+            name,
+            capability,
+            multiprocessors,
+            shared_memory,
+            total_memory,
+            context,
+        })
+    }
+
+    /// Free memory, bytes.
+    ///
+    /// # Errors
+    /// If the driver does not say.
+    pub fn free_memory(&self) -> Result<u64, GpuError> {
+        Ok(cust::memory::mem_get_info().doing("asking the GPU's free memory")?.0 as u64)
+    }
+
+    /// Makes this GPU the current one of the calling thread.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn make_current(&self) -> Result<(), GpuError> {
+        cust::context::CurrentContext::set_current(&self.context).doing("making the GPU current")
+    }
+}
+
+/// cust has no name for the attribute with the opt-in limit.
+#[allow(unsafe_code)]
+fn shared_memory(device: Device) -> Result<u32, GpuError> {
+    use cust_raw::CUdevice_attribute_enum as Attribute;
+    let mut bytes = 0;
+    // SAFETY: `bytes` outlives the call, and the device comes from the driver.
+    let status = unsafe {
+        cust_raw::cuDeviceGetAttribute(
+            &raw mut bytes,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+            device.as_raw(),
+        )
+    };
+    super::raw::check(status, "asking what the GPU can do")?;
+    Ok(u32::try_from(bytes).unwrap_or(0))
+}

@@ -1,0 +1,192 @@
+//! Kernels and their launches. A kernel knows the type of its parameters, by the declaration it was found by.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+use cust::module::Module;
+use cust::stream::Stream;
+use cust_raw::{CUfunction, CUfunction_attribute_enum};
+
+use super::device::Doing;
+use super::fatbins::fatbin;
+use super::raw::{self, LaunchAttribute, LaunchConfig, check};
+use crate::GpuError;
+use crate::abi::{Entry, Params};
+
+/// The kernel files that are loaded. Kernels found here are valid as long as this is.
+#[derive(Debug, Default)]
+pub(crate) struct Modules(Vec<(&'static str, Module)>);
+
+impl Modules {
+    /// A kernel, whose file is loaded if it is not yet.
+    ///
+    /// # Errors
+    /// If the device can't run the code.
+    pub(crate) fn kernel<P: Params>(&mut self, entry: Entry<P>) -> Result<Kernel<P>, GpuError> {
+        let Entry { file, name, threads, .. } = entry;
+        if self.file(file).is_none() {
+            let module = Module::from_fatbin(fatbin(file), &[]).doing("loading a kernel")?;
+            self.0.push((file, module));
+        }
+        let module = self.file(file).expect("loaded above");
+        let function = module.get_function(name).doing(name)?.to_raw();
+        Ok(Kernel { function, name, threads, params: PhantomData })
+    }
+
+    /// The file of this name, if a kernel of it was found.
+    pub(crate) fn file(&self, stem: &str) -> Option<&Module> {
+        self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
+    }
+}
+
+/// A kernel that takes a `P`, of a module that stays loaded as long as this is in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<P> {
+    function: CUfunction,
+    name: &'static str,
+    threads: u32,
+    params: PhantomData<fn(P)>,
+}
+
+/// How a kernel is launched; the threads of a block are the kernel's own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) grid: (u32, u32),
+    /// Dynamic shared memory of a block, bytes.
+    pub(crate) shared: usize,
+    /// Blocks may start while the kernel before this one still runs; it must then call `wait_for_previous`.
+    pub(crate) early: bool,
+}
+
+impl Shape {
+    /// A grid of this size, without dynamic shared memory, which starts when the kernel before has ended.
+    pub(crate) fn grid(x: usize, y: usize) -> Self {
+        let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
+        Self { grid: (x, y), shared: 0, early: false }
+    }
+
+    pub(crate) fn shared(self, bytes: usize) -> Self {
+        Self { shared: bytes, ..self }
+    }
+
+    pub(crate) fn early(self, early: bool) -> Self {
+        Self { early, ..self }
+    }
+}
+
+#[allow(unsafe_code)]
+impl<P: Params> Kernel<P> {
+    /// The same kernel with fewer threads a block: for those that take any multiple of a warp.
+    pub(crate) fn with_threads(self, threads: u32) -> Self {
+        assert!(threads <= self.threads && threads.is_multiple_of(32), "{threads} threads");
+        Self { threads, ..self }
+    }
+
+    /// Threads of a block.
+    pub(crate) fn threads(self) -> usize {
+        self.threads as usize
+    }
+
+    /// Lets blocks ask for this much dynamic shared memory.
+    pub(crate) fn allow_shared(self, bytes: usize) -> Result<Self, GpuError> {
+        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function's module is loaded.
+        let status =
+            unsafe { cust_raw::cuFuncSetAttribute(self.function, attribute, bytes as i32) };
+        check(status, self.name)?;
+        Ok(self)
+    }
+
+    /// The compute capability, as 75 for 7.5, that the kernel was compiled for, or its intermediate code.
+    pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
+        let mut version = 0;
+        let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        // SAFETY: the function's module is loaded; `version` outlives the call.
+        let status =
+            unsafe { cust_raw::cuFuncGetAttribute(&raw mut version, attribute, self.function) };
+        check(status, self.name)?;
+        Ok(u32::try_from(version).unwrap_or(0))
+    }
+
+    /// The blocks, with this much dynamic shared memory each, that a multiprocessor runs at a time.
+    pub(crate) fn resident_blocks(self, shared: usize) -> Result<usize, GpuError> {
+        let mut blocks = 0;
+        // SAFETY: the function's module is loaded; `blocks` outlives the call.
+        let status = unsafe {
+            cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut blocks,
+                self.function,
+                self.threads as i32,
+                shared,
+            )
+        };
+        check(status, self.name)?;
+        Ok(usize::try_from(blocks).unwrap_or(0).max(1))
+    }
+
+    /// Puts a launch into the stream. The parameters are copied before this returns, into the graph if one is
+    /// being recorded.
+    ///
+    /// # Safety
+    /// - The grid and the dynamic shared memory are what the kernel's comment asks for, given these
+    ///   parameters.
+    /// - Each pointer in the parameters is to memory of the length that the field's comment states, aligned
+    ///   for its type, or null where the comment allows that; what the kernel reads as an index or a count is
+    ///   within those lengths.
+    /// - That memory stays allocated, and nobody else writes what the kernel reads or touches what it writes,
+    ///   until the stream has been synchronised; when recorded, during each launch of the graph.
+    /// - With `early`, the kernel calls `wait_for_previous`.
+    pub(crate) unsafe fn launch(
+        self,
+        stream: &Stream,
+        shape: Shape,
+        params: &P,
+    ) -> Result<(), GpuError> {
+        let Shape { grid, shared, early } = shape;
+        if grid.0 == 0 || grid.1 == 0 {
+            return Ok(());
+        }
+        let mut params: [*mut c_void; 1] = [(&raw const *params).cast_mut().cast()];
+        let mut attribute = LaunchAttribute {
+            id: raw::PROGRAMMATIC_STREAM_SERIALIZATION,
+            padding: 0,
+            value: [0; 16],
+        };
+        attribute.value[0] = 1;
+        let config = LaunchConfig {
+            grid: [grid.0, grid.1, 1],
+            block: [self.threads, 1, 1],
+            shared_bytes: shared as u32,
+            stream: stream.as_inner(),
+            attributes: &raw const attribute,
+            attribute_count: u32::from(early),
+        };
+        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the driver copies;
+        // what it points to is the caller's promise.
+        let status = unsafe {
+            if early {
+                raw::cuLaunchKernelEx(
+                    &raw const config,
+                    self.function,
+                    params.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            } else {
+                cust_raw::cuLaunchKernel(
+                    self.function,
+                    grid.0,
+                    grid.1,
+                    1,
+                    self.threads,
+                    1,
+                    1,
+                    config.shared_bytes,
+                    config.stream,
+                    params.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            }
+        };
+        check(status, self.name)
+    }
+}

@@ -1,0 +1,210 @@
+//! Arrays in device memory, and pinned arrays on the host.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+
+use super::raw::check;
+use crate::GpuError;
+use crate::abi::{DevicePointer, DevicePointerMut};
+
+/// `len` values in device memory. Freed when dropped; the device's context must still be there.
+#[derive(Debug)]
+pub struct Array<T> {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> Array<T> {
+    /// Room for `len` values, all bits zero.
+    ///
+    /// # Errors
+    /// If the device lacks the memory.
+    #[allow(unsafe_code)]
+    pub fn zeroed(len: usize) -> Result<Self, GpuError> {
+        let array = Self::uninitialised(len)?;
+        // SAFETY: the allocation has this many bytes, and never none.
+        let status = unsafe { cust_raw::cuMemsetD8_v2(array.address, 0, array.bytes().max(1)) };
+        check(status, "clearing device memory")?;
+        wait_for_default_stream()?;
+        Ok(array)
+    }
+
+    /// Room for `len` values of any bits: for arrays that are written before they are read.
+    ///
+    /// # Errors
+    /// If the device lacks the memory.
+    #[allow(unsafe_code)]
+    pub(crate) fn uninitialised(len: usize) -> Result<Self, GpuError> {
+        let mut address = 0;
+        // The driver refuses empty allocations.
+        let bytes = (len * size_of::<T>()).max(1);
+        // SAFETY: `address` outlives the call.
+        let status = unsafe { cust_raw::cuMemAlloc_v2(&raw mut address, bytes) };
+        check(status, "allocating device memory")?;
+        Ok(Self { address, len, values: PhantomData })
+    }
+
+    /// These values, copied to the device.
+    ///
+    /// # Errors
+    /// If the device lacks the memory, or the copy fails.
+    pub fn from_slice(values: &[T]) -> Result<Self, GpuError> {
+        let mut array = Self::zeroed(values.len())?;
+        array.write(values)?;
+        Ok(array)
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes in device memory.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The values, for a kernel that reads them.
+    pub(crate) fn pointer(&self) -> DevicePointer<T> {
+        DevicePointer::new(self.address)
+    }
+
+    /// The values, for a kernel that writes them.
+    pub(crate) fn pointer_mut(&self) -> DevicePointerMut<T> {
+        DevicePointerMut::new(self.address)
+    }
+
+    /// Overwrites the first values, and waits until that is done.
+    ///
+    /// # Errors
+    /// If the copy fails.
+    #[allow(unsafe_code)]
+    pub fn write(&mut self, values: &[T]) -> Result<(), GpuError> {
+        assert!(
+            values.len() <= self.len,
+            "{} values for a device array of {}",
+            values.len(),
+            self.len
+        );
+        if values.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: both sides have this many bytes, and the call returns when they are read.
+        let status = unsafe {
+            cust_raw::cuMemcpyHtoD_v2(self.address, values.as_ptr().cast(), size_of_val(values))
+        };
+        check(status, "copying to the device")?;
+        wait_for_default_stream()
+    }
+
+    /// All values. The caller has waited for the stream of whatever writes here.
+    ///
+    /// # Errors
+    /// If the copy, or an earlier kernel, fails.
+    #[allow(unsafe_code)]
+    pub fn read(&self) -> Result<Vec<T>, GpuError> {
+        let mut values = vec![T::zeroed(); self.len];
+        if self.len > 0 {
+            // SAFETY: both sides have this many bytes; any bits are a `T`, which is plain old data.
+            let status = unsafe {
+                cust_raw::cuMemcpyDtoH_v2(values.as_mut_ptr().cast(), self.address, self.bytes())
+            };
+            check(status, "copying from the device")?;
+        }
+        Ok(values)
+    }
+}
+
+impl<T> Drop for Array<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the address comes from cuMemAlloc and is freed here only. After a fatal device error
+        // the driver refuses; then there is nothing left to free.
+        let _ = unsafe { cust_raw::cuMemFree_v2(self.address) };
+    }
+}
+
+/// `len` values in page-locked host memory, which the device copies from and to by itself.
+#[derive(Debug)]
+pub(crate) struct Pinned<T> {
+    pub(super) address: *mut T,
+    pub(super) len: usize,
+}
+
+impl<T: Pod> Pinned<T> {
+    #[allow(unsafe_code)]
+    pub(crate) fn zeroed(len: usize) -> Result<Self, GpuError> {
+        let mut address: *mut c_void = std::ptr::null_mut();
+        let bytes = (len * size_of::<T>()).max(1);
+        // SAFETY: `address` outlives the call.
+        let status = unsafe { cust_raw::cuMemHostAlloc(&raw mut address, bytes, 0) };
+        check(status, "allocating pinned memory")?;
+        // SAFETY: the allocation has this many bytes, aligned to a page.
+        unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
+        Ok(Self { address: address.cast(), len })
+    }
+
+    /// The values, for a kernel that reads them in place, over the bus.
+    pub(crate) fn pointer(&self) -> Result<DevicePointer<T>, GpuError> {
+        self.device_address().map(DevicePointer::new)
+    }
+
+    /// The values, for a kernel that writes them in place, over the bus.
+    pub(crate) fn pointer_mut(&self) -> Result<DevicePointerMut<T>, GpuError> {
+        self.device_address().map(DevicePointerMut::new)
+    }
+
+    #[allow(unsafe_code)]
+    fn device_address(&self) -> Result<u64, GpuError> {
+        let mut address = 0;
+        // SAFETY: the memory comes from cuMemHostAlloc; `address` outlives the call.
+        let status = unsafe {
+            cust_raw::cuMemHostGetDevicePointer_v2(&raw mut address, self.address.cast(), 0)
+        };
+        check(status, "mapping pinned memory")?;
+        Ok(address)
+    }
+}
+
+impl<T> Deref for Pinned<T> {
+    type Target = [T];
+    #[allow(unsafe_code)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: allocated and initialised with `len` values. Whoever lets the device write here has
+        // promised to synchronise before looking (`start_download`, `Kernel::launch`).
+        unsafe { std::slice::from_raw_parts(self.address, self.len) }
+    }
+}
+
+impl<T> DerefMut for Pinned<T> {
+    #[allow(unsafe_code)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the address comes from cuMemHostAlloc and is freed here only.
+        let _ = unsafe { cust_raw::cuMemFreeHost(self.address.cast()) };
+    }
+}
+
+/// Clearing, and copying from memory that is not pinned, may still go on when the driver returns, in the
+/// default stream, for which the engine's own stream does not wait.
+#[allow(unsafe_code)]
+fn wait_for_default_stream() -> Result<(), GpuError> {
+    // SAFETY: null is the default stream.
+    check(unsafe { cust_raw::cuStreamSynchronize(std::ptr::null_mut()) }, "preparing device memory")
+}

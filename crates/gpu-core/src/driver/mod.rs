@@ -1,0 +1,21 @@
+//! The CUDA driver behind checked functions: the device, memory on it and pinned memory on the host, kernels
+//! and graphs of launches. Knows nothing of tables and searches.
+//!
+//! What the driver does later than the call is `unsafe` to start: the caller promises that memory stays as it
+//! is until the stream has been synchronised.
+
+mod copies;
+mod device;
+mod fatbins;
+mod graph;
+mod launch;
+mod memory;
+mod raw;
+
+pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
+pub use device::Gpu;
+pub(crate) use device::{Doing, new_stream};
+pub(crate) use graph::Graph;
+pub(crate) use launch::{Kernel, Modules, Shape};
+pub use memory::Array;
+pub(crate) use memory::Pinned;

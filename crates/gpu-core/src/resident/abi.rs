@@ -1,0 +1,87 @@
+//! What this module and its kernels both know: the derived tables' layout, and `quantise_rows.cu`.
+
+use contract::certificate::{self, ROTATION_HASH};
+
+use crate::abi::{DevicePointer, DevicePointerMut};
+
+abi! {
+    name: "resident";
+    uses: [];
+    constants {
+        /// Rows that share one step in the quantised tables.
+        TILE_ROWS: usize = 128;
+        /// Bytes of a row that lie together in a quantised tile: a chunk.
+        CHUNK_BYTES: usize = 16;
+        /// Components in a chunk of the 8-bit table.
+        CHUNK8: usize = 16;
+        /// Components in a chunk of the 4-bit table.
+        CHUNK4: usize = 32;
+        /// In place of a row: there is none.
+        NOT_A_ROW: u32 = u32::MAX;
+        /// The step of the 4-bit table in units of `1 / sqrt(dim)`: the best uniform 16-level quantiser of a
+        /// Gaussian (Max 1960, "Quantizing for Minimum Distortion"). Levels are `(2n - 15) * step / 2`.
+        STEP4: f64 = 0.3352;
+        /// Covers every float32 rounding of the bounds and the contract's own float64 roundings; the same for
+        /// all engines (contract, certificate).
+        SLACK: f32 = certificate::SLACK;
+        /// The constants of the rotation's signs, the same for all engines.
+        ROTATION_HASH_0: u32 = ROTATION_HASH[0];
+        ROTATION_HASH_1: u32 = ROTATION_HASH[1];
+        ROTATION_HASH_2: u32 = ROTATION_HASH[2];
+        ROTATION_HASH_3: u32 = ROTATION_HASH[3];
+        ROTATION_HASH_4: u32 = ROTATION_HASH[4];
+    }
+    enums {}
+    data {
+        /// A tile of the 8-bit table: `TILE_ROWS` rows that share one step and one bound of their residuals.
+        struct TileScale {
+            /// `1 / s_t`.
+            inverse_step: f32,
+            /// `r_t / s_t`.
+            residual_over_step: f32,
+            /// `s_t`: the rounded rows are step * integers.
+            step: f32,
+            /// `r_t >= ||y - y'||` for every row of the tile, rounded up.
+            residual: f32,
+        }
+    }
+    unions {}
+    params {
+        /// The float32 table, as stored.
+        struct TableView {
+            /// `[rows, dim]`.
+            components: DevicePointer<f32>,
+            /// `[rows]`.
+            norms: DevicePointer<f64>,
+            rows: u32,
+            dim: i32,
+        }
+        struct RowPeaksParams {
+            table: TableView,
+            /// `[rows]`.
+            peaks: DevicePointerMut<f32>,
+        }
+        struct QuantiseRowsParams {
+            table: TableView,
+            /// `[rows]`.
+            peaks: DevicePointer<f32>,
+            /// `[tiles * TILE_ROWS]`: the row of each slot, or `NOT_A_ROW`.
+            slot_rows: DevicePointer<u32>,
+            /// `[tiles, ceil(dim / CHUNK8), TILE_ROWS, CHUNK_BYTES]`.
+            tiles8: DevicePointerMut<u8>,
+            /// `[tiles]`.
+            scales: DevicePointerMut<TileScale>,
+            /// `[tiles, ceil(dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null: then there is no 4-bit table.
+            tiles4: DevicePointerMut<u8>,
+            /// `[tiles]`, or null.
+            residuals4: DevicePointerMut<f32>,
+        }
+    }
+    files {
+        "" / quantise_rows for Every {
+            // At most: fewer for rows of few components.
+            (256) row_peaks: RowPeaksParams;
+            (256) quantise_rows: QuantiseRowsParams;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What fits the device's free memory, before anything is allocated there.
+
+use contract::certificate::MAX_DIM;
+
+use super::{CHUNK_BYTES, CHUNK4, CHUNK8, TILE_ROWS, TileScale};
+use crate::GpuError;
+use crate::driver::Gpu;
+
+/// Left to the driver, to modules and to allocation's rounding, bytes.
+const RESERVE: u64 = 256 << 20;
+
+/// Tables that are derived from the float32 one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Derived {
+    pub(crate) int8: bool,
+    /// Only beside the 8-bit one.
+    pub(crate) int4: bool,
+}
+
+/// Bytes of the table and its norms.
+pub(crate) fn table_bytes(rows: usize, dim: usize) -> usize {
+    rows * (size_of::<f32>() * dim + size_of::<f64>())
+}
+
+/// Bytes of the 8-bit table with slots and scales.
+pub(super) fn int8_bytes(rows: usize, dim: usize) -> usize {
+    let slot_bytes = dim.div_ceil(CHUNK8) * CHUNK_BYTES + size_of::<u32>();
+    rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<TileScale>())
+}
+
+/// Bytes of the 4-bit table with its residuals.
+pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
+    let slot_bytes = dim.div_ceil(CHUNK4) * CHUNK_BYTES;
+    rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
+}
+
+/// Which of the wanted tables fit beside the table itself and this many bytes of the workloads' buffers.
+///
+/// # Errors
+/// If not even the table and the buffers fit.
+pub(crate) fn fit(
+    gpu: &Gpu,
+    (rows, dim): (usize, usize),
+    wanted: Derived,
+    buffers: u64,
+) -> Result<Derived, GpuError> {
+    let free = gpu.free_memory()?;
+    let table = table_bytes(rows, dim) as u64;
+    // The rows' peaks are there while the derived tables are made.
+    let int8 = (int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64;
+    let int4 = int4_bytes(rows, dim) as u64;
+    let needed = table + buffers + RESERVE;
+    if needed > free {
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        let parts = format!(
+            "table {:.2}, buffers {:.2}, reserve {:.2}",
+            gigabytes(table),
+            gigabytes(buffers),
+            gigabytes(RESERVE)
+        );
+        let (name, total) = (gpu.name.clone(), gpu.total_memory);
+        return Err(GpuError::DoesNotFit { name, parts, needed, free, total });
+    }
+    let with_int8 = wanted.int8 && dim <= MAX_DIM && needed + int8 <= free;
+    let with_int4 = with_int8 && wanted.int4 && needed + int8 + int4 <= free;
+    Ok(Derived { int8: with_int8, int4: with_int4 })
+}

@@ -1,0 +1,74 @@
+//! Makes the quantised tables, on the device, from the float32 one.
+
+use cust::stream::Stream;
+
+use super::abi::{QuantiseRowsParams, RowPeaksParams, STEP4, entries};
+use super::slots::slots;
+use super::{CHUNK_BYTES, CHUNK4, CHUNK8, Int4, Quantised, Resident, TILE_ROWS};
+use crate::GpuError;
+use crate::abi::DevicePointerMut;
+use crate::driver::{Array, Doing, Modules, Shape};
+
+/// The 8-bit table, and the 4-bit one if asked for. `None` if no row has a direction.
+#[allow(unsafe_code)]
+pub(super) fn quantise(
+    resident: &Resident,
+    stream: &Stream,
+    with_int4: bool,
+) -> Result<Option<Quantised>, GpuError> {
+    let (rows, dim) = (resident.rows, resident.dim);
+    let (chunks8, chunks4) = (dim.div_ceil(CHUNK8), dim.div_ceil(CHUNK4));
+    let (vector_bytes, level_bytes) = (size_of::<f64>() * dim, CHUNK4 * chunks4);
+    // A butterfly of the rotation a thread.
+    let threads = (dim.next_power_of_two() / 4).clamp(32, 256) as u32;
+    let mut modules = Modules::default();
+    let row_peaks = modules.kernel(entries::quantise_rows::row_peaks)?;
+    let row_peaks = row_peaks.allow_shared(vector_bytes)?.with_threads(threads);
+    let quantise_rows = modules.kernel(entries::quantise_rows::quantise_rows)?;
+    let quantise_rows =
+        quantise_rows.allow_shared(vector_bytes + level_bytes)?.with_threads(threads);
+
+    let peaks = Array::<f32>::zeroed(rows)?;
+    let shape = Shape::grid(rows.min(1 << 16), 1).shared(vector_bytes);
+    let params = RowPeaksParams { table: resident.view(), peaks: peaks.pointer_mut() };
+    // SAFETY: blocks take rows in turn, so any grid will do; `peaks` has a value for each row; the stream is
+    // synchronised before anything is dropped.
+    unsafe { row_peaks.launch(stream, shape, &params)? };
+    stream.synchronize().doing("rotating the table")?;
+
+    let slots = slots(&peaks.read()?);
+    if slots.is_empty() {
+        return Ok(None);
+    }
+    let tiles = slots.len() / TILE_ROWS;
+    let slot_rows = Array::from_slice(&slots)?;
+    let int8 = Array::zeroed(slots.len() * chunks8 * CHUNK_BYTES)?;
+    let scales = Array::zeroed(tiles)?;
+    let int4 = if with_int4 {
+        let step = STEP4 / (dim as f64).sqrt();
+        Some(Int4 {
+            levels: Array::zeroed(slots.len() * chunks4 * CHUNK_BYTES)?,
+            residuals: Array::zeroed(tiles)?,
+            half_step: (0.5 * step) as f32,
+        })
+    } else {
+        None
+    };
+    let params = QuantiseRowsParams {
+        table: resident.view(),
+        peaks: peaks.pointer(),
+        slot_rows: slot_rows.pointer(),
+        tiles8: int8.pointer_mut(),
+        scales: scales.pointer_mut(),
+        tiles4: int4.as_ref().map_or(DevicePointerMut::NULL, |int4| int4.levels.pointer_mut()),
+        residuals4: int4
+            .as_ref()
+            .map_or(DevicePointerMut::NULL, |int4| int4.residuals.pointer_mut()),
+    };
+    let shape = Shape::grid(tiles, 1).shared(vector_bytes + level_bytes);
+    // SAFETY: a block for each tile; the arrays above are made for `tiles` tiles of this many chunks, and
+    // slots name rows of the table; the stream is synchronised before anything is dropped.
+    unsafe { quantise_rows.launch(stream, shape, &params)? };
+    stream.synchronize().doing("quantising the table")?;
+    Ok(Some(Quantised { tiles, slot_rows, int8, scales, int4 }))
+}

@@ -1,0 +1,65 @@
+//! A table's way to the device: from the mapped file through two pinned buffers. All cores fill one while the
+//! other is being copied.
+
+use bytemuck::Pod;
+use cust::event::{Event, EventFlags};
+use cust::stream::Stream;
+use rayon::prelude::*;
+
+use crate::GpuError;
+use crate::driver::{Array, Doing, Pinned, start_upload_bytes};
+
+const STAGING_BYTES: usize = 32 << 20;
+
+/// What one thread copies at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Waits for the stream when it goes, also if something fails or panics before.
+struct Synchronised<'a>(&'a Stream);
+
+impl Drop for Synchronised<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.synchronize();
+    }
+}
+
+/// Copies `values` to a new array on the device; `progress` hears of the bytes that are on their way.
+///
+/// # Errors
+/// If the device lacks the memory, or a copy fails.
+#[allow(unsafe_code)]
+pub fn upload<T: Pod>(
+    values: &[T],
+    stream: &Stream,
+    mut progress: impl FnMut(u64),
+) -> Result<Array<T>, GpuError> {
+    let array = Array::zeroed(values.len())?;
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    let size = STAGING_BYTES.min(bytes.len());
+    let mut staging = [Pinned::<u8>::zeroed(size)?, Pinned::<u8>::zeroed(size)?];
+    // Dropped before the arrays above.
+    let waits = Synchronised(stream);
+    let mut sent: [Option<Event>; 2] = [None, None];
+    let mut done = 0;
+    for (i, chunk) in bytes.chunks(STAGING_BYTES).enumerate() {
+        let (staging, sent) = (&mut staging[i % 2], &mut sent[i % 2]);
+        if let Some(event) = sent.take() {
+            event.synchronize().doing("waiting for an upload")?;
+        }
+        staging[..chunk.len()]
+            .par_chunks_mut(PIECE_BYTES)
+            .zip(chunk.par_chunks(PIECE_BYTES))
+            .for_each(|(to, from)| to.copy_from_slice(from));
+        // SAFETY: the staging buffer is written again only after its event; the stream is synchronised before
+        // either side is dropped, by `waits` at the latest.
+        unsafe { start_upload_bytes(staging, &array, done, chunk.len(), stream)? };
+        let event = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
+        event.record(stream).doing("recording an event")?;
+        *sent = Some(event);
+        done += chunk.len();
+        progress(done as u64);
+    }
+    stream.synchronize().doing("uploading the table")?;
+    drop(waits);
+    Ok(array)
+}

@@ -1,0 +1,383 @@
+//! What the search and its kernels both know: queries, candidates and answers in device memory, and the
+//! parameters of every kernel of a pass.
+
+use crate::abi::{DevicePointer, DevicePointerMut};
+use crate::resident::{TableView, TileScale};
+
+abi! {
+    name: "search";
+    uses: ["resident"];
+    constants {
+        /// Counters of different queries are this many values of 4 bytes apart: a line of the cache each.
+        COUNTER_STRIDE: usize = 32;
+        /// Hits in a list that a block ranks; k and one round of appends must fit.
+        LIST_CAPACITY: usize = 2048;
+        /// The most appends to a list between two cuts.
+        LIST_ROUND: usize = 1024;
+        /// Bytes of such a list in dynamic shared memory: `TopKList`.
+        LIST_BYTES: usize = 12 * LIST_CAPACITY + 24;
+        /// The most hits that a list on the device ranks.
+        MAX_K: usize = LIST_CAPACITY - LIST_ROUND;
+        /// Groups of rows in a tile, for each of which the sampling scan writes a bound: the portable scan.
+        INT8_GROUPS: usize = 8;
+        /// The same of the Hopper scan.
+        HOPPER_GROUPS: usize = 4;
+        /// The most tiles in the Hopper scan's ring in shared memory.
+        HOPPER_MAX_STAGES: usize = 12;
+        /// The most blocks of the 4-bit scan: one block sorts their best rows.
+        INT4_MAX_BLOCKS: usize = 2048;
+        /// Rows that the 4-bit search scores for its threshold; k must not be larger.
+        INT4_WINNERS: usize = 64;
+        /// The "score" of a row of norm zero, below every score.
+        NO_SCORE: f64 = -2.0;
+        /// The status of a query that has its answer.
+        ANSWERED: u32 = 0;
+        /// No certificate: more rows stayed in doubt than the buffer holds.
+        CANDIDATES_OVERFLOWED: u32 = 1;
+        /// No certificate: more rows were scored than the buffer holds.
+        SURVIVORS_OVERFLOWED: u32 = 2;
+    }
+    enums {
+        /// Where `prepare_queries` puts a query's bytes.
+        enum Layout {
+            /// `[batch, padded]`, component after component.
+            Plain = 0,
+            /// mma.sync m16n8k32: operand A, 16 queries, the chunks of `int8_scan.cu`.
+            Fragments16 = 1,
+            /// wgmma m64n128k32: operand A in registers, 64 queries.
+            Fragments64 = 2,
+        }
+    }
+    data {
+        /// One query, as the host uploads it.
+        struct QueryHeader {
+            /// The query's norm, above zero; 0 marks an empty slot of the batch.
+            norm: f64,
+            /// Only scores of at least this; -infinity for all.
+            min_score: f64,
+            /// Only scores of at most this; infinity for all. Certified passes do not look at it.
+            max_score: f64,
+            /// The table's row that is the query, or `NOT_A_ROW`.
+            row: u32,
+            /// Else: the index of its vector among the uploaded ones.
+            vector: u32,
+            /// The most neighbours.
+            k: u32,
+            /// Only the first n rows may be neighbours.
+            first_rows: u32,
+            /// If one row is excluded, that row; if more, the index of the first in the list.
+            excluded: u32,
+            /// The number of excluded rows, which are ascending.
+            excluded_count: u32,
+        }
+        /// What a query is after rotation and rounding to 8 bits. The theorem is in docs/certificate.md.
+        struct QueryScale {
+            /// `s_q`: the rounded query is step * integers.
+            step: f32,
+            /// `e_q >= ||z - z'||`, rounded up, all roundings included.
+            residual: f32,
+            /// `n_q >= ||z'||`, rounded up.
+            norm: f32,
+            /// The sum of the integers.
+            sum: i32,
+        }
+        /// A query's threshold, in the form that the scan's epilogue wants: the integer dot product of a row
+        /// that may be an answer is at least `offset / s_t - slope * r_t / s_t`.
+        struct Threshold {
+            /// `(T - e_q - SLACK) / s_q`.
+            offset: f32,
+            /// `n_q / s_q`.
+            slope: f32,
+        }
+        /// A row that the scan of the 8-bit table could not rule out.
+        struct Candidate {
+            /// Its slot in the tiles.
+            slot: u32,
+            /// The score of the rounded vectors.
+            score: f32,
+        }
+        /// A row that was scored in float64.
+        struct ScoredRow {
+            score: f64,
+            row: u32,
+            unused: u32,
+        }
+        /// The outcome of one query, beside its hits.
+        struct QueryResult {
+            /// The number of hits.
+            count: u32,
+            /// `ANSWERED`, or why there is no answer.
+            status: u32,
+            /// Rows that the scan could not rule out.
+            candidates: u32,
+            /// Rows that were scored in float64.
+            survivors: u32,
+        }
+    }
+    unions {
+        /// A query's answer is `1 + stride` of these: its result, then its hits.
+        union Answer {
+            result: QueryResult,
+            hit: ScoredRow,
+        }
+    }
+    params {
+        /// The queries of a pass.
+        struct QueriesView {
+            /// `[vectors, dim]`: those that are no rows of the table.
+            vectors: DevicePointer<f32>,
+            /// `[batch]`.
+            headers: DevicePointer<QueryHeader>,
+            /// The lists of excluded rows, one after the other.
+            excluded: DevicePointer<u32>,
+        }
+        /// What the scan of the 8-bit table writes, and what it goes by.
+        struct ScanOutput {
+            /// `[batch]`.
+            thresholds: DevicePointer<Threshold>,
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[batch, groups]`: the sampling scan's lower bounds.
+            group_bounds: DevicePointerMut<f32>,
+            /// `[batch]` counters.
+            candidate_counts: DevicePointerMut<u32>,
+            /// `[batch, capacity]`.
+            candidates: DevicePointerMut<Candidate>,
+            capacity: u32,
+            groups: u32,
+        }
+        struct PrepareQueriesParams {
+            table: TableView,
+            /// `[vectors, dim]`.
+            vectors: DevicePointer<f32>,
+            /// `[batch]`: `headers` itself, or the host's memory, from which a few queries come more quickly
+            /// than by a copy beforehand.
+            uploaded: DevicePointer<QueryHeader>,
+            /// `[batch]`: for the kernels that follow.
+            headers: DevicePointerMut<QueryHeader>,
+            /// `[batch, padded]` in the given layout.
+            bytes: DevicePointerMut<u8>,
+            /// `[batch]`.
+            scales: DevicePointerMut<QueryScale>,
+            /// `[batch]`.
+            thresholds: DevicePointerMut<Threshold>,
+            /// `[batch]`.
+            floors: DevicePointerMut<f32>,
+            /// `[batch]` counters.
+            candidate_counts: DevicePointerMut<u32>,
+            /// `[batch]` counters.
+            survivor_counts: DevicePointerMut<u32>,
+            /// `[batch]` counters.
+            tickets: DevicePointerMut<u32>,
+            /// Components of a query with padding.
+            padded: i32,
+            layout: Layout,
+        }
+        struct Int8ScanParams {
+            /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
+            tiles: DevicePointer<u8>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// The queries in `Layout::Fragments16`.
+            fragments: DevicePointer<u8>,
+            out: ScanOutput,
+            chunks: i32,
+            first_tile: u32,
+            end_tile: u32,
+        }
+        struct HopperScanParams {
+            /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
+            tiles: DevicePointer<u8>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// The queries in `Layout::Fragments64`.
+            fragments: DevicePointer<u8>,
+            out: ScanOutput,
+            chunks: i32,
+            /// Tiles in the ring, at most `HOPPER_MAX_STAGES`.
+            stages: i32,
+            first_tile: u32,
+            end_tile: u32,
+            /// Blocks that read the same tile for different queries.
+            query_groups: i32,
+        }
+        struct FirstThresholdsParams {
+            /// `[batch]`.
+            headers: DevicePointer<QueryHeader>,
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[batch, groups]`.
+            group_bounds: DevicePointer<f32>,
+            /// `[batch]`.
+            floors: DevicePointerMut<f32>,
+            /// `[batch]`.
+            thresholds: DevicePointerMut<Threshold>,
+            groups: u32,
+        }
+        struct RaiseThresholdsParams {
+            /// `[batch]`.
+            headers: DevicePointer<QueryHeader>,
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// `[batch, capacity]`.
+            candidates: DevicePointer<Candidate>,
+            /// `[batch]` counters.
+            candidate_counts: DevicePointer<u32>,
+            /// `[batch]`.
+            floors: DevicePointerMut<f32>,
+            /// `[batch]`.
+            thresholds: DevicePointerMut<Threshold>,
+            capacity: u32,
+        }
+        struct RescoreParams {
+            table: TableView,
+            queries: QueriesView,
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            /// `[batch, capacity]`.
+            candidates: DevicePointer<Candidate>,
+            /// `[batch]` counters.
+            candidate_counts: DevicePointer<u32>,
+            /// `[batch]`.
+            floors: DevicePointer<f32>,
+            /// `[batch, survivor_capacity]`.
+            survivors: DevicePointerMut<ScoredRow>,
+            /// `[batch]` counters.
+            survivor_counts: DevicePointerMut<u32>,
+            /// `[batch]` counters.
+            tickets: DevicePointerMut<u32>,
+            /// `[batch, 1 + stride]`.
+            answers: DevicePointerMut<Answer>,
+            capacity: u32,
+            survivor_capacity: u32,
+            stride: i32,
+        }
+        struct Int4ScanParams {
+            /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
+            levels: DevicePointer<u8>,
+            /// The query in `Layout::Plain`.
+            query_bytes: DevicePointer<u8>,
+            /// `[1]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[tiles * TILE_ROWS]`.
+            dots: DevicePointerMut<i32>,
+            /// `[blocks]`: the block's best dot product, shifted to be positive, above its slot.
+            best: DevicePointerMut<u64>,
+            chunks: i32,
+            tiles: u32,
+        }
+        struct Int4ThresholdParams {
+            table: TableView,
+            queries: QueriesView,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            /// `[blocks]`.
+            best: DevicePointer<u64>,
+            /// `[1]`.
+            floors: DevicePointerMut<f32>,
+            blocks: u32,
+        }
+        struct Int4RescoreParams {
+            table: TableView,
+            queries: QueriesView,
+            /// `[1]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[tiles]`.
+            residuals: DevicePointer<f32>,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            /// `[tiles * TILE_ROWS]`.
+            dots: DevicePointer<i32>,
+            /// `[1]`.
+            floors: DevicePointer<f32>,
+            /// One counter.
+            candidate_counts: DevicePointerMut<u32>,
+            /// `[survivor_capacity]`.
+            survivors: DevicePointerMut<ScoredRow>,
+            /// One counter.
+            survivor_counts: DevicePointerMut<u32>,
+            /// One counter.
+            tickets: DevicePointerMut<u32>,
+            /// `[1 + stride]`.
+            answers: DevicePointerMut<Answer>,
+            /// Half a step between two levels.
+            half_step: f32,
+            tiles: u32,
+            survivor_capacity: u32,
+            stride: i32,
+        }
+        struct ExactScanParams {
+            table: TableView,
+            queries: QueriesView,
+            /// `[batch]`, zero before a pass.
+            floors: DevicePointerMut<u32>,
+            /// `[batch, parts, stride]`.
+            part_hits: DevicePointerMut<ScoredRow>,
+            /// `[batch, parts]`.
+            part_counts: DevicePointerMut<u32>,
+            stride: i32,
+        }
+        struct MergePartsParams {
+            /// `[batch]`.
+            headers: DevicePointer<QueryHeader>,
+            /// `[batch, parts, stride]`.
+            part_hits: DevicePointer<ScoredRow>,
+            /// `[batch, parts]`.
+            part_counts: DevicePointer<u32>,
+            /// `[batch, 1 + stride]`.
+            answers: DevicePointerMut<Answer>,
+            parts: i32,
+            stride: i32,
+        }
+        struct ScoreRowsParams {
+            table: TableView,
+            /// Of one query.
+            queries: QueriesView,
+            /// `[count]`.
+            scores: DevicePointerMut<f64>,
+            first: u32,
+            count: u32,
+        }
+    }
+    files {
+        "" / prepare_queries for Every {
+            (128) prepare_queries: PrepareQueriesParams;
+        }
+        "" / int8_scan for Every {
+            (128) int8_sample_16, int8_sample_32, int8_sample_64,
+                int8_scan_16, int8_scan_32, int8_scan_64: Int8ScanParams;
+        }
+        "" / hopper_scan for Sm90a {
+            (256, 1) hopper_sample_64_2, hopper_sample_64_4, hopper_sample_64_7, hopper_sample_64_10,
+                hopper_scan_64_2, hopper_scan_64_4, hopper_scan_64_7, hopper_scan_64_10: HopperScanParams;
+            (384, 1) hopper_sample_128_2, hopper_sample_128_4, hopper_sample_128_7, hopper_sample_128_10,
+                hopper_scan_128_2, hopper_scan_128_4, hopper_scan_128_7, hopper_scan_128_10,
+                hopper_sample_256_2, hopper_sample_256_4, hopper_sample_256_7, hopper_sample_256_10,
+                hopper_scan_256_2, hopper_scan_256_4, hopper_scan_256_7, hopper_scan_256_10: HopperScanParams;
+        }
+        "" / thresholds for Every {
+            (256) first_thresholds: FirstThresholdsParams;
+            (256) raise_thresholds: RaiseThresholdsParams;
+        }
+        "" / rescore for Every {
+            (512) rescore: RescoreParams;
+        }
+        "" / int4_scan for Every {
+            (128) int4_scan: Int4ScanParams;
+            (1024) int4_threshold: Int4ThresholdParams;
+            (256) int4_rescore: Int4RescoreParams;
+        }
+        "" / exact_scan for Every {
+            // Six blocks: else some compilers take registers for five.
+            (256, 6) exact_scan, float32_scan: ExactScanParams;
+            (256) merge_parts: MergePartsParams;
+            (256) score_rows: ScoreRowsParams;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Which pass takes which query of a batch, and what becomes of those that it could not certify.
+
+use std::time::{Duration, Instant};
+
+use contract::{FilterParts, Hit, Query, Row, TopK};
+
+use super::abi::{MAX_K, NO_SCORE};
+use super::plan::Class;
+use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
+use super::{CudaEngine, GraphKey};
+use crate::GpuError;
+use crate::driver::Doing;
+
+/// The cost of a query for which every float32 row is read, in plain queries of a full batch, if those are
+/// answered by certified passes. A rough estimate.
+const EXACT_COST: usize = 48;
+
+#[allow(unsafe_code)]
+impl CudaEngine {
+    /// The class of the certified pass that takes this query, if one does.
+    fn certified_class(&self, query: &Query) -> Option<Class> {
+        // Without `..`: of a new field someone must say whether certified passes take it.
+        let FilterParts { excluded, first_rows, min_score: _, max_score } = query.filter().parts();
+        // Their samples and thresholds count every row, so none may be left out but by name.
+        let all_rows = max_score.is_none()
+            && first_rows.is_none_or(|first| first as usize >= self.resident.rows);
+        if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None }
+    }
+
+    /// Whether there are certified passes at all.
+    fn certifies(&self) -> bool {
+        self.resident.quantised.is_some() && self.resident.rows >= self.paths.certified_from_rows
+    }
+
+    /// The cost of a query, in plain ones of a full batch.
+    pub(super) fn cost(&self, query: &Query) -> usize {
+        // For one that is not listed a pass only finds out that the host has to rank it.
+        if query.k() == 0 || !is_listed(query) {
+            return 1;
+        }
+        let uncertified = if self.certifies() { EXACT_COST } else { 1 };
+        self.certified_class(query).map_or(uncertified, Class::cost)
+    }
+
+    /// Calls `meanwhile` in each pass, while the device is at work. `None` for a query that does not fit the
+    /// device's lists: [`ranked_on_the_host`](Self::ranked_on_the_host) answers it, slowly.
+    pub(super) fn answer(
+        &mut self,
+        batch: &[&Query],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
+        let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
+        let mut certified: [Vec<usize>; 3] = Default::default();
+        let mut exact = Vec::new();
+        for (index, query) in batch.iter().enumerate() {
+            match self.certified_class(query) {
+                _ if query.k() == 0 => {}
+                Some(class) => certified[class as usize].push(index),
+                None => exact.push(index),
+            }
+        }
+        self.counters.exact += exact.len() as u64;
+        for (class, indices) in Class::ALL.into_iter().zip(certified) {
+            for indices in self.pieces(batch, &indices, class.max_batch()) {
+                let doubtful = self.certified(batch, &indices, class, &mut answers, meanwhile)?;
+                self.counters.fallbacks += doubtful.len() as u64;
+                exact.extend(doubtful);
+            }
+        }
+        let (listed, unlisted): (Vec<_>, Vec<_>) =
+            exact.into_iter().partition(|&index| is_listed(batch[index]));
+        for indices in self.pieces(batch, &listed, 64) {
+            self.exact(batch, &indices, &mut answers, meanwhile)?;
+        }
+        let mut answers: Vec<Option<Vec<Hit>>> = answers.into_iter().map(Some).collect();
+        for index in unlisted {
+            answers[index] = None;
+        }
+        Ok(answers)
+    }
+
+    /// Cuts a batch into pieces that one pass takes: at most `max` queries, and `MAX_EXCLUDED` excluded rows.
+    fn pieces(&self, batch: &[&Query], indices: &[usize], max: usize) -> Vec<Vec<usize>> {
+        let mut pieces: Vec<Vec<usize>> = Vec::new();
+        let mut excluded = usize::MAX;
+        for &index in indices {
+            let more = batch[index].filter().excluded().len();
+            match pieces.last_mut() {
+                Some(piece) if piece.len() < max && excluded + more <= MAX_EXCLUDED => {
+                    piece.push(index);
+                    excluded += more;
+                }
+                _ => {
+                    pieces.push(vec![index]);
+                    excluded = more;
+                }
+            }
+        }
+        pieces
+    }
+
+    /// One certified pass; returns the indices of queries without a certificate.
+    fn certified(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        class: Class,
+        answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<usize>, GpuError> {
+        let alone = indices.len() == 1
+            && class == Class::Small
+            && self.graphs.contains_key(&GraphKey::Int4);
+        if alone {
+            let doubtful = self.run(batch, indices, GraphKey::Int4, answers, meanwhile)?;
+            if doubtful.is_empty() {
+                return Ok(doubtful);
+            }
+            self.counters.retried += 1;
+        }
+        let widths = self.kernels.int8.widths;
+        let width =
+            widths.iter().copied().find(|&width| width >= indices.len()).unwrap_or(MAX_BATCH);
+        let started = Instant::now();
+        let doubtful =
+            self.run(batch, indices, GraphKey::Int8(width, class), answers, meanwhile)?;
+        if class == Class::Small {
+            self.pace.note(width, started.elapsed());
+        }
+        Ok(doubtful)
+    }
+
+    fn run(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        key: GraphKey,
+        answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<usize>, GpuError> {
+        let (width, class) = key.width_and_class();
+        self.begin()?;
+        // SAFETY: the stream is idle after `begin`, and `end` synchronises, or `abandon` if something fails.
+        unsafe { self.upload_queries(batch, indices, width)? };
+        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables;
+        // `upload_queries` has filled the headers up to its width, with queries of its class; nobody touches
+        // the workspace before `end` or `abandon` has synchronised.
+        unsafe { self.graphs[&key].launch(&self.stream)? };
+        self.end(meanwhile)?;
+        let doubtful = self.collect(batch, indices, class.stride(), answers);
+        self.counters.certified += (indices.len() - doubtful.len()) as u64;
+        Ok(doubtful)
+    }
+
+    fn exact(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), GpuError> {
+        let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
+        let class = Class::of(most, 0).unwrap_or(Class::Large);
+        self.begin()?;
+        // SAFETY: as in `run`.
+        unsafe { self.upload_queries(batch, indices, indices.len())? };
+        // SAFETY: the promise of a pass: as in `run`; no query asks for more hits than its class.
+        unsafe { self.pass().exact(indices.len(), class, self.paths.float32)? };
+        self.end(meanwhile)?;
+        self.collect(batch, indices, class.stride(), answers);
+        Ok(())
+    }
+
+    /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
+    pub(super) fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
+        self.begin()?;
+        // SAFETY: as in `run`.
+        unsafe { self.upload_queries(&[query], &[0], 1)? };
+        let limit = query.filter().row_limit(self.resident.rows);
+        let step = self.workspace.scratch.len();
+        let mut best = TopK::new(query.k());
+        for first in (0..limit).step_by(step) {
+            let count = step.min(limit - first);
+            // SAFETY: the promise of a pass: as in `run`. No list is made, so any number of hits will do.
+            unsafe { self.pass().scores(first, count)? };
+            self.stream.synchronize().doing("scoring rows")?;
+            for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
+                let hit = Hit { row: Row((first + i) as u32), score: f64::from_bits(*bits) };
+                if hit.score > NO_SCORE
+                    && best.admits(hit)
+                    && query.filter().admits(hit.row, hit.score)
+                {
+                    best.push(hit);
+                }
+            }
+        }
+        self.end(&mut || ())?;
+        Ok(best.into_sorted())
+    }
+
+    /// Finds the stream idle, or makes it so: every pass ends with [`end`](Self::end), or with
+    /// [`abandon`](Self::abandon) if something failed or panicked.
+    fn begin(&mut self) -> Result<(), GpuError> {
+        if self.under_way {
+            self.abandon();
+        }
+        self.under_way = true;
+        self.counters.passes += 1;
+        if let Some([start, _]) = &self.timing {
+            start.record(&self.stream).doing("recording an event")?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a pass that failed half way, so that its buffers may be used again.
+    pub(super) fn abandon(&mut self) {
+        let _ = self.stream.synchronize();
+        self.under_way = false;
+    }
+
+    /// The one wait of a pass.
+    fn end(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), GpuError> {
+        if let Some([_, end]) = &self.timing {
+            end.record(&self.stream).doing("recording an event")?;
+        }
+        meanwhile();
+        self.stream.synchronize().doing("searching")?;
+        self.under_way = false;
+        if let Some([start, end]) = &self.timing {
+            let milliseconds = end.elapsed_time_f32(start).doing("reading an event")?;
+            self.device_time += Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a query's hits and excluded rows fit the device's lists.
+fn is_listed(query: &Query) -> bool {
+    query.k() <= MAX_K && query.filter().excluded().len() <= MAX_EXCLUDED
+}

@@ -1,0 +1,110 @@
+//! Queries into the pinned memory that the device reads, and answers out of it.
+
+use contract::{FilterParts, Hit, Query, QueryVector, Row};
+
+use super::CudaEngine;
+use super::abi::{ANSWERED, QueryHeader, QueryResult, ScoredRow};
+use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Workspace};
+use crate::GpuError;
+use crate::driver::start_upload;
+use crate::resident::NOT_A_ROW;
+
+impl CudaEngine {
+    /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and
+    /// lists of excluded rows. `indices` are those of the pass's queries in the batch.
+    ///
+    /// # Safety
+    /// The stream is idle, and the caller ends the pass with `end` or `abandon`, which synchronise, before the
+    /// workspace is used again or dropped.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn upload_queries(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        width: usize,
+    ) -> Result<(), GpuError> {
+        let (dim, rows) = (self.resident.dim, self.resident.rows);
+        assert!(indices.len() <= MAX_BATCH && width <= MAX_BATCH, "a pass of {}", indices.len());
+        let Workspace { headers, vectors, excluded: list, .. } = &mut self.workspace;
+        let (mut vector_count, mut listed) = (0, 0);
+        for (header, &index) in headers.host.iter_mut().zip(indices) {
+            let query = batch[index];
+            // Without `..`: a new field must be handled here, or it does not compile.
+            let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
+            *header = QueryHeader {
+                norm: query.norm(),
+                min_score: min_score.unwrap_or(f64::NEG_INFINITY),
+                max_score: max_score.unwrap_or(f64::INFINITY),
+                row: NOT_A_ROW,
+                vector: vector_count,
+                k: query.k() as u32,
+                first_rows: first_rows.map_or(rows as u32, |first| first.min(rows as u32)),
+                excluded: listed as u32,
+                excluded_count: excluded.len() as u32,
+            };
+            match query.vector() {
+                QueryVector::Row(row) => {
+                    assert!(row.index() < rows, "{row} of {rows}");
+                    header.row = row.0;
+                }
+                QueryVector::Components(components) => {
+                    vectors.host[vector_count as usize * dim..][..dim].copy_from_slice(components);
+                    vector_count += 1;
+                }
+            }
+            match excluded {
+                [] => {}
+                [row] => header.excluded = row.0,
+                // The host leaves out longer ones.
+                long if long.len() > MAX_EXCLUDED => header.excluded_count = 0,
+                rows => {
+                    for (to, row) in list.host[listed..][..rows.len()].iter_mut().zip(rows) {
+                        *to = row.0;
+                    }
+                    listed += rows.len();
+                }
+            }
+        }
+        headers.host[indices.len()..width.max(indices.len())].fill(bytemuck::Zeroable::zeroed());
+        let stream = &self.stream;
+        if vector_count > 0 {
+            // SAFETY: the caller promises it; the host side is not written again in this pass.
+            unsafe {
+                start_upload(&vectors.host, &vectors.device, vector_count as usize * dim, stream)?;
+            }
+        }
+        if listed > 0 {
+            // SAFETY: as above.
+            unsafe { start_upload(&list.host, &list.device, listed, stream)? };
+        }
+        Ok(())
+    }
+
+    /// Takes the answers out of the pinned results; returns the indices of queries without one.
+    pub(super) fn collect(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        stride: usize,
+        answers: &mut [Vec<Hit>],
+    ) -> Vec<usize> {
+        let mut doubtful = Vec::new();
+        let answered = self.workspace.answers.host.chunks(1 + stride);
+        for (answer, &index) in answered.zip(indices) {
+            let result: QueryResult = bytemuck::cast(answer[0]);
+            self.counters.candidates += u64::from(result.candidates);
+            self.counters.survivors += u64::from(result.survivors);
+            if result.status == ANSWERED {
+                debug_assert!(result.count as usize <= batch[index].k());
+                let hits = answer[1..=result.count as usize].iter().map(|answer| {
+                    let hit: ScoredRow = bytemuck::cast(*answer);
+                    Hit { row: Row(hit.row), score: hit.score }
+                });
+                answers[index] = hits.collect();
+            } else {
+                doubtful.push(index);
+            }
+        }
+        doubtful
+    }
+}

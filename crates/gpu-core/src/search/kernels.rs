@@ -1,0 +1,234 @@
+//! The kernels of the search that suit one device, loaded.
+
+use contract::certificate;
+
+use super::abi::{
+    ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
+    INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
+    LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
+    RescoreParams, ScoreRowsParams, entries,
+};
+use crate::GpuError;
+use crate::abi::{Entry, Params};
+use crate::driver::{Gpu, Kernel, Modules};
+use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
+
+/// One width of batch: its sampling and its scanning kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scans<P> {
+    /// Queries that one block takes.
+    pub(crate) queries: usize,
+    pub(crate) sample: Kernel<P>,
+    pub(crate) scan: Kernel<P>,
+}
+
+/// The kernels that scan the 8-bit table on this device, narrowest first.
+#[derive(Debug)]
+pub(crate) enum Int8Scans {
+    Portable(Vec<Scans<Int8ScanParams>>),
+    Hopper(Vec<Scans<HopperScanParams>>, Ring),
+}
+
+/// Those kernels, and what they ask of a pass.
+#[derive(Debug)]
+pub(crate) struct Int8Kernels {
+    pub(crate) scans: Int8Scans,
+    /// The batches that there are passes for, ascending; each is a multiple of a scan's queries.
+    pub(crate) widths: &'static [usize],
+    pub(crate) layout: Layout,
+    /// Components of a query with padding.
+    pub(crate) padded: usize,
+    /// Bounds that the sampling scan writes for each tile.
+    pub(crate) groups_per_tile: usize,
+}
+
+/// The Hopper scan's tiles in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ring {
+    pub(crate) stages: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Every kernel of the search.
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    pub(crate) exact_scan: Kernel<ExactScanParams>,
+    pub(crate) float32_scan: Kernel<ExactScanParams>,
+    pub(crate) merge_parts: Kernel<MergePartsParams>,
+    pub(crate) score_rows: Kernel<ScoreRowsParams>,
+    pub(crate) prepare_queries: Kernel<PrepareQueriesParams>,
+    pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
+    pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
+    pub(crate) rescore: Kernel<RescoreParams>,
+    pub(crate) int4_scan: Kernel<Int4ScanParams>,
+    pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
+    pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
+    pub(crate) int8: Int8Kernels,
+    /// Whether every kernel of a pass was compiled for a device on which it can wait for the one before
+    /// it: only then may it be launched early. Code for 8.0, say, compiled anew by the driver of a 9.0,
+    /// has no such wait.
+    pub(crate) wait: bool,
+    // The kernels above belong to these.
+    _modules: Modules,
+}
+
+impl Kernels {
+    /// Loads what this device runs best for tables of `dim` components, or the portable kernels only.
+    pub(crate) fn load(gpu: &Gpu, dim: usize, portable: bool) -> Result<Self, GpuError> {
+        use entries::{exact_scan, int4_scan, prepare_queries, rescore, thresholds};
+        let mut modules = Modules::default();
+        let int8 = match hopper(&mut modules, gpu, dim, portable)? {
+            Some(hopper) => hopper,
+            None => self::portable(&mut modules, dim)?,
+        };
+        // No tables are derived of larger rows, see `resident::fit`.
+        let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
+        let mut kernels = Self {
+            exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
+            float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
+            merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
+            score_rows: modules.kernel(exact_scan::score_rows)?,
+            prepare_queries: modules
+                .kernel(prepare_queries::prepare_queries)?
+                .allow_shared(vector_bytes)?,
+            first_thresholds: modules.kernel(thresholds::first_thresholds)?,
+            raise_thresholds: modules.kernel(thresholds::raise_thresholds)?,
+            rescore: modules.kernel(rescore::rescore)?.allow_shared(LIST_BYTES)?,
+            int4_scan: modules.kernel(int4_scan::int4_scan)?,
+            int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
+            int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
+            int8,
+            wait: false,
+            _modules: modules,
+        };
+        kernels.wait = kernels.oldest_code()? >= 90;
+        Ok(kernels)
+    }
+
+    /// The lowest compute capability that a kernel of a certified pass was compiled for.
+    fn oldest_code(&self) -> Result<u32, GpuError> {
+        fn of<P: Params>(scans: &[Scans<P>]) -> Result<u32, GpuError> {
+            let mut oldest = u32::MAX;
+            for scans in scans {
+                let each = [scans.sample.compiled_for()?, scans.scan.compiled_for()?];
+                oldest = each.into_iter().fold(oldest, u32::min);
+            }
+            Ok(oldest)
+        }
+        let small = [
+            self.prepare_queries.compiled_for()?,
+            self.first_thresholds.compiled_for()?,
+            self.raise_thresholds.compiled_for()?,
+            self.rescore.compiled_for()?,
+            self.int4_scan.compiled_for()?,
+            self.int4_threshold.compiled_for()?,
+            self.int4_rescore.compiled_for()?,
+        ];
+        let scans = match &self.int8.scans {
+            Int8Scans::Portable(scans) => of(scans)?,
+            Int8Scans::Hopper(scans, _) => of(scans)?,
+        };
+        Ok(small.into_iter().fold(scans, u32::min))
+    }
+}
+
+/// Compute capability 9.0 exactly: the instructions exist nowhere else. Up to 320 components, so
+/// that 128 queries fit a warpgroup's registers.
+fn hopper(
+    modules: &mut Modules,
+    gpu: &Gpu,
+    dim: usize,
+    portable: bool,
+) -> Result<Option<Int8Kernels>, GpuError> {
+    use entries::hopper_scan::*;
+    type Pair = [Entry<HopperScanParams>; 2];
+    /// Steps of 32 components; then for 64, 128 and 256 queries a block.
+    const VARIANTS: [(usize, [Pair; 3]); 4] = [
+        (
+            2,
+            [
+                [hopper_sample_64_2, hopper_scan_64_2],
+                [hopper_sample_128_2, hopper_scan_128_2],
+                [hopper_sample_256_2, hopper_scan_256_2],
+            ],
+        ),
+        (
+            4,
+            [
+                [hopper_sample_64_4, hopper_scan_64_4],
+                [hopper_sample_128_4, hopper_scan_128_4],
+                [hopper_sample_256_4, hopper_scan_256_4],
+            ],
+        ),
+        (
+            7,
+            [
+                [hopper_sample_64_7, hopper_scan_64_7],
+                [hopper_sample_128_7, hopper_scan_128_7],
+                [hopper_sample_256_7, hopper_scan_256_7],
+            ],
+        ),
+        (
+            10,
+            [
+                [hopper_sample_64_10, hopper_scan_64_10],
+                [hopper_sample_128_10, hopper_scan_128_10],
+                [hopper_sample_256_10, hopper_scan_256_10],
+            ],
+        ),
+    ];
+    /// Barriers and gathered candidates, beside the ring.
+    const RESERVED: usize = 8192;
+    let chunks = dim.div_ceil(CHUNK8);
+    let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
+        return Ok(None);
+    };
+    if portable || gpu.capability != 90 {
+        return Ok(None);
+    }
+    let chunk_bytes = CHUNK_BYTES * TILE_ROWS;
+    let past_the_end = (2 * steps - chunks) * chunk_bytes;
+    let room = gpu.shared_memory as usize - RESERVED - past_the_end;
+    let stages = (room / (chunks * chunk_bytes)).min(HOPPER_MAX_STAGES);
+    let bytes = stages * chunks * chunk_bytes + past_the_end;
+    let mut scans = scans([64, 128, 256], *entries, modules)?;
+    for Scans { sample, scan, .. } in &mut scans {
+        (*sample, *scan) = (sample.allow_shared(bytes)?, scan.allow_shared(bytes)?);
+    }
+    Ok(Some(Int8Kernels {
+        scans: Int8Scans::Hopper(scans, Ring { stages, bytes }),
+        // 192 would take longer than 256, and 896 as long as 1024: with groups of 64 or 128 queries
+        // each reading the table, and multiprocessors that do not divide among them.
+        widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
+        layout: Layout::Fragments64,
+        padded: steps * 32,
+        groups_per_tile: HOPPER_GROUPS,
+    }))
+}
+
+fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> {
+    use entries::int8_scan::*;
+    let entries = [
+        [int8_sample_16, int8_scan_16],
+        [int8_sample_32, int8_scan_32],
+        [int8_sample_64, int8_scan_64],
+    ];
+    Ok(Int8Kernels {
+        scans: Int8Scans::Portable(scans([16, 32, 64], entries, modules)?),
+        widths: &[16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024],
+        layout: Layout::Fragments16,
+        padded: dim.next_multiple_of(64),
+        groups_per_tile: INT8_GROUPS,
+    })
+}
+
+fn scans<P: Params>(
+    queries: [usize; 3],
+    entries: [[Entry<P>; 2]; 3],
+    modules: &mut Modules,
+) -> Result<Vec<Scans<P>>, GpuError> {
+    let each = queries.into_iter().zip(entries).map(|(queries, [sample, scan])| {
+        Ok(Scans { queries, sample: modules.kernel(sample)?, scan: modules.kernel(scan)? })
+    });
+    each.collect()
+}

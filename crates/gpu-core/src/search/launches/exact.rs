@@ -1,0 +1,95 @@
+//! Launches of a pass over the float32 table.
+
+use super::WARP;
+use crate::GpuError;
+use crate::driver::Shape;
+use crate::search::abi::{ExactScanParams, LIST_BYTES, MergePartsParams, ScoreRowsParams};
+use crate::search::pass::Pass;
+use crate::search::workspace::PART_COUNTS;
+
+impl Pass<'_> {
+    /// The best of each part of the float32 table; returns the number of parts.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn scan_parts(
+        &self,
+        batch: usize,
+        stride: usize,
+        float32_first: bool,
+    ) -> Result<usize, GpuError> {
+        let w = self.workspace;
+        let kernels = self.kernels;
+        let kernel = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
+        // As many blocks as run at a time: a few more would run alone in the end.
+        let blocks = self.multiprocessors() * kernel.resident_blocks(LIST_BYTES)?;
+        let parts = (blocks / batch)
+            .min(PART_COUNTS / batch)
+            .min(w.max_part_hits() / (batch * stride))
+            .min(self.resident.rows.div_ceil(64))
+            .max(1);
+        let params = ExactScanParams {
+            table: self.resident.view(),
+            queries: w.queries(),
+            floors: w.scan_floors.pointer_mut(),
+            part_hits: w.part_hits(batch * parts * stride),
+            part_counts: w.part_counts.pointer_mut(),
+            stride: stride as i32,
+        };
+        assert!(batch * parts <= w.part_counts.len());
+        let shape = Shape::grid(batch, parts).shared(LIST_BYTES);
+        // SAFETY: the parts' hits and counts fit, as asserted; the list fits the shared memory.
+        unsafe { kernel.launch(self.stream, shape, &params)? };
+        Ok(parts)
+    }
+
+    /// The answers, from the best of each part.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn merge_parts(
+        &self,
+        batch: usize,
+        stride: usize,
+        parts: usize,
+    ) -> Result<(), GpuError> {
+        let w = self.workspace;
+        assert!(batch * (1 + stride) <= w.answers.device.len());
+        let params = MergePartsParams {
+            headers: w.headers.device.pointer(),
+            part_hits: w.part_hits(batch * parts * stride).as_const(),
+            part_counts: w.part_counts.pointer(),
+            answers: w.answers.device.pointer_mut(),
+            parts: parts as i32,
+            stride: stride as i32,
+        };
+        let shape = Shape::grid(batch, 1).shared(LIST_BYTES);
+        // SAFETY: a block for each query; the answers fit, as asserted; the list fits the shared memory.
+        unsafe { self.kernels.merge_parts.launch(self.stream, shape, &params) }
+    }
+
+    /// The scores of `count` rows from `first` for the first query.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn score_rows(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> Result<(), GpuError> {
+        let w = self.workspace;
+        assert!(first + count <= self.resident.rows);
+        let params = ScoreRowsParams {
+            table: self.resident.view(),
+            queries: w.queries(),
+            scores: w.row_scores(count),
+            first: first as u32,
+            count: count as u32,
+        };
+        let kernel = self.kernels.score_rows;
+        let shape = Shape::grid(count.div_ceil(kernel.threads() / WARP), 1);
+        // SAFETY: a warp for each row, all of them in the table; the scratch has room, asserted by
+        // `row_scores`.
+        unsafe { kernel.launch(self.stream, shape, &params) }
+    }
+}

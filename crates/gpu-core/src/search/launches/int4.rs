@@ -1,0 +1,100 @@
+//! Launches of a pass over the 4-bit table.
+
+use crate::GpuError;
+use crate::driver::Shape;
+use crate::resident::{CHUNK4, Int4, Quantised, TILE_ROWS};
+use crate::search::abi::{
+    INT4_MAX_BLOCKS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, LIST_BYTES,
+};
+use crate::search::pass::Pass;
+use crate::search::plan::Class;
+
+impl Pass<'_> {
+    /// The dot products of every row of the 4-bit table.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn int4_scan(
+        &self,
+        quantised: &Quantised,
+        int4: &Int4,
+    ) -> Result<(), GpuError> {
+        let w = self.workspace;
+        let chunks = self.resident.dim.div_ceil(CHUNK4);
+        let params = Int4ScanParams {
+            levels: int4.levels.pointer(),
+            query_bytes: w.query_bytes.pointer(),
+            scales: w.scales.pointer(),
+            dots: w.dots(quantised.tiles * TILE_ROWS),
+            best: w.best_of_blocks.pointer_mut(),
+            chunks: chunks as i32,
+            tiles: quantised.tiles as u32,
+        };
+        let shape = Shape::grid(self.int4_blocks(quantised), 1);
+        let shape = shape.shared(CHUNK4 * chunks).early(self.early);
+        // SAFETY: the scratch has a dot product for each slot, asserted by `dots`; at most
+        // `INT4_MAX_BLOCKS` blocks; the query's bytes fit the shared memory.
+        unsafe { self.kernels.int4_scan.launch(self.stream, shape, &params) }
+    }
+
+    fn int4_blocks(&self, quantised: &Quantised) -> usize {
+        (12 * self.multiprocessors()).min(quantised.tiles.div_ceil(4)).min(INT4_MAX_BLOCKS)
+    }
+
+    /// The threshold, from each block's best row.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn int4_threshold(
+        &self,
+        quantised: &Quantised,
+    ) -> Result<(), GpuError> {
+        let w = self.workspace;
+        let params = Int4ThresholdParams {
+            table: self.resident.view(),
+            queries: w.queries(),
+            slot_rows: quantised.slot_rows.pointer(),
+            best: w.best_of_blocks.pointer(),
+            floors: w.floors.pointer_mut(),
+            blocks: self.int4_blocks(quantised) as u32,
+        };
+        let shape = Shape::grid(1, 1).early(self.early);
+        // SAFETY: one block, for the blocks of `int4_scan`, whose bests name slots.
+        unsafe { self.kernels.int4_threshold.launch(self.stream, shape, &params) }
+    }
+
+    /// The answer, from the dot products.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn int4_rescore(
+        &self,
+        quantised: &Quantised,
+        int4: &Int4,
+    ) -> Result<(), GpuError> {
+        let w = self.workspace;
+        let params = Int4RescoreParams {
+            table: self.resident.view(),
+            queries: w.queries(),
+            scales: w.scales.pointer(),
+            residuals: int4.residuals.pointer(),
+            slot_rows: quantised.slot_rows.pointer(),
+            dots: w.dots(quantised.tiles * TILE_ROWS).as_const(),
+            floors: w.floors.pointer(),
+            candidate_counts: w.candidate_counts.pointer_mut(),
+            survivors: w.survivors.pointer_mut(),
+            survivor_counts: w.survivor_counts.pointer_mut(),
+            tickets: w.tickets.pointer_mut(),
+            answers: self.answers(1, Class::Small)?,
+            half_step: int4.half_step,
+            tiles: quantised.tiles as u32,
+            survivor_capacity: w.survivors.len().min(1 << 16) as u32,
+            stride: Class::Small.stride() as i32,
+        };
+        let blocks = (4 * self.multiprocessors()).min(quantised.tiles);
+        let shape = Shape::grid(blocks, 1).shared(LIST_BYTES).early(self.early);
+        // SAFETY: blocks share the tiles out, whatever their number; the scratch has a dot product for each
+        // slot; the list fits the shared memory.
+        unsafe { self.kernels.int4_rescore.launch(self.stream, shape, &params) }
+    }
+}

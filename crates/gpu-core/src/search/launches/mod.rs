@@ -1,0 +1,65 @@
+//! One function for each kernel of the search: its parameters, its grid, and why they fit each other. All of
+//! them are unsafe for the reason that [`Pass`] states. Here: the kernel that every certified pass begins with.
+
+#![allow(unsafe_code)]
+
+mod exact;
+mod int4;
+mod int8;
+
+use super::abi::{Layout, PrepareQueriesParams};
+use super::pass::Pass;
+use super::workspace::MAX_BATCH;
+use crate::GpuError;
+use crate::driver::Shape;
+use crate::resident::CHUNK4;
+
+/// Threads of a warp.
+const WARP: usize = 32;
+
+impl Pass<'_> {
+    /// For the 4-bit scan.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.prepare(1, self.resident.dim.next_multiple_of(CHUNK4), Layout::Plain) }
+    }
+
+    /// For the scan of the 8-bit table.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn prepare_queries(&self, width: usize) -> Result<(), GpuError> {
+        let int8 = &self.kernels.int8;
+        // SAFETY: the caller's promise.
+        unsafe { self.prepare(width, int8.padded, int8.layout) }
+    }
+
+    /// # Safety
+    /// The promise of a [`Pass`].
+    unsafe fn prepare(&self, batch: usize, padded: usize, layout: Layout) -> Result<(), GpuError> {
+        let w = self.workspace;
+        assert!(batch <= MAX_BATCH && batch * padded <= w.query_bytes.len());
+        let params = PrepareQueriesParams {
+            table: self.resident.view(),
+            vectors: w.vectors.device.pointer(),
+            uploaded: w.headers.host.pointer()?,
+            headers: w.headers.device.pointer_mut(),
+            bytes: w.query_bytes.pointer_mut(),
+            scales: w.scales.pointer_mut(),
+            thresholds: w.thresholds.pointer_mut(),
+            floors: w.floors.pointer_mut(),
+            candidate_counts: w.candidate_counts.pointer_mut(),
+            survivor_counts: w.survivor_counts.pointer_mut(),
+            tickets: w.tickets.pointer_mut(),
+            padded: padded as i32,
+            layout,
+        };
+        let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.dim);
+        // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the caller
+        // promises the rest. Not early: it is the first of its pass.
+        unsafe { self.kernels.prepare_queries.launch(self.stream, shape, &params) }
+    }
+}

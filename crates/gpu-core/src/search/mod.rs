@@ -1,0 +1,274 @@
+//! Certified search over resident tables: the engine, what it is made of and how it starts.
+//!
+//! - `answer`: which pass takes which query; `exchange`: queries in, answers out; `pace`: how many to take;
+//! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
+//! - `kernels`: those that suit this device; `workspace`: every buffer; `abi`: what CUDA knows as well.
+
+pub(crate) mod abi;
+mod answer;
+mod exchange;
+mod kernels;
+mod launches;
+mod pace;
+mod pass;
+mod paths;
+mod plan;
+mod workspace;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch};
+use cust::event::{Event, EventFlags};
+use cust::stream::Stream;
+use model_store::ModelStore;
+
+use crate::driver::{Doing, Gpu, Graph, new_stream};
+use crate::resident::{Derived, Resident, fit, table_bytes};
+use crate::{GpuError, Options};
+use kernels::{Int8Scans, Kernels};
+use pace::Pace;
+use pass::Pass;
+pub use paths::{Counters, Paths};
+use plan::Class;
+use workspace::{MAX_BATCH, Sizes, Workspace};
+
+/// Searches a model's table in the memory of an NVIDIA GPU.
+///
+/// Between calls its stream is idle: each pass is waited for, also one that failed.
+pub struct CudaEngine {
+    // In the order in which they must go: what is on the device, then the device, which the tables have.
+    graphs: HashMap<GraphKey, Graph>,
+    timing: Option<[Event; 2]>,
+    workspace: Workspace,
+    kernels: Kernels,
+    stream: Stream,
+    resident: Rc<Resident>,
+    paths: Paths,
+    counters: Counters,
+    /// A pass has begun and has not been waited for.
+    under_way: bool,
+    device_time: Duration,
+    pace: Pace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum GraphKey {
+    Int4,
+    Int8(usize, Class),
+}
+
+impl GraphKey {
+    fn width_and_class(self) -> (usize, Class) {
+        match self {
+            Self::Int4 => (1, Class::Small),
+            Self::Int8(width, class) => (width, class),
+        }
+    }
+}
+
+impl CudaEngine {
+    /// Opens the GPU, uploads the table and derives from it what the scans need.
+    ///
+    /// # Errors
+    /// If there is no such GPU, or the table does not fit.
+    pub fn new(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Self, GpuError> {
+        Self::with_paths(model, options, Paths::default())
+    }
+
+    /// The same with these kinds of pass only.
+    ///
+    /// # Errors
+    /// As [`CudaEngine::new`].
+    pub fn with_paths(
+        model: &Arc<ModelStore>,
+        options: Options<'_>,
+        paths: Paths,
+    ) -> Result<Self, GpuError> {
+        let gpu = Gpu::open(options.ordinal)?;
+        let table = model.table();
+        let (rows, dim) = (table.rows(), table.dim());
+        let kernels = Kernels::load(&gpu, dim, paths.portable)?;
+        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
+        let wanted = Derived { int8: paths.int8, int4: paths.int4 };
+        let derived = fit(&gpu, (rows, dim), wanted, sizes.bytes() as u64)?;
+        let total = table_bytes(rows, dim) as u64;
+        let mut progress = options.progress;
+        let resident = Resident::upload(gpu, model, derived, |done| {
+            if let Some(progress) = &mut progress {
+                progress(done, total);
+            }
+        })?;
+        Self::over(Rc::new(resident), kernels, sizes, paths)
+    }
+
+    /// The engine over tables that are on the device already, which other workloads may share.
+    fn over(
+        resident: Rc<Resident>,
+        kernels: Kernels,
+        sizes: Sizes,
+        paths: Paths,
+    ) -> Result<Self, GpuError> {
+        let mut engine = Self {
+            graphs: HashMap::new(),
+            timing: None,
+            workspace: Workspace::new(sizes)?,
+            pace: Pace::new(kernels.int8.widths),
+            kernels,
+            stream: new_stream()?,
+            resident,
+            paths,
+            counters: Counters::default(),
+            under_way: false,
+            device_time: Duration::ZERO,
+        };
+        engine.record_graphs()?;
+        Ok(engine)
+    }
+
+    /// Measures the device's time of each pass from now on, for [`CudaEngine::device_time`].
+    ///
+    /// # Errors
+    /// If the device has no more events.
+    pub fn measure(&mut self) -> Result<(), GpuError> {
+        let event = || Event::new(EventFlags::DEFAULT).doing("making an event");
+        self.timing = Some([event()?, event()?]);
+        Ok(())
+    }
+
+    /// From the first byte uploaded to the last byte downloaded, in the last call of `search`.
+    pub fn device_time(&self) -> Duration {
+        self.device_time
+    }
+
+    /// What the certificates cost.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Device memory in use beyond the float32 table, as a share of it.
+    pub fn extra_memory(&self) -> f64 {
+        let (rows, dim) = (self.resident.rows, self.resident.dim);
+        let float32 = size_of::<f32>() * rows * dim;
+        let bytes = table_bytes(rows, dim) - float32
+            + self.resident.derived_bytes()
+            + Sizes::new(rows, dim, self.kernels.int8.padded).bytes();
+        bytes as f64 / float32 as f64
+    }
+
+    fn failed(&mut self, error: GpuError) -> EngineError {
+        self.abandon();
+        EngineError::Device(error.to_string())
+    }
+
+    fn pass(&self) -> Pass<'_> {
+        Pass {
+            resident: &self.resident,
+            kernels: &self.kernels,
+            workspace: &self.workspace,
+            stream: &self.stream,
+            early: self.resident.gpu.capability >= 90 && self.kernels.wait,
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn record_graphs(&mut self) -> Result<(), GpuError> {
+        let Some(quantised) = &self.resident.quantised else { return Ok(()) };
+        let pass = self.pass();
+        let mut graphs = HashMap::new();
+        if let Some(int4) = &quantised.int4 {
+            // SAFETY: nothing runs; who launches the graph, `run`, keeps the promise of a pass.
+            let graph = Graph::record(&self.stream, || unsafe { pass.int4(quantised, int4) })?;
+            graphs.insert(GraphKey::Int4, graph);
+        }
+        for &width in self.kernels.int8.widths {
+            for class in Class::ALL {
+                if width <= class.max_batch() {
+                    // SAFETY: as above.
+                    let graph = Graph::record(&self.stream, || unsafe {
+                        pass.int8(quantised, width, class)
+                    })?;
+                    graphs.insert(GraphKey::Int8(width, class), graph);
+                }
+            }
+        }
+        self.stream.synchronize().doing("preparing the passes")?;
+        self.graphs = graphs;
+        Ok(())
+    }
+}
+
+impl Engine for CudaEngine {
+    fn description(&self) -> EngineDescription {
+        let Gpu { name, ordinal, capability, .. } = &self.resident.gpu;
+        let wgmma = matches!(self.kernels.int8.scans, Int8Scans::Hopper(..));
+        let how = match &self.resident.quantised {
+            None if self.paths.float32 => "certified float32 scan",
+            None => "float64 scan",
+            Some(quantised) => match (quantised.int4.is_some(), wgmma) {
+                (true, true) => "certified 4-bit and 8-bit scans (wgmma)",
+                (true, false) => "certified 4-bit and 8-bit scans (mma)",
+                (false, true) => "certified 8-bit scan (wgmma)",
+                (false, false) => "certified 8-bit scan (mma)",
+            },
+        };
+        let detail = format!(
+            "{name} (cuda:{ordinal}, compute capability {}.{}), {how}",
+            capability / 10,
+            capability % 10
+        );
+        EngineDescription { name: "cuda", detail }
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.pace.best(waiting).min(MAX_BATCH)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let Counters { passes, certified, exact, retried, fallbacks, candidates, survivors } =
+            self.counters;
+        vec![
+            ("passes", passes),
+            ("certified", certified),
+            ("exact", exact),
+            ("retried", retried),
+            ("fallbacks", fallbacks),
+            ("candidates", candidates),
+            ("survivors", survivors),
+        ]
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let found = self.search_meanwhile(batch, &mut || ())?;
+        let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
+            Some(hits) => Ok(hits),
+            None => self.ranked_on_the_host(query).map_err(|error| self.failed(error)),
+        });
+        answers.collect()
+    }
+
+    fn search_meanwhile(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        if !batch.fits(&self.resident.model.table()) {
+            return Err(EngineError::ForeignQuery);
+        }
+        self.device_time = Duration::ZERO;
+        self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
+    }
+
+    fn search_cost(&self, query: &Query) -> usize {
+        self.cost(query)
+    }
+}
+
+impl Drop for CudaEngine {
+    fn drop(&mut self) {
+        // A pass may be under way if somebody panicked.
+        self.abandon();
+    }
+}

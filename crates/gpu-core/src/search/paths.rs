@@ -1,0 +1,43 @@
+//! Which kinds of pass the engine may use, and how often it used them.
+
+/// Which kinds of pass the engine may use; tests and benchmarks choose, everyone else takes
+/// [`Paths::default`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paths {
+    /// Only what every supported device can run.
+    pub portable: bool,
+    /// Build and scan the 8-bit table. Without it each query reads the float32 table.
+    pub int8: bool,
+    /// Build the 4-bit table and scan it for queries that come alone.
+    pub int4: bool,
+    /// Where the float32 table is read, score rows in float32 first, and in float64 only those that may
+    /// be an answer. Without it every row is scored in float64.
+    pub float32: bool,
+    /// Tables of fewer rows are scanned in float32.
+    pub certified_from_rows: usize,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { portable: false, int8: true, int4: true, float32: true, certified_from_rows: 16_384 }
+    }
+}
+
+/// Passes and rows since the engine started: what the certificates cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Passes over a table.
+    pub passes: u64,
+    /// Queries answered by a certified pass.
+    pub certified: u64,
+    /// Queries for which the float32 table was read, because they asked for few rows or very many hits.
+    pub exact: u64,
+    /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan took them.
+    pub retried: u64,
+    /// Queries of a certified pass in which too many rows stayed in doubt; the float32 scan took them.
+    pub fallbacks: u64,
+    /// Rows that scans could not rule out.
+    pub candidates: u64,
+    /// Rows that were scored in float64 after a scan.
+    pub survivors: u64,
+}

@@ -1,0 +1,137 @@
+//! Checked queries through the queue.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use contract::{Engine, EngineDescription, FullPassQuery, Query};
+use scheduler::account::Account;
+use tokio::runtime::Handle;
+
+use crate::engines::EngineStartError;
+use crate::queue::{
+    self, Answer, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError, Workers,
+};
+
+/// What it takes to ask: a queue, on whose account, and until when an answer is of use.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    queue: &'a QueueHandle,
+    account: &'a Arc<Account>,
+    deadline: Instant,
+}
+
+/// Where the time of a question went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// In the queue, before the first pass.
+    pub queue: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
+impl<'a> Asking<'a> {
+    /// Through this queue, on this account.
+    #[inline]
+    pub fn new(queue: &'a QueueHandle, account: &'a Arc<Account>, deadline: Instant) -> Self {
+        Self { queue, account, deadline }
+    }
+
+    /// Until when an answer is of use.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The neighbours of each query, in order.
+    ///
+    /// This is the scheduler's own future: another around it would be copied with every request.
+    ///
+    /// # Errors
+    /// If the queue is full, the deadline passes or the engine fails.
+    #[inline]
+    pub fn search(
+        self,
+        queries: Vec<Query>,
+    ) -> impl Future<Output = Result<Answer, SubmitError>> + Send + use<'a> {
+        self.queue.submit(self.account, queries, self.deadline)
+    }
+
+    /// The answer to each query that takes a full pass, in order.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    #[inline]
+    pub fn full_pass(
+        self,
+        queries: Vec<FullPassQuery>,
+    ) -> impl Future<Output = Result<FullPassAnswers, SubmitError>> + Send + use<'a> {
+        self.queue.full_pass(self.account, queries, self.deadline)
+    }
+
+    /// Both together.
+    pub(crate) async fn both(
+        self,
+        searches: Vec<Query>,
+        full_passes: Vec<FullPassQuery>,
+    ) -> Result<(Answer, FullPassAnswers, Times), SubmitError> {
+        let (searched, passed) =
+            tokio::try_join!(self.search(searches), self.full_pass(full_passes))?;
+        let times = Times {
+            queue: searched.queued.max(passed.queued),
+            engine: searched.engine + passed.engine,
+        };
+        Ok((searched, passed, times))
+    }
+}
+
+/// A queue with an engine thread of its own. When it is dropped, the engine ends: a device should be given back in
+/// order.
+pub(crate) struct OwnQueue {
+    /// None only while it is dropped.
+    handle: Option<QueueHandle>,
+    /// Behind a lock only so that threads may share this.
+    thread: Mutex<Option<Workers>>,
+    engine: EngineDescription,
+}
+
+impl OwnQueue {
+    /// Starts the engine's thread; deadlines are watched on `timer`.
+    pub(crate) fn start(
+        limits: Limits,
+        timer: &Handle,
+        make: impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    ) -> Result<Self, EngineStartError> {
+        let (handle, thread) = queue::start(limits, timer, None, make)?;
+        let engine = thread.description().clone();
+        Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
+    }
+
+    /// On this account.
+    pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
+        Asking::new(self.handle(), account, deadline)
+    }
+
+    pub(crate) fn engine(&self) -> &EngineDescription {
+        &self.engine
+    }
+
+    pub(crate) fn statistics(&self) -> QueueStatistics {
+        self.handle().statistics()
+    }
+
+    fn handle(&self) -> &QueueHandle {
+        self.handle.as_ref().expect("it is not being dropped")
+    }
+}
+
+impl Drop for OwnQueue {
+    fn drop(&mut self) {
+        /// An engine that hangs is not waited for.
+        const TO_END: Duration = Duration::from_secs(5);
+        drop(self.handle.take());
+        let thread = self.thread.get_mut().map(Option::take);
+        if let Ok(Some(thread)) = thread {
+            thread.join(TO_END);
+        }
+    }
+}

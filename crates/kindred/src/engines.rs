@@ -1,0 +1,169 @@
+//! Which engine searches.
+
+mod joined;
+mod self_check;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::Engine;
+use cpu_core::{CpuEngine, FullScanEngine, Origin, StartError, TablesReport};
+use gpu_core::GpuError;
+use model_store::ModelStore;
+use tracing::{info, warn};
+
+use crate::background::give_way;
+use crate::device::Device;
+use crate::warm_up::WarmUp;
+use joined::Joined;
+pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineStartError {
+    /// The CPU engine does not start.
+    #[error(transparent)]
+    Cpu(#[from] StartError),
+    /// The GPU engine does not start, and was insisted on.
+    #[error(
+        "--device {device}: {source}; use --device cpu, or --device auto to use a GPU only if there is one"
+    )]
+    Gpu {
+        /// As asked for.
+        device: Device,
+        /// Why it does not.
+        source: GpuError,
+    },
+    /// The thread that owns the engine does not start.
+    #[error("can't start the engine thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// It panicked while it was being made.
+    #[error("the engine failed while starting: {0}; see the log")]
+    Broken(String),
+    /// It gives wrong answers.
+    #[error(transparent)]
+    WrongAnswer(#[from] WrongAnswer),
+}
+
+impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
+    fn from(error: scheduler::StartError<EngineStartError>) -> Self {
+        match error {
+            scheduler::StartError::Device(error) => error,
+            scheduler::StartError::Broken(reason) => Self::Broken(reason),
+            scheduler::StartError::Thread(error) => Self::Thread(error),
+        }
+    }
+}
+
+/// Which engine, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// What searches.
+    pub device: Device,
+    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one a core.
+    pub threads: usize,
+    /// Whether the CPU engine keeps its derived table beside the model folder.
+    pub keep_tables: bool,
+}
+
+/// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine is
+/// as fast as it will be.
+///
+/// # Errors
+/// If the device that was asked for is not there.
+pub fn make(
+    model: &Arc<ModelStore>,
+    wanted: Wanted,
+    warm: WarmUp,
+) -> Result<Box<dyn Engine>, EngineStartError> {
+    let device = wanted.device;
+    let beside_host = |search| -> Result<Box<dyn Engine>, EngineStartError> {
+        let host = FullScanEngine::new(model.clone(), wanted.threads)?;
+        Ok(Box::new(Joined::new(search, host)))
+    };
+    match device {
+        Device::Cuda(ordinal) => {
+            return on_gpu(model, ordinal)
+                .map_err(|source| EngineStartError::Gpu { device, source })
+                .and_then(beside_host);
+        }
+        Device::Auto => match on_gpu(model, None) {
+            Ok(engine) => return beside_host(engine),
+            Err(e) => info!("using the CPU: {e}"),
+        },
+        Device::Cpu => {}
+    }
+    let options = cpu_core::Options {
+        threads: wanted.threads,
+        keep_in: if wanted.keep_tables { file_for_table(model) } else { None },
+        before_deriving: warm
+            .is_beside_others()
+            .then(|| -> Box<dyn FnOnce() + Send> { Box::new(give_way) }),
+        report: Some(Box::new(move |report| {
+            say(&report);
+            drop(warm);
+        })),
+        ..cpu_core::Options::default()
+    };
+    Ok(Box::new(CpuEngine::new(model.clone(), options)?))
+}
+
+/// As [`make`], and the engine has answered its [`self_check`]: from here it may be used.
+///
+/// # Errors
+/// As [`make`], or that it answers wrong.
+pub fn make_checked(
+    model: &Arc<ModelStore>,
+    wanted: Wanted,
+    warm: WarmUp,
+) -> Result<Box<dyn Engine>, EngineStartError> {
+    let mut engine = make(model, wanted, warm)?;
+    self_check(&mut *engine, model)?;
+    Ok(engine)
+}
+
+/// The file beside a model folder that its derived table is kept in.
+fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
+    /// A smaller table is made in less time than anybody notices.
+    const KEPT_FROM_COMPONENTS: usize = 50_000_000;
+    if model.rows() * model.dim() < KEPT_FROM_COMPONENTS {
+        return None;
+    }
+    // Also for a folder that is given as `.` or ends in `..`.
+    let folder = model.folder()?.canonicalize().ok()?;
+    let mut name = folder.file_name()?.to_owned();
+    name.push(".cpu-table");
+    Some(folder.with_file_name(name))
+}
+
+fn say(report: &TablesReport) {
+    match report.origin {
+        Origin::None(_) => warn!("{report}"),
+        _ => info!("{report}"),
+    }
+}
+
+/// Says how the upload goes now and then, and what it came to.
+fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engine>, GpuError> {
+    const BETWEEN_LINES: Duration = Duration::from_secs(2);
+    let started = Instant::now();
+    let mut last = started;
+    let mut progress = |done: u64, total: u64| {
+        let gigabytes_per_second = done as f64 / 1e9 / started.elapsed().as_secs_f64();
+        if last.elapsed() >= BETWEEN_LINES {
+            last = Instant::now();
+            let percent = done * 100 / total.max(1);
+            info!("uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
+        }
+    };
+    let options = gpu_core::Options { ordinal, progress: Some(&mut progress) };
+    let engine = gpu_core::engine(model, options)?;
+    let bytes = size_of_val(model.table().components());
+    info!(
+        "uploaded {:.2} GB and derived the scan tables in {:.2} s",
+        bytes as f64 / 1e9,
+        started.elapsed().as_secs_f64()
+    );
+    Ok(engine)
+}

@@ -1,0 +1,175 @@
+//! Why a question has no answer.
+
+use contract::{AnalogyError, QueryError, ScoringError};
+use model_store::ModelStore;
+use scheduler::SubmitError;
+
+use crate::expression::ExpressionError;
+use crate::options;
+use crate::question::{MAX_SUGGESTED_WORDS, zero_row};
+
+/// Why a question has no answer. Each message says what is wrong and what would be right.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// An expression that does not follow the grammar.
+    #[error(transparent)]
+    BadExpression(#[from] ExpressionError),
+    /// The question as a whole does not have the form of one.
+    #[error("{reason}")]
+    InvalidRequest {
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// An option or a part of the question with an impossible value.
+    #[error("`{field}` must be {expected}")]
+    InvalidValue {
+        /// Its name.
+        field: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// A vector with the wrong number of components.
+    #[error("{}", QueryError::Dimension { found: *found, expected: *expected })]
+    DimensionMismatch {
+        /// The caller's number of components.
+        found: usize,
+        /// The model's.
+        expected: usize,
+    },
+    /// A query that is not a finite vector.
+    #[error("{reason}")]
+    NotFinite {
+        /// What is not finite.
+        reason: String,
+    },
+    /// A query without a direction.
+    #[error("{reason}")]
+    ZeroQuery {
+        /// Why it has none.
+        reason: String,
+    },
+    /// Words that do not have the form that an analogy's method takes.
+    #[error("{reason}")]
+    MethodMismatch {
+        /// What does not fit, and what would.
+        reason: String,
+    },
+    /// Words that the model does not have; all of the question.
+    #[error("{}", unknown_words(unknown))]
+    UnknownWord {
+        /// In the order in which they were written.
+        unknown: Vec<UnknownWord>,
+    },
+    /// The queue or the engine did not answer.
+    #[error("{}", not_answered(.0))]
+    NotAnswered(#[from] SubmitError),
+    /// A fault of Kindred's own.
+    #[error("Kindred made a mistake, which is in its log")]
+    Internal,
+}
+
+/// A word that the model does not have.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct UnknownWord {
+    /// As it was written.
+    pub word: String,
+    /// Words of the model that resemble it, the likeliest first.
+    pub suggestions: Vec<String>,
+}
+
+/// What is said of words that the model does not have.
+pub fn unknown_words(unknown: &[UnknownWord]) -> String {
+    let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
+    let mut detail = format!("the model does not have {}", words.join(", "));
+    if let [UnknownWord { suggestions, .. }] = unknown
+        && !suggestions.is_empty()
+    {
+        detail += &format!("; did you mean {}?", suggestions.join(", "));
+    }
+    detail
+}
+
+fn not_answered(why: &SubmitError) -> String {
+    match why {
+        SubmitError::Full { retry_after, .. } => {
+            format!("too many queries wait: {why}; ask again in {:.1} s", retry_after.as_secs_f64())
+        }
+        SubmitError::DeadlinePassed => {
+            "the answer was not there in time; ask for less at once, or allow more with `timeout_ms`".to_owned()
+        }
+        SubmitError::EngineFailed => {
+            "the engine failed while it worked on this question; ask again".to_owned()
+        }
+        SubmitError::EngineRestarting { retry_after } => format!(
+            "the engine failed and is being restarted; ask again in {:.1} s",
+            retry_after.as_secs_f64()
+        ),
+        SubmitError::EngineGone => {
+            "the engine has stopped working; the log says why; start another".to_owned()
+        }
+    }
+}
+
+impl Error {
+    /// An option or a part of a question that is not what it must be.
+    pub(crate) fn invalid(field: &str, must_be: &str) -> Self {
+        Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }
+    }
+
+    /// The same, and unknown words have suggestions.
+    pub(crate) fn with_suggestions(mut self, model: &ModelStore) -> Self {
+        if let Self::UnknownWord { unknown } = &mut self {
+            for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {
+                let found = model.words().suggestions(&unknown.word).into_iter();
+                unknown.suggestions = found.map(str::to_owned).collect();
+            }
+        }
+        self
+    }
+
+    pub(crate) fn out_of_bounds(option: &options::Declaration) -> Self {
+        Self::invalid(option.name, option.must_be)
+    }
+
+    pub(crate) fn of_analogy(model: &ModelStore, error: AnalogyError) -> Self {
+        match error {
+            AnalogyError::ZeroRow { row } => zero_row(model, row),
+            AnalogyError::NothingLeft | AnalogyError::ZeroSum => {
+                Self::ZeroQuery { reason: error.to_string() }
+            }
+            AnalogyError::NotFinite => Self::NotFinite { reason: error.to_string() },
+        }
+    }
+
+    pub(crate) fn of_scoring(model: &ModelStore, error: ScoringError) -> Self {
+        match error {
+            ScoringError::ZeroRow { row } => zero_row(model, row),
+            ScoringError::SameDirection { a, b } => {
+                let [a, b] = [a, b].map(|row| model.words().word(row));
+                let reason = format!(
+                    "`{a}` and `{b}` have the same direction, so there is no step from one to the other; \
+                     give two different words"
+                );
+                Self::ZeroQuery { reason }
+            }
+            ScoringError::NoWords => Self::ZeroQuery { reason: error.to_string() },
+            ScoringError::TooManyWords { .. } => Self::MethodMismatch { reason: error.to_string() },
+            // Rows come from the model's own words, never from a caller.
+            ScoringError::NoSuchRow { .. } => Self::Internal,
+        }
+    }
+}
+
+impl From<QueryError> for Error {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Dimension { found, expected } => {
+                Self::DimensionMismatch { found, expected }
+            }
+            QueryError::NotFinite { .. } => Self::NotFinite { reason: error.to_string() },
+            QueryError::Zero => Self::ZeroQuery { reason: error.to_string() },
+            // Rows come from the model's own words, never from a caller.
+            QueryError::NoSuchRow { .. } => Self::Internal,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! How good a model is: the standard sets of analogies and of similarities that people judged.
+//!
+//! The data's way: a [`source`] is read; [`analogies`] and [`similarities`] make questions of it, in the forms
+//! in which such sets come; [`run`] asks an engine and counts what is right, [`scheduled`] asks through the queue; [`spearman`] compares rankings;
+//! [`results`] are what comes out.
+
+pub mod analogies;
+mod fields;
+pub mod results;
+pub mod run;
+pub mod scheduled;
+pub mod similarities;
+pub mod source;
+pub mod spearman;
+
+use std::io;
+use std::path::PathBuf;
+
+use contract::EngineError;
+
+/// Why a set can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluationError {
+    /// A file or folder can't be read.
+    #[error("can't read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{file}, line {line}: {what}")]
+    Line {
+        /// The file, as given.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it, and the cure.
+        what: String,
+    },
+    /// A file or folder has nothing to ask.
+    #[error("{file}: {what}")]
+    Empty {
+        /// The file or folder, as given.
+        file: String,
+        /// What is missing, and the cure.
+        what: String,
+    },
+    /// The engine failed.
+    #[error("the engine failed: {0}")]
+    Engine(#[from] EngineError),
+}

@@ -1,0 +1,160 @@
+//! What an evaluation comes to: the numbers, in the form in which they are written as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use contract::EngineDescription;
+use model_store::ModelStore;
+use serde::{Deserialize, Serialize};
+
+use crate::method::Method;
+
+/// How words of a set are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", try_from = "String")]
+pub enum Case {
+    /// As written, then in lower case
+    Lower,
+    /// As written only
+    Exact,
+}
+
+impl Case {
+    /// All, the default first.
+    pub const ALL: [Self; 2] = [Self::Lower, Self::Exact];
+
+    /// Its name on the command line and in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|case| case.name() == name);
+        found.ok_or_else(|| format!("`{name}` is neither lower nor exact"))
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl TryFrom<String> for Case {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
+
+/// All that an evaluation finds.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// What was evaluated.
+    pub model: Model<'a>,
+    /// What answered.
+    pub engine: Engine<'a>,
+    /// How words were looked up.
+    pub case: Case,
+    /// The sets of analogies, in order.
+    pub analogies: Vec<AnalogyResult>,
+    /// The sets of pairs, in order.
+    pub similarities: Vec<SimilarityResult>,
+}
+
+/// A model's name and shape.
+#[derive(Debug, Serialize)]
+pub struct Model<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its content is called.
+    pub version: &'a str,
+    /// Number of words.
+    pub rows: usize,
+    /// Components of each.
+    pub dim: usize,
+}
+
+/// An engine's name, and what it runs on.
+#[derive(Debug, Serialize)]
+pub struct Engine<'a> {
+    /// As in `--device`.
+    pub name: &'static str,
+    /// For people.
+    pub detail: &'a str,
+}
+
+impl<'a> Report<'a> {
+    /// One without any set yet.
+    pub fn new(model: &'a ModelStore, engine: &'a EngineDescription, case: Case) -> Self {
+        Self {
+            model: Model {
+                name: model.name(),
+                version: model.version(),
+                rows: model.rows(),
+                dim: model.dim(),
+            },
+            engine: Engine { name: engine.name, detail: &engine.detail },
+            case,
+            analogies: Vec::new(),
+            similarities: Vec::new(),
+        }
+    }
+}
+
+/// What an analogy set came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnalogyResult {
+    /// The set's name.
+    pub set: String,
+    /// Its sections, in order.
+    pub sections: Vec<SectionResult>,
+    /// All of them together.
+    pub total: SectionResult,
+}
+
+/// What a section came to.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SectionResult {
+    /// Its name; `total` for all of a set.
+    pub name: String,
+    /// Questions, all of them.
+    pub questions: usize,
+    /// Questions whose three words and answer the model has. The others count as wrong.
+    pub in_vocabulary: usize,
+    /// What each method came to.
+    pub methods: BTreeMap<Method, MethodResult>,
+}
+
+/// What a method came to.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct MethodResult {
+    /// Questions whose best row is a right answer.
+    pub right: usize,
+    /// The part of all questions that this is, 0 if there are none.
+    pub accuracy: f64,
+    /// Time that it took.
+    pub seconds: f64,
+}
+
+/// What a similarity set came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct SimilarityResult {
+    /// The set's name.
+    pub set: String,
+    /// Pairs, all of them.
+    pub pairs: usize,
+    /// Pairs whose two words the model has, each with a direction. The others are left out.
+    pub found: usize,
+    /// Spearman's ρ between cosine similarities and people's scores; none where nothing varies.
+    pub spearman: Option<f64>,
+}

@@ -1,0 +1,209 @@
+//! Asks the questions of a set and counts.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use contract::analogy::analogy_vector;
+use contract::{Filter, FullPassQuery, Query, QueryVector, Row, Scoring, Table, WeightedWord};
+use model_store::ModelStore;
+
+use super::analogies::{Question, Section};
+use super::results::{AnalogyResult, Case, MethodResult, SectionResult, SimilarityResult};
+use super::similarities::Pair;
+use super::spearman::spearman;
+use crate::method::Method;
+
+/// Longer words, in bytes, are looked up as they are written only: no model has them in another case either.
+const LONGEST_FOLDED: usize = 4096;
+
+/// Who answers queries: an engine, or the queue in front of one.
+pub trait Answers {
+    /// Why there are no answers.
+    type Error;
+
+    /// How many questions may be asked together.
+    const TOGETHER: usize;
+
+    /// The best row of each search, in order; `None` where there is none.
+    fn search(
+        &mut self,
+        queries: Vec<Query>,
+    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
+
+    /// As [`search`](Self::search), by full passes.
+    fn full_pass(
+        &mut self,
+        queries: Vec<FullPassQuery>,
+    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
+}
+
+/// A model, and how it is asked.
+pub struct Evaluation<'a> {
+    /// The model.
+    pub model: &'a ModelStore,
+    /// How words are looked up.
+    pub case: Case,
+    /// The methods that analogies are answered by.
+    pub methods: &'a [Method],
+}
+
+/// A question whose words the model has.
+struct KnownQuestion {
+    a: Row,
+    b: Row,
+    c: Row,
+    answers: Vec<Row>,
+}
+
+impl Evaluation<'_> {
+    /// Asks all questions of a set by all methods. A question with a word that the model does not have is
+    /// wrong, and so is one that has no answer by a method, as PairDirection has none where a is b. The three
+    /// words themselves are no answers. `progress` hears how many questions were asked since it last did.
+    ///
+    /// # Errors
+    /// Only if there are no answers.
+    pub async fn analogies<A: Answers>(
+        &self,
+        answers: &mut A,
+        set: &str,
+        sections: &[Section],
+        mut progress: impl FnMut(usize),
+    ) -> Result<AnalogyResult, A::Error> {
+        let mut results = Vec::with_capacity(sections.len());
+        for section in sections {
+            results.push(self.section(answers, section, &mut progress).await?);
+        }
+        let mut total = SectionResult { name: "total".into(), ..SectionResult::default() };
+        for result in &results {
+            total.questions += result.questions;
+            total.in_vocabulary += result.in_vocabulary;
+            for (&method, result) in &result.methods {
+                let sum = total.methods.entry(method).or_default();
+                sum.right += result.right;
+                sum.seconds += result.seconds;
+            }
+        }
+        for result in total.methods.values_mut() {
+            result.accuracy = part(result.right, total.questions);
+        }
+        Ok(AnalogyResult { set: set.to_owned(), sections: results, total })
+    }
+
+    async fn section<A: Answers>(
+        &self,
+        answers: &mut A,
+        section: &Section,
+        progress: &mut impl FnMut(usize),
+    ) -> Result<SectionResult, A::Error> {
+        let (mut in_vocabulary, mut methods) = (0, BTreeMap::new());
+        for start in (0..section.len()).step_by(A::TOGETHER) {
+            let end = section.len().min(start + A::TOGETHER);
+            let batch: Vec<KnownQuestion> =
+                (start..end).filter_map(|place| self.look_up(section.question(place))).collect();
+            in_vocabulary += batch.len();
+            for &method in self.methods {
+                let started = Instant::now();
+                let right = self.right(answers, method, &batch).await?;
+                let result: &mut MethodResult = methods.entry(method).or_default();
+                result.right += right;
+                result.seconds += started.elapsed().as_secs_f64();
+                progress(end - start);
+            }
+        }
+        for result in methods.values_mut() {
+            result.accuracy = part(result.right, section.len());
+        }
+        let (name, questions) = (section.name.clone(), section.len());
+        Ok(SectionResult { name, questions, in_vocabulary, methods })
+    }
+
+    /// How many of these questions a method answers right.
+    async fn right<A: Answers>(
+        &self,
+        answers: &mut A,
+        method: Method,
+        batch: &[KnownQuestion],
+    ) -> Result<usize, A::Error> {
+        let (asked, best) = if method == Method::ThreeCosAdd {
+            let (asked, queries) = self.queries(batch, KnownQuestion::search);
+            (asked, answers.search(queries).await?)
+        } else {
+            let (asked, queries) =
+                self.queries(batch, |asked, table| asked.full_pass(table, method));
+            (asked, answers.full_pass(queries).await?)
+        };
+        let is_right = |(asked, best): &(&KnownQuestion, Option<Row>)| {
+            best.is_some_and(|row| asked.answers.contains(&row))
+        };
+        Ok(asked.into_iter().zip(best).filter(is_right).count())
+    }
+
+    /// The questions that have a query, and their queries.
+    fn queries<'b, Q>(
+        &self,
+        batch: &'b [KnownQuestion],
+        query: impl Fn(&KnownQuestion, &Table<'_>) -> Option<Q>,
+    ) -> (Vec<&'b KnownQuestion>, Vec<Q>) {
+        let table = self.model.table();
+        batch.iter().filter_map(|asked| Some((asked, query(asked, &table)?))).unzip()
+    }
+
+    /// Compares the model's cosine similarities of the pairs of a set with people's scores.
+    pub fn similarities(&self, set: &str, pairs: &[Pair]) -> SimilarityResult {
+        let table = self.model.table();
+        let compared = |pair: &Pair| {
+            let (one, other) = (self.row(&pair.words[0])?, self.row(&pair.words[1])?);
+            let norm = Some(table.norm(one)).filter(|&norm| norm > 0.0)?;
+            Some((table.score(table.row(one), norm, other)?, pair.score))
+        };
+        let compared: Vec<(f64, f64)> = pairs.iter().filter_map(compared).collect();
+        let (found, spearman) = (compared.len(), spearman(&compared));
+        SimilarityResult { set: set.to_owned(), pairs: pairs.len(), found, spearman }
+    }
+
+    fn look_up(&self, question: Question<'_>) -> Option<KnownQuestion> {
+        let answers: Vec<Row> =
+            question.answers.iter().filter_map(|answer| self.row(answer)).collect();
+        let b = question.b.iter().find_map(|b| self.row(b))?;
+        let (a, c) = (self.row(question.a)?, self.row(question.c)?);
+        (!answers.is_empty()).then_some(KnownQuestion { a, b, c, answers })
+    }
+
+    fn row(&self, word: &str) -> Option<Row> {
+        let words = self.model.words();
+        let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
+        words.row(word).or_else(|| if self.case == Case::Lower { lower()? } else { None })
+    }
+}
+
+impl KnownQuestion {
+    /// 3CosAdd. `None`: the vectors of the words lead nowhere.
+    fn search(&self, table: &Table<'_>) -> Option<Query> {
+        let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
+        let words = words.map(|(row, weight)| WeightedWord { row, weight });
+        let vector = QueryVector::Components(analogy_vector(table, &words).ok()?);
+        Query::new(table, vector, 1, self.filter()).ok()
+    }
+
+    /// The other methods. `None`: there is nothing to score by.
+    fn full_pass(&self, table: &Table<'_>, method: Method) -> Option<FullPassQuery> {
+        let scoring = match method {
+            Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,
+            Method::ThreeCosMul => {
+                Scoring::three_cos_mul(table, &[self.b, self.c], &[self.a]).ok()?
+            }
+            Method::ThreeCosAdd => {
+                Scoring::cosine(table, self.search(table)?.vector().clone()).ok()?
+            }
+        };
+        Some(FullPassQuery::new(scoring, 1, self.filter(), Vec::new()))
+    }
+
+    fn filter(&self) -> Filter {
+        Filter::excluding(vec![self.a, self.b, self.c])
+    }
+}
+
+fn part(right: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { right as f64 / of as f64 }
+}

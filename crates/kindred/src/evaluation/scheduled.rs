@@ -1,0 +1,65 @@
+//! Questions of an evaluation through the queue, beside other callers.
+
+use std::time::Instant;
+
+use contract::{FullPassQuery, Hit, Query, Row};
+use scheduler::SubmitError;
+
+use super::run::Answers;
+use crate::asking::{Asking, Times};
+
+/// The queue, for all questions of one evaluation. Each chunk of them waits until the one before is answered. So
+/// other callers' turns come in between, and no evaluation takes more slots than one chunk, however small the queue
+/// is.
+pub struct QueueAnswers<'a, F> {
+    asking: Asking<'a>,
+    before: F,
+    /// All chunks together.
+    pub times: Times,
+}
+
+impl<'a, F: FnMut(usize)> QueueAnswers<'a, F> {
+    /// Through this; `before` hears how many queries each chunk has before it is asked.
+    pub fn new(asking: Asking<'a>, before: F) -> Self {
+        Self { asking, before, times: Times::default() }
+    }
+
+    /// Questions without a query never come to the queue, which would look at the clock.
+    fn begin(&mut self, queries: usize) -> Result<(), SubmitError> {
+        if Instant::now() >= self.asking.deadline() {
+            return Err(SubmitError::DeadlinePassed);
+        }
+        (self.before)(queries);
+        Ok(())
+    }
+}
+
+fn best(hits: &[Hit]) -> Option<Row> {
+    hits.first().map(|hit| hit.row)
+}
+
+impl<F: FnMut(usize)> Answers for QueueAnswers<'_, F> {
+    type Error = SubmitError;
+
+    /// As many as keep the full passes of other callers waiting for a few passes only.
+    const TOGETHER: usize = 64;
+
+    async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, SubmitError> {
+        self.begin(queries.len())?;
+        let answer = self.asking.search(queries).await?;
+        self.times.queue += answer.queued;
+        self.times.engine += answer.engine;
+        Ok(answer.hits.iter().map(|hits| best(hits)).collect())
+    }
+
+    async fn full_pass(
+        &mut self,
+        queries: Vec<FullPassQuery>,
+    ) -> Result<Vec<Option<Row>>, SubmitError> {
+        self.begin(queries.len())?;
+        let answer = self.asking.full_pass(queries).await?;
+        self.times.queue += answer.queued;
+        self.times.engine += answer.engine;
+        Ok(answer.answers.iter().map(|answer| best(&answer.hits)).collect())
+    }
+}

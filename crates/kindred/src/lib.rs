@@ -1,0 +1,55 @@
+//! Kindred without a network: open models, look words up, ask, explain, evaluate and export.
+//!
+//! ```
+//! use kindred::{Kindred, Model, Options, Settings};
+//!
+//! let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+//! let answer = kindred.nearest("frog", Options::new().k(3)).wait()?;
+//! for neighbor in &answer.neighbors {
+//!     println!("{:.4} {}", neighbor.score, neighbor.word);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Answers are exact: the same question has the same rows and the same score bits on every device. A [`Model`] alone
+//! answers what needs no search; [`Kindred`] is a model with an engine. The command line's other work is here as well:
+//! [`prepare`], [`export`], [`synth`], [`Model::verify`] and [`evaluation`].
+//!
+//! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes the engine that
+//! searches it, the `scheduler` lets many callers share that engine. [`expression`] reads what people type;
+//! [`question`] makes checked queries of it, with the options that are declared in [`options`]; [`asking`] and
+//! [`search`] put them to the engine.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod answering;
+pub mod asking;
+pub mod background;
+pub mod demo;
+pub mod device;
+pub mod engines;
+mod error;
+pub mod evaluation;
+pub mod expression;
+pub mod method;
+mod model;
+pub mod options;
+pub mod question;
+pub mod queue;
+pub mod search;
+mod service;
+pub mod warm_up;
+
+pub use answer::{Answer, Neighbor, Ranks};
+pub use answering::Answering;
+pub use asking::Times;
+pub use device::Device;
+pub use engines::EngineStartError;
+pub use error::{Error, UnknownWord, unknown_words};
+pub use method::Method;
+pub use model::Model;
+pub use model_store::{ModelError, ModelStore, export, prepare, synth};
+pub use options::Options;
+pub use question::{Placed, Side, Target, Term, Unknown};
+pub use queue::Limits;
+pub use service::{Kindred, Settings};

@@ -1,0 +1,190 @@
+//! A model: its table of vectors and its words.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use contract::Row;
+use model_store::{ModelError, ModelStore};
+
+use crate::question::{Side, Unknown, odd_one_out, similarity};
+use crate::{Error, demo};
+
+/// A model: a table of word vectors, `[rows, dim]` float32, and the word of each row. Clones share it.
+///
+/// ```
+/// use kindred::Model;
+///
+/// let rows = [("frog", [1.0, 0.1]), ("toad", [1.0, 0.2]), ("car", [0.0, 1.0])];
+/// let model = Model::from_rows("tiny", &rows)?;
+/// assert_eq!((model.rows(), model.dim()), (3, 2));
+/// assert_eq!((model.row("toad"), model.word(2)), (Some(1), Some("car")));
+/// assert!(model.similarity("frog", "toad").unwrap() > model.similarity("frog", "car").unwrap());
+/// # Ok::<(), kindred::ModelError>(())
+/// ```
+#[derive(Clone)]
+pub struct Model(Arc<ModelStore>);
+
+impl Model {
+    /// Opens a model folder, as [`prepare_folder`](crate::prepare::prepare_folder) writes it. Its vectors are mapped,
+    /// not read.
+    ///
+    /// # Errors
+    /// If the folder is no model folder, was written by another version, or is damaged.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, ModelError> {
+        ModelStore::open(folder.as_ref()).map(Self::from)
+    }
+
+    /// The built-in model: 30,000 English words × 100 dimensions. Its first use prepares it in the user's cache folder;
+    /// where that is not possible it is prepared in memory.
+    ///
+    /// ```
+    /// let model = kindred::Model::demo()?;
+    /// assert_eq!((model.name(), model.rows(), model.dim()), ("demo", 30_000, 100));
+    /// # Ok::<(), kindred::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the system has no memory left.
+    pub fn demo() -> Result<Self, ModelError> {
+        demo::open(Path::new("")).map(Self::from)
+    }
+
+    /// A model of these rows, in memory.
+    ///
+    /// # Errors
+    /// If the system has no memory left.
+    ///
+    /// # Panics
+    /// If there are no rows, a row has another number of components than the first or none, or a word is empty or holds
+    /// a line feed.
+    pub fn from_rows<W: AsRef<str>, V: AsRef<[f32]>>(
+        name: &str,
+        rows: &[(W, V)],
+    ) -> Result<Self, ModelError> {
+        let dim = rows.first().map_or(0, |(_, vector)| vector.as_ref().len());
+        let rows = rows.iter().map(|(word, vector)| (word.as_ref(), vector.as_ref()));
+        ModelStore::from_rows(name, dim, rows).map(Self::from)
+    }
+
+    /// Table and words, as engines take them.
+    pub fn store(&self) -> &Arc<ModelStore> {
+        &self.0
+    }
+
+    /// The model's name: its folder's, unless it was given another.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// What the model's content is called: another content has another version.
+    pub fn version(&self) -> &str {
+        self.0.version()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// Components in a row.
+    pub fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    /// The row of a word, by its exact bytes; rows count from 0, the most frequent word first.
+    pub fn row(&self, word: &str) -> Option<u32> {
+        self.0.words().row(word).map(|row| row.0)
+    }
+
+    /// The word of a row.
+    pub fn word(&self, row: u32) -> Option<&str> {
+        self.is_row(row).then(|| self.0.words().word(Row(row)))
+    }
+
+    /// The vector of a row, `[dim]`.
+    pub fn vector(&self, row: u32) -> Option<&[f32]> {
+        self.is_row(row).then(|| self.0.table().row(Row(row)))
+    }
+
+    fn is_row(&self, row: u32) -> bool {
+        Row(row).index() < self.rows()
+    }
+
+    /// The most frequent words that begin with `prefix`, at most `limit`.
+    pub fn words_with_prefix(&self, prefix: &str, limit: usize) -> Vec<&str> {
+        let rows = self.0.words().with_prefix(prefix, limit);
+        rows.into_iter().map(|row| self.0.words().word(row)).collect()
+    }
+
+    /// Words that resemble one, the likeliest first.
+    ///
+    /// ```
+    /// let model = kindred::Model::demo()?;
+    /// assert!(model.suggestions("frogg").contains(&"frog"));
+    /// # Ok::<(), kindred::ModelError>(())
+    /// ```
+    pub fn suggestions(&self, word: &str) -> Vec<&str> {
+        self.0.words().suggestions(word)
+    }
+
+    /// How alike two words or sets of words are: the contract's cosine, from −1 to 1. A set is the sum of the unit
+    /// vectors of its words.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`] with suggestions; [`Error::ZeroQuery`] if a word or a sum is a zero vector;
+    /// [`Error::InvalidValue`] if a set is empty or has more than 256 words.
+    pub fn similarity(&self, a: impl Into<Side>, b: impl Into<Side>) -> Result<f64, Error> {
+        let similarity = similarity(&self.0, [a.into(), b.into()], Unknown::Error);
+        similarity.map(|found| found.score).map_err(|error| error.with_suggestions(&self.0))
+    }
+
+    /// Some words with their cosine to the mean of all of them, highest first: the odd one is the last.
+    ///
+    /// ```
+    /// let model = kindred::Model::demo()?;
+    /// let ranked = model.odd_one_out(["breakfast", "lunch", "dinner", "piano"])?;
+    /// assert_eq!(ranked.last().map(|&(word, _)| word), Some("piano"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] with suggestions;
+    /// [`Error::ZeroQuery`] if a word or their sum is a zero vector.
+    pub fn odd_one_out<W: Into<String>>(
+        &self,
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Vec<(&str, f64)>, Error> {
+        let words = words.into_iter().map(Into::into).collect();
+        let odd = odd_one_out(&self.0, words, Unknown::Error)
+            .map_err(|error| error.with_suggestions(&self.0))?;
+        let ranked = odd.ranked.into_iter();
+        Ok(ranked.map(|hit| (self.0.words().word(hit.row), hit.score)).collect())
+    }
+
+    /// Reads everything and checks every checksum. `progress` gets the name of each step.
+    ///
+    /// # Errors
+    /// Names the first file that is not what it should be.
+    pub fn verify(&self, progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
+        self.0.verify(progress)
+    }
+}
+
+impl From<ModelStore> for Model {
+    fn from(store: ModelStore) -> Self {
+        Self(Arc::new(store))
+    }
+}
+
+impl From<Arc<ModelStore>> for Model {
+    fn from(store: Arc<ModelStore>) -> Self {
+        Self(store)
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} [{}, {}]", self.name(), self.version(), self.rows(), self.dim())
+    }
+}

@@ -1,0 +1,394 @@
+//! The options of questions, declared once: name, type, bounds, what a value must be, and the command line's flag.
+//!
+//! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the server the parameters
+//! of GET requests, the fields of JSON bodies, and the flags of the command line and the console. A new option is a
+//! new entry; [`Checked`](crate::question::Checked) then does not compile until it is used.
+
+use serde_json::Value;
+
+use crate::method::Method;
+use crate::question::Unknown;
+
+/// Most neighbours that one query may ask for.
+pub const MAX_K: u64 = 1000;
+/// Neighbours of a query that does not say how many.
+pub const DEFAULT_K: u64 = 10;
+/// Most words that one query may exclude.
+pub const MAX_EXCLUDED: usize = 1000;
+
+/// Hands the options to another macro, behind what that one gets besides.
+///
+/// The columns in brackets say what takes an option: searches for a word, text or vector; analogies; ranks. After
+/// `nearest:`, `analogy:` or `rank:` the other macro gets the options of that kind of question alone.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_options {
+    ($then:ident! { $($rest:tt)* }) => {
+        $crate::with_options! { @all [$crate::pass_options] [$then { $($rest)* }] }
+    };
+    (nearest: $then:ident! { $($rest:tt)* }) => {
+        $crate::with_options! { @all [$crate::pick_options] [nearest $then { $($rest)* } {}] }
+    };
+    (analogy: $then:ident! { $($rest:tt)* }) => {
+        $crate::with_options! { @all [$crate::pick_options] [analogy $then { $($rest)* } {}] }
+    };
+    (rank: $then:ident! { $($rest:tt)* }) => {
+        $crate::with_options! { @all [$crate::pick_options] [rank $then { $($rest)* } {}] }
+    };
+    // The declaration.
+    (@all [$($macro:tt)+] [$($first:tt)*]) => {
+        $($macro)+! { $($first)*
+            method: $crate::Method [_ analogy rank] {
+                values: Values::Name,
+                must_be: "`3cosadd`, `3cosmul` or `pairdirection`",
+                flag: None,
+                help: "Analogy method",
+            }
+            k: u64 [nearest analogy _] {
+                values: Values::Whole { from: 1, to: MAX_K },
+                must_be: "a whole number from 1 to 1000",
+                flag: Some(Flag { long: "k", short: Some('k'), value: "N" }),
+                help: "Number of neighbours [default: 10]",
+            }
+            exclude: Vec<String> [nearest analogy rank] {
+                values: Values::Words { most: MAX_EXCLUDED },
+                must_be: "a list of at most 1000 words",
+                flag: Some(Flag { long: "exclude", short: None, value: "WORD" }),
+                help: "Exclude a word from the answers; may be repeated",
+            }
+            include_query: bool [nearest analogy rank] {
+                values: Values::Switch,
+                must_be: "true or false",
+                flag: Some(Flag { long: "include-query", short: None, value: "" }),
+                help: "Allow the words of the query as answers",
+            }
+            vocab_limit: u64 [nearest analogy rank] {
+                values: Values::Whole { from: 1, to: u64::MAX },
+                must_be: "a whole number of at least 1 (the number of rows to search)",
+                flag: Some(Flag { long: "vocab-limit", short: None, value: "N" }),
+                help: "Search only the first N rows: the most frequent words",
+            }
+            min_score: f64 [nearest analogy rank] {
+                values: Values::Number,
+                must_be: "a finite number (cosines are from -1 to 1)",
+                flag: Some(Flag { long: "min-score", short: None, value: "SCORE" }),
+                help: "Minimum score of a neighbour",
+            }
+            max_score: f64 [nearest analogy rank] {
+                values: Values::Number,
+                must_be: "a finite number (cosines are from -1 to 1)",
+                flag: Some(Flag { long: "max-score", short: None, value: "SCORE" }),
+                help: "Maximum score of a neighbour",
+            }
+            with_vectors: bool [nearest analogy _] {
+                values: Values::Switch,
+                must_be: "true or false",
+                flag: None,
+                help: "Include the vector of each neighbour",
+            }
+            unknown: $crate::Unknown [nearest analogy rank] {
+                values: Values::Name,
+                must_be: "`error` or `skip`",
+                flag: None,
+                help: "Whether unknown words fail the query (error) or are ignored (skip)",
+            }
+            fold_case: bool [nearest analogy _] {
+                values: Values::Switch,
+                must_be: "true or false",
+                flag: Some(Flag { long: "fold-case", short: None, value: "" }),
+                help: "Treat words that differ only in case as one word",
+            }
+            explain: bool [nearest analogy _] {
+                values: Values::Switch,
+                must_be: "true or false",
+                flag: Some(Flag { long: "explain", short: None, value: "" }),
+                help: "Show what each word contributes to each score",
+            }
+            timeout_ms: u64 [nearest analogy rank] {
+                values: Values::Whole { from: 1, to: u64::MAX },
+                must_be: "a whole number of milliseconds, at least 1",
+                flag: None,
+                help: "Time limit of the answer, in milliseconds",
+            }
+        }
+    };
+}
+
+/// All options, to the macro that asked for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pass_options {
+    ($then:ident { $($rest:tt)* }
+     $($name:ident: $type:ty [$nearest:tt $analogy:tt $rank:tt] { $($about:tt)* })+) => {
+        $then! { $($rest)* options { $($name: $type { $($about)* })+ } }
+    };
+}
+
+/// The options of one kind of question, to the macro that asked for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pick_options {
+    (nearest $then:ident $rest:tt { $($picked:tt)* }
+     $name:ident: $type:ty [nearest $($in:tt)*] $about:tt $($more:tt)*) => {
+        $crate::pick_options! { nearest $then $rest { $($picked)* $name: $type $about } $($more)* }
+    };
+    (analogy $then:ident $rest:tt { $($picked:tt)* }
+     $name:ident: $type:ty [$a:tt analogy $b:tt] $about:tt $($more:tt)*) => {
+        $crate::pick_options! { analogy $then $rest { $($picked)* $name: $type $about } $($more)* }
+    };
+    (rank $then:ident $rest:tt { $($picked:tt)* }
+     $name:ident: $type:ty [$a:tt $b:tt rank] $about:tt $($more:tt)*) => {
+        $crate::pick_options! { rank $then $rest { $($picked)* $name: $type $about } $($more)* }
+    };
+    ($kind:ident $then:ident $rest:tt $picked:tt
+     $name:ident: $type:ty [$($in:tt)*] $about:tt $($more:tt)*) => {
+        $crate::pick_options! { $kind $then $rest $picked $($more)* }
+    };
+    ($kind:ident $then:ident { $($rest:tt)* } { $($picked:tt)* }) => {
+        $then! { $($rest)* options { $($picked)* } }
+    };
+}
+
+/// What is declared of an option.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// As in requests.
+    pub name: &'static str,
+    /// What values it may have.
+    pub values: Values,
+    /// The same in words: `k` must be “a whole number from 1 to 1000”.
+    pub must_be: &'static str,
+    /// How the command line takes it, if it does.
+    pub flag: Option<Flag>,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// What values an option may have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Values {
+    /// A whole number within these bounds, both included.
+    Whole {
+        /// The smallest.
+        from: u64,
+        /// The largest.
+        to: u64,
+    },
+    /// A finite number.
+    Number,
+    /// True or false.
+    Switch,
+    /// A list of words.
+    Words {
+        /// How many at most.
+        most: usize,
+    },
+    /// One of a few names.
+    Name,
+}
+
+/// An option on the command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    /// Its name, with dashes.
+    pub long: &'static str,
+    /// A single letter for it.
+    pub short: Option<char>,
+    /// What its value is called; empty for a switch.
+    pub value: &'static str,
+}
+
+/// A value that an option can have.
+trait OptionValue {
+    fn is_one_of(&self, values: &Values) -> bool;
+    fn to_json(&self) -> Value;
+}
+
+impl OptionValue for u64 {
+    fn is_one_of(&self, values: &Values) -> bool {
+        matches!(values, Values::Whole { from, to } if (from..=to).contains(&self))
+    }
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+}
+
+impl OptionValue for f64 {
+    fn is_one_of(&self, _: &Values) -> bool {
+        self.is_finite()
+    }
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+}
+
+impl OptionValue for bool {
+    fn is_one_of(&self, _: &Values) -> bool {
+        true
+    }
+
+    fn to_json(&self) -> Value {
+        (*self).into()
+    }
+}
+
+impl OptionValue for Vec<String> {
+    fn is_one_of(&self, values: &Values) -> bool {
+        matches!(values, Values::Words { most } if self.len() <= *most)
+    }
+
+    fn to_json(&self) -> Value {
+        self.as_slice().into()
+    }
+}
+
+impl OptionValue for Unknown {
+    fn is_one_of(&self, _: &Values) -> bool {
+        true
+    }
+
+    fn to_json(&self) -> Value {
+        self.name().into()
+    }
+}
+
+impl OptionValue for Method {
+    fn is_one_of(&self, _: &Values) -> bool {
+        true
+    }
+
+    fn to_json(&self) -> Value {
+        self.short_name().into()
+    }
+}
+
+macro_rules! declare {
+    (options { $($name:ident: $type:ty {
+        values: $values:expr, must_be: $must_be:literal, flag: $flag:expr, help: $help:literal,
+    })+ }) => {
+        /// The options of a question, as far as they are given; all have defaults.
+        ///
+        /// ```
+        /// use kindred::Options;
+        ///
+        /// let options = Options::new().k(3).explain(true);
+        /// assert_eq!((options.k, options.min_score), (Some(3), None));
+        /// ```
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Options {
+            $(#[doc = concat!($help, ": ", $must_be, ".")] pub $name: Option<$type>,)+
+        }
+
+        impl Options {
+            $(
+                #[doc = concat!($help, ": ", $must_be, ".")]
+                #[must_use]
+                pub fn $name(self, $name: $type) -> Self {
+                    Self { $name: Some($name), ..self }
+                }
+            )+
+
+            /// These options, and for what they do not say, what `others` say.
+            #[must_use]
+            pub fn or(self, others: &Self) -> Self {
+                Self { $($name: self.$name.or_else(|| others.$name.clone()),)+ }
+            }
+
+            /// The first option whose value is out of bounds.
+            pub(crate) fn out_of_bounds(&self) -> Option<&'static Declaration> {
+                let mut all = DECLARATIONS.iter();
+                $(
+                    let declared = all.next()?;
+                    if self.$name.as_ref().is_some_and(|value| !value.is_one_of(&declared.values)) {
+                        return Some(declared);
+                    }
+                )+
+                None
+            }
+
+            /// The options that are given, as the fields of a request's JSON body.
+            pub fn to_json(&self) -> Value {
+                let mut fields = serde_json::Map::new();
+                $(
+                    if let Some(value) = &self.$name {
+                        fields.insert(stringify!($name).to_owned(), value.to_json());
+                    }
+                )+
+                fields.into()
+            }
+        }
+
+        /// All options, in their order.
+        pub const DECLARATIONS: &[Declaration] = &[$(Declaration {
+            name: stringify!($name),
+            values: $values,
+            must_be: $must_be,
+            flag: $flag,
+            help: $help,
+        },)+];
+    };
+}
+
+with_options! { declare! {} }
+
+impl Options {
+    /// None given.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Excludes these words from the answer, besides those excluded already.
+    #[must_use]
+    pub fn excluding<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.exclude.get_or_insert_default().extend(words.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// What a value of an option must be, in words.
+pub fn must_be(option: &str) -> Option<&'static str> {
+    DECLARATIONS.iter().find(|declared| declared.name == option).map(|declared| declared.must_be)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_out_of_bounds_is_named() {
+        let name = |options: Options| options.out_of_bounds().map(|declared| declared.name);
+        let right = Options::new().k(1000).vocab_limit(u64::MAX).min_score(-7.5).timeout_ms(1);
+        assert_eq!(name(right), None);
+        for (options, expected) in [
+            (Options::new().k(0), "k"),
+            (Options::new().k(1001).min_score(f64::NAN), "k"),
+            (Options::new().min_score(f64::NEG_INFINITY), "min_score"),
+            (Options::new().vocab_limit(0), "vocab_limit"),
+            (Options::new().excluding(vec!["a"; MAX_EXCLUDED + 1]), "exclude"),
+            (Options::new().timeout_ms(0), "timeout_ms"),
+        ] {
+            assert_eq!(name(options), Some(expected));
+        }
+    }
+
+    #[test]
+    fn flags_are_called_as_their_options() {
+        for declared in DECLARATIONS {
+            let long =
+                declared.flag.map_or(declared.name.replace('_', "-"), |flag| flag.long.into());
+            assert_eq!(long, declared.name.replace('_', "-"));
+        }
+    }
+
+    #[test]
+    fn only_what_is_given_is_written_and_overrides_what_others_say() {
+        let common = Options::new().k(3).unknown(Unknown::Skip);
+        let own = Options::new().k(5).method(Method::ThreeCosMul).excluding(["a"]);
+        let expected = json!({"k": 5, "method": "3cosmul", "exclude": ["a"], "unknown": "skip"});
+        assert_eq!(own.or(&common).to_json(), expected);
+    }
+}

@@ -1,0 +1,156 @@
+//! How alike words or sets of words are, and which of some words is odd. No search is needed: the scores are the
+//! contract's, of rows or of the sums that an analogy would look for.
+
+use contract::{Hit, Row, score};
+use model_store::ModelStore;
+
+use super::formula::{sum, zero_row};
+use super::look_up::{LookedUp, Unknown, each_once, look_up, unknown_words};
+use super::prepare::{Notes, each_row_once};
+use crate::Error;
+
+/// Most words in one set.
+pub const MAX_SET_WORDS: usize = 256;
+/// Fewest words of which one can be odd: of two, both are as far from their middle.
+pub const MIN_COMPARED_WORDS: usize = 3;
+/// Most words of which the odd one is looked for.
+pub const MAX_COMPARED_WORDS: usize = 256;
+
+/// What is compared with another: a word, or a set of words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Side {
+    /// A word, by its exact bytes.
+    Word(String),
+    /// A set of 1 to [`MAX_SET_WORDS`] words: the sum of their unit vectors.
+    Set(Vec<String>),
+}
+
+impl From<&str> for Side {
+    fn from(word: &str) -> Self {
+        Self::Word(word.to_owned())
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Side {
+    fn from(words: [&str; N]) -> Self {
+        Self::Set(words.map(str::to_owned).into())
+    }
+}
+
+/// How alike two words or sets are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Similarity {
+    /// The contract's score, from −1 to 1.
+    pub score: f64,
+    /// The words that were left out, if words may be.
+    pub skipped: Option<Vec<String>>,
+}
+
+/// What has a cosine to the other side.
+enum Vector {
+    /// A word's own.
+    Row(Row),
+    /// A set's, `[dim]`, and its norm.
+    Sum(Vec<f32>, f64),
+}
+
+/// How alike two words or sets of words are.
+///
+/// # Errors
+/// [`Error::UnknownWord`] for words that the model does not have; with [`Unknown::Skip`] only if a side has no other.
+/// [`Error::ZeroQuery`] if a word or a sum is a zero vector. [`Error::InvalidValue`] if a set is empty or too large.
+pub fn similarity(
+    model: &ModelStore,
+    sides: [Side; 2],
+    unknown: Unknown,
+) -> Result<Similarity, Error> {
+    let has_words = |side: &Side| match side {
+        Side::Word(_) => true,
+        Side::Set(words) => (1..=MAX_SET_WORDS).contains(&words.len()),
+    };
+    if !sides.iter().all(has_words) {
+        return Err(Error::invalid("sides", "two words or lists of 1 to 256 words"));
+    }
+    let mut missing = Vec::new();
+    let mut look_up = |words: &[String]| {
+        let mut known = Vec::with_capacity(words.len());
+        for word in words {
+            match model.words().row(word) {
+                Some(row) => known.push(row),
+                None => missing.push(word.clone()),
+            }
+        }
+        known
+    };
+    let sides = sides.map(|side| match side {
+        Side::Word(word) => (look_up(&[word]), false),
+        Side::Set(words) => (look_up(&words), true),
+    });
+    // A side of which nothing is left can't be compared with anything.
+    let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());
+    if nothing_left || (unknown == Unknown::Error && !missing.is_empty()) {
+        return Err(unknown_words(missing));
+    }
+    let vector = |(rows, is_set): (Vec<Row>, bool)| match rows[..] {
+        [row] if !is_set && model.table().norm(row) == 0.0 => Err(zero_row(model, row)),
+        [row] if !is_set => Ok(Vector::Row(row)),
+        _ => {
+            let components = sum(model, &rows)?;
+            let norm = score::norm(&components);
+            Ok(Vector::Sum(components, norm))
+        }
+    };
+    let [a, b] = sides.map(vector);
+    let skipped = (unknown == Unknown::Skip).then(|| each_once(missing));
+    Ok(Similarity { score: cosine(model, &a?, &b?), skipped })
+}
+
+fn cosine(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
+    let table = model.table();
+    let [(a, a_norm), (b, b_norm)] = [a, b].map(|vector| match vector {
+        Vector::Row(row) => (table.row(*row), table.norm(*row)),
+        Vector::Sum(components, norm) => (&components[..], *norm),
+    });
+    score::cosine(score::dot(a, b), a_norm, b_norm)
+}
+
+/// Which of some words is least like all of them together.
+#[derive(Debug)]
+pub struct OddOneOut {
+    /// The words by their cosine to the mean of all unit vectors, highest first: the odd one is the last. Not empty.
+    pub ranked: Vec<Hit>,
+    /// What was left out.
+    pub notes: Notes,
+}
+
+/// Finds the word that is least like all of them together.
+///
+/// # Errors
+/// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] for words that the model does not
+/// have, with [`Unknown::Skip`] only if fewer than 3 are left; [`Error::ZeroQuery`] if a word or their sum is zero.
+pub fn odd_one_out(
+    model: &ModelStore,
+    words: Vec<String>,
+    unknown: Unknown,
+) -> Result<OddOneOut, Error> {
+    if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
+        return Err(Error::invalid("words", "a list of 3 to 256 words"));
+    }
+    let asked = words.into_iter().map(|word| (word, ()));
+    let LookedUp { known, skipped } = look_up(model.words(), asked, unknown)?;
+    if known.len() < MIN_COMPARED_WORDS {
+        return Err(unknown_words(skipped));
+    }
+    let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
+    // As a direction, the mean is the sum.
+    let mean = sum(model, &rows)?;
+    let (table, norm) = (model.table(), score::norm(&mean));
+    let scored = each_row_once(&rows).into_iter().filter_map(|row| {
+        let score = table.score(&mean, norm, row)?;
+        Some(Hit { row, score })
+    });
+    let mut ranked: Vec<Hit> = scored.collect();
+    ranked.sort_unstable();
+    let skipped = (unknown == Unknown::Skip).then_some(skipped);
+    Ok(OddOneOut { ranked, notes: Notes { used: None, skipped } })
+}

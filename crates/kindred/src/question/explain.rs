@@ -1,0 +1,112 @@
+//! Why a neighbour has its score: what each word of the query contributes, and where those words would
+//! stand themselves.
+
+use contract::full_pass::EPSILON;
+use contract::{RankedRow, Row};
+use model_store::ModelStore;
+use serde::Serialize;
+
+use super::formula::Formula;
+
+/// What explains an answer.
+#[derive(Debug)]
+pub struct Explanation {
+    /// How rows are scored.
+    pub formula: Formula,
+    /// The words of the query, with the score and rank that each would have.
+    pub inputs: Vec<RankedRow>,
+}
+
+/// A word's part in a score.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Term<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// Its weight in the query.
+    pub weight: f64,
+    /// The contract's score of the neighbour against the word.
+    pub cosine: f64,
+    /// Its part in the score.
+    #[serde(flatten)]
+    pub part: Part,
+}
+
+/// What a word adds to a score or multiplies it by.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The parts sum to the score.
+    Contribution(f64),
+    /// The parts multiply to the score.
+    Factor(f64),
+}
+
+/// A word of the query among its own neighbours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Placed<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// Its row, from 0.
+    pub row: u32,
+    /// Its score; none for a word that has none, as one of norm zero.
+    pub score: Option<f64>,
+    /// Its rank, from 1; none if it has no score or the filter leaves it out.
+    pub rank: Option<u32>,
+}
+
+/// Rows and their places, to be written.
+pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
+    let placed = ranks.iter().map(|ranked| Placed {
+        word: model.words().word(ranked.row),
+        row: ranked.row.0,
+        score: ranked.score,
+        rank: ranked.rank,
+    });
+    placed.collect()
+}
+
+impl Formula {
+    /// The terms of a neighbour's score. The score of a sum was made from its vector, rounded to float32
+    /// once; the terms' contributions are not rounded, so they sum to it but for that.
+    pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
+        let table = model.table();
+        let cosine = |a: Row, b: Row| {
+            let norm = table.norm(a);
+            table.score(table.row(a), norm, b).expect("zero rows were refused before")
+        };
+        let term = |row: Row, weight: f64, part: Part| Term {
+            word: model.words().word(row),
+            weight,
+            cosine: cosine(row, neighbor),
+            part,
+        };
+        match self {
+            Self::Cosine { words, norm, .. } => words
+                .iter()
+                .map(|word| {
+                    let part = word.weight / norm * cosine(word.row, neighbor);
+                    term(word.row, word.weight, Part::Contribution(part))
+                })
+                .collect(),
+            Self::Product { positive, negative } => {
+                let half = |row| (cosine(row, neighbor) + 1.0) / 2.0;
+                let above = positive.iter().map(|&row| term(row, 1.0, Part::Factor(half(row))));
+                let below = negative.iter().map(|&row| {
+                    let factor = 1.0 / (half(row) + EPSILON);
+                    term(row, -1.0, Part::Factor(factor))
+                });
+                above.chain(below).collect()
+            }
+            &Self::Direction { b, c, a } => {
+                let length = |cosine: f64| (2.0 - 2.0 * cosine).sqrt();
+                let below = length(cosine(c, neighbor)) * length(cosine(a, b));
+                let part = |row| (cosine(row, neighbor) - cosine(row, c)) / below;
+                vec![
+                    term(b, 1.0, Part::Contribution(part(b))),
+                    term(c, 1.0, Part::Contribution(0.0)),
+                    term(a, -1.0, Part::Contribution(-part(a))),
+                ]
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Words that differ only in upper and lower case, taken for one: of all that are found, the best stays.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use contract::Hit;
+use model_store::Words;
+
+use super::prepare::Excluded;
+
+/// The best `k` hits of different words, and none of some words.
+#[derive(Debug, Clone)]
+pub struct Fold {
+    /// How many are to be left.
+    k: usize,
+    /// The query's own words, in lower case.
+    own: HashSet<String>,
+    excluded: Arc<Excluded>,
+}
+
+impl Fold {
+    /// Leaves out these words in all their variants.
+    pub(super) fn new<'a>(
+        k: usize,
+        own: impl Iterator<Item = &'a str>,
+        excluded: Arc<Excluded>,
+    ) -> Self {
+        Self { k, own: own.map(str::to_lowercase).collect(), excluded }
+    }
+
+    /// How many hits are to be left at most.
+    pub(crate) fn k(&self) -> usize {
+        self.k
+    }
+
+    /// How many hits to ask for at first: most words have a variant or none.
+    pub(super) fn first_k(&self) -> usize {
+        2 * self.k + 2 * (self.own.len() + self.excluded.folded().len()).min(8)
+    }
+
+    /// What is left of hits, best first.
+    pub(crate) fn keep(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
+        let (mut seen, excluded) = (HashSet::new(), self.excluded.folded());
+        let is_new = |hit: &&Hit| {
+            let folded = words.word(hit.row).to_lowercase();
+            !self.own.contains(&folded) && !excluded.contains(&folded) && seen.insert(folded)
+        };
+        hits.iter().filter(is_new).take(self.k).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::Row;
+    use model_store::ModelStore;
+
+    use super::*;
+
+    #[test]
+    fn of_words_that_differ_in_case_the_first_stays() {
+        let words = ["frog", "Frog", "TOAD", "toad", "Σίσυφος", "ΣΊΣΥΦΟΣ", "newt"];
+        let model = ModelStore::from_rows("m", 1, words.map(|word| (word, &[1.0f32][..]))).unwrap();
+        let hits: Vec<Hit> = (0..7).map(|row| Hit { row: Row(row), score: 1.0 }).collect();
+        let kept = |k, left_out: &[&str]| {
+            let (own, excluded) = left_out.split_at(left_out.len() / 2);
+            let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
+            let excluded = Excluded::new(&model, Some(excluded)).unwrap();
+            let kept = Fold::new(k, own.iter().copied(), excluded).keep(model.words(), &hits);
+            kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(9, &[]), ["frog", "TOAD", "Σίσυφος", "newt"]);
+        assert_eq!(kept(2, &[]), ["frog", "TOAD"]);
+        assert_eq!(kept(9, &["FROG", "nowhere", "newt"]), ["TOAD", "Σίσυφος"]);
+    }
+}

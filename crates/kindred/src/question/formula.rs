@@ -1,0 +1,176 @@
+//! How rows are scored for what a query names: by one vector, or by a method that takes several.
+
+use contract::analogy::{analogy_sum, analogy_vector};
+use contract::{FullPassQuery, Query, QueryVector, Row, Scoring, WeightedWord};
+use model_store::ModelStore;
+
+use crate::{Error, Method};
+
+/// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
+pub const MAX_FACTORS: usize = 32;
+
+/// How rows are scored, all words looked up.
+#[derive(Debug, Clone)]
+pub enum Formula {
+    /// The cosine similarity to a vector.
+    Cosine {
+        /// The vector.
+        vector: QueryVector,
+        /// The words that it is the sum of, if it is known as one.
+        words: Vec<WeightedWord>,
+        /// The norm of the sum before it was brought to length 1.
+        norm: f64,
+    },
+    /// 3CosMul.
+    Product {
+        /// The words that are multiplied.
+        positive: Vec<Row>,
+        /// The words that are divided by.
+        negative: Vec<Row>,
+    },
+    /// PairDirection: from `a` to `b` as from `c` to the row.
+    Direction {
+        /// Where the direction leads.
+        b: Row,
+        /// Where the way begins that has it.
+        c: Row,
+        /// Where the direction begins.
+        a: Row,
+    },
+}
+
+impl Formula {
+    /// A row of the table as it is.
+    pub(super) fn of_row(row: Row) -> Self {
+        let words = vec![WeightedWord { row, weight: 1.0 }];
+        Self::Cosine { vector: QueryVector::Row(row), words, norm: 1.0 }
+    }
+
+    /// A vector of the caller's.
+    pub(super) fn of_vector(components: Vec<f32>) -> Self {
+        Self::Cosine { vector: QueryVector::Components(components), words: Vec::new(), norm: 1.0 }
+    }
+
+    /// A sum of words.
+    pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
+        let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
+        let vector = QueryVector::Components(sum.vector);
+        Ok(Self::Cosine { vector, words: sum.words, norm: sum.norm })
+    }
+
+    /// An analogy by a method.
+    pub(super) fn of_analogy(
+        model: &ModelStore,
+        words: &[WeightedWord],
+        method: Method,
+    ) -> Result<Self, Error> {
+        if method == Method::ThreeCosAdd {
+            return Self::of_sum(model, words);
+        }
+        check_form(method, words.iter().map(|word| (word.weight, model.words().word(word.row))))?;
+        let rows = |weight| {
+            let signed = words.iter().filter(move |word| word.weight == weight);
+            signed.map(|word| word.row).collect::<Vec<Row>>()
+        };
+        let (positive, negative) = (rows(1.0), rows(-1.0));
+        match (method, &positive[..], &negative[..]) {
+            (Method::PairDirection, &[b, c], &[a]) => Ok(Self::Direction { b, c, a }),
+            _ => Ok(Self::Product { positive, negative }),
+        }
+    }
+
+    /// How many words it has: the terms of a neighbour's score.
+    pub fn number_of_words(&self) -> usize {
+        match self {
+            Self::Cosine { words, .. } => words.len(),
+            Self::Product { positive, negative } => positive.len() + negative.len(),
+            Self::Direction { .. } => 3,
+        }
+    }
+
+    /// How an engine scores by it, row by row.
+    pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
+        let table = model.table();
+        let scoring = match self {
+            Self::Cosine { vector, .. } => return Ok(Scoring::cosine(&table, vector.clone())?),
+            Self::Product { positive, negative } => {
+                Scoring::three_cos_mul(&table, positive, negative)
+            }
+            Self::Direction { b, c, a } => Scoring::pair_direction(&table, *b, *c, *a),
+        };
+        scoring.map_err(|e| Error::of_scoring(model, e))
+    }
+}
+
+/// A query of one of the two kinds that engines answer.
+#[derive(Debug, Clone)]
+pub enum EngineQuery {
+    /// One vector, for a search pass.
+    Search(Query),
+    /// Anything else, for a full pass.
+    FullPass(Box<FullPassQuery>),
+}
+
+impl EngineQuery {
+    /// How many hits at most.
+    pub fn k(&self) -> usize {
+        match self {
+            Self::Search(query) => query.k(),
+            Self::FullPass(query) => query.k(),
+        }
+    }
+
+    /// The same for another number of hits.
+    #[must_use]
+    pub fn with_k(self, k: usize) -> Self {
+        match self {
+            Self::Search(query) => Self::Search(query.with_k(k)),
+            Self::FullPass(query) => Self::FullPass(Box::new(query.with_k(k))),
+        }
+    }
+}
+
+/// Whether these words, as weights and names, have the form that a method takes.
+pub(super) fn check_form<'a>(
+    method: Method,
+    words: impl Iterator<Item = (f64, &'a str)> + Clone,
+) -> Result<(), Error> {
+    if method == Method::ThreeCosAdd {
+        return Ok(());
+    }
+    let name = method.short_name();
+    let mismatch = |reason| Err(Error::MethodMismatch { reason });
+    if let Some((weight, word)) = words.clone().find(|(weight, _)| weight.abs() != 1.0) {
+        return mismatch(format!(
+            "`{name}` needs weights of 1 or -1, but `{word}` has {weight}; `3cosadd` allows any weight"
+        ));
+    }
+    let found = words.clone().count();
+    if method == Method::ThreeCosMul && found > MAX_FACTORS {
+        return mismatch(format!("`{name}` takes at most {MAX_FACTORS} words, not {found}"));
+    }
+    let positive = words.filter(|(weight, _)| *weight > 0.0).count();
+    if method == Method::PairDirection && (positive, found) != (2, 3) {
+        return mismatch(format!(
+            "`{name}` needs two positive words and one negative, as in king - man + woman, not {positive} and \
+             {}",
+            found - positive
+        ));
+    }
+    Ok(())
+}
+
+/// The contract's query vector for a sum of words.
+pub(super) fn sum(model: &ModelStore, rows: &[Row]) -> Result<Vec<f32>, Error> {
+    let words: Vec<_> = rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
+    analogy_vector(&model.table(), &words).map_err(|e| Error::of_analogy(model, e))
+}
+
+/// The error for a word that can't be compared with anything.
+pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
+    let word = model.words().word(row);
+    let reason = format!(
+        "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
+    );
+    Error::ZeroQuery { reason }
+}

@@ -1,0 +1,149 @@
+//! Several words to their rows: those that the model does not have are an error, or left out.
+
+use std::collections::HashSet;
+use std::str::FromStr;
+
+use contract::Row;
+use model_store::Words;
+use serde::Deserialize;
+
+use crate::error::{Error, UnknownWord};
+use crate::options::must_be;
+
+/// Unknown words of one request that get suggestions.
+pub const MAX_SUGGESTED_WORDS: usize = 16;
+
+/// What becomes of words that the model does not have, where several are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Unknown {
+    /// They fail the query.
+    Error,
+    /// They are left out, and the answer says which.
+    Skip,
+}
+
+impl Unknown {
+    /// Its name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl FromStr for Unknown {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(must_be("unknown").unwrap_or_default()),
+        }
+    }
+}
+
+impl TryFrom<String> for Unknown {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
+    }
+}
+
+/// What became of some words.
+#[derive(Debug)]
+pub(super) struct LookedUp<T> {
+    /// Those that the model has, in their order, with what came with them.
+    pub(super) known: Vec<(Row, T)>,
+    /// Those that were left out, each once, in the order in which they were written.
+    pub(super) skipped: Vec<String>,
+}
+
+/// Looks words up. If all of them are left out, that is an error as well.
+pub(super) fn look_up<T>(
+    words: &Words,
+    asked: impl IntoIterator<Item = (String, T)>,
+    unknown: Unknown,
+) -> Result<LookedUp<T>, Error> {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for (word, with) in asked {
+        match words.row(&word) {
+            Some(row) => known.push((row, with)),
+            None => missing.push(word),
+        }
+    }
+    leave_out(known, missing, unknown)
+}
+
+/// What to make of words that are there and words that are not.
+pub(super) fn leave_out<T>(
+    known: Vec<(Row, T)>,
+    missing: Vec<String>,
+    unknown: Unknown,
+) -> Result<LookedUp<T>, Error> {
+    if !missing.is_empty() && (unknown == Unknown::Error || known.is_empty()) {
+        return Err(unknown_words(missing));
+    }
+    Ok(LookedUp { known, skipped: each_once(missing) })
+}
+
+/// The error for words that the model does not have. Suggestions come later.
+pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
+    let unknown = each_once(words)
+        .into_iter()
+        .map(|word| UnknownWord { word, suggestions: Vec::new() })
+        .collect();
+    Error::UnknownWord { unknown }
+}
+
+/// Words without repetitions, by their first appearance, as they are repeated to whoever asked for them.
+pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    words.into_iter().filter(|word| seen.insert(word.clone())).map(cut).collect()
+}
+
+/// The beginning of a text that is longer than anybody would read.
+pub fn cut(mut text: String) -> String {
+    const LONGEST: usize = 32 << 10;
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use model_store::ModelStore;
+
+    use super::*;
+
+    fn known_of(asked: &[&str], unknown: Unknown) -> Result<(Vec<u32>, Vec<String>), Vec<String>> {
+        let model =
+            ModelStore::from_rows("m", 1, ["a", "b"].map(|word| (word, &[1.0][..]))).unwrap();
+        let asked = asked.iter().map(|&word| (word.to_owned(), ()));
+        match look_up(model.words(), asked, unknown) {
+            Ok(found) => Ok((found.known.iter().map(|(row, ())| row.0).collect(), found.skipped)),
+            Err(Error::UnknownWord { unknown }) => {
+                Err(unknown.into_iter().map(|unknown| unknown.word).collect())
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn unknown_words_fail_all_or_are_left_out_and_named_once() {
+        let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let mixed = ["b", "y", "a", "x", "y", "b"];
+        assert_eq!(known_of(&mixed, Unknown::Error), Err(texts(&["y", "x"])));
+        assert_eq!(known_of(&mixed, Unknown::Skip), Ok((vec![1, 0, 1], texts(&["y", "x"]))));
+        assert_eq!(known_of(&["x", "x"], Unknown::Skip), Err(texts(&["x"])));
+        for unknown in [Unknown::Error, Unknown::Skip] {
+            assert_eq!(known_of(&["a"], unknown), Ok((vec![0], texts(&[]))));
+            assert_eq!(known_of(&[], unknown), Ok((vec![], texts(&[]))), "not a word is unknown");
+        }
+    }
+}

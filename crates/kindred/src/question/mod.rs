@@ -1,0 +1,29 @@
+//! From what people write to checked queries, and back to words.
+//!
+//! A question's way: a [`Target`] and [`Options`](crate::Options) → `look_up` and `text` (words to rows) → `formula`
+//! (how rows are scored) → [`prepare`] (a checked query) → [`search`](crate::search) (through the queue) → `explain`.
+
+mod compare;
+mod explain;
+mod fold;
+mod formula;
+mod look_up;
+mod prepare;
+mod rank;
+mod target;
+mod text;
+
+pub use compare::{
+    MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, OddOneOut, Side, Similarity,
+    odd_one_out, similarity,
+};
+pub use explain::{Explanation, Part, Placed, Term, placed};
+pub use fold::Fold;
+pub use formula::{EngineQuery, Formula, MAX_FACTORS};
+pub use look_up::{MAX_SUGGESTED_WORDS, Unknown, cut, unknown_words};
+pub use prepare::{Checked, Common, Explain, Notes, Prepared, prepare};
+pub use rank::{MAX_RANKED, prepare_rank};
+pub use target::{Target, WordWithWeight};
+pub use text::{MAX_TEXT_WORDS, TEXT_MUST_BE};
+
+pub(crate) use formula::zero_row;

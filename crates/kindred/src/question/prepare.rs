@@ -1,0 +1,304 @@
+//! From targets and options to checked queries.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+use contract::{Filter, FilterParts, FullPassQuery, Query, Row, WeightedWord};
+use model_store::ModelStore;
+
+use super::fold::Fold;
+use super::formula::{EngineQuery, Formula, check_form};
+use super::look_up::{LookedUp, Unknown, leave_out, look_up, unknown_words};
+use super::target::Target;
+use super::text::{Token, tokens};
+use crate::options::{DEFAULT_K, MAX_EXCLUDED, must_be};
+use crate::{Error, Method, Options};
+
+/// The words that queries exclude, looked up once for all queries that share them.
+#[derive(Debug, Default)]
+pub(super) struct Excluded {
+    words: Vec<String>,
+    /// Ascending.
+    rows: Vec<Row>,
+    /// The words in lower case, where a query needs them.
+    folded: OnceLock<HashSet<String>>,
+}
+
+impl Excluded {
+    /// Those of the words that the model has; the others can't be found anyway.
+    pub(super) fn new(model: &ModelStore, words: Option<Vec<String>>) -> Result<Arc<Self>, Error> {
+        let words = words.unwrap_or_default();
+        if words.len() > MAX_EXCLUDED {
+            return Err(Error::invalid("exclude", must_be("exclude").unwrap_or_default()));
+        }
+        let mut rows: Vec<Row> = words.iter().filter_map(|word| model.words().row(word)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(Arc::new(Self { words, rows, folded: OnceLock::new() }))
+    }
+
+    /// The words in lower case, each once.
+    pub(super) fn folded(&self) -> &HashSet<String> {
+        self.folded.get_or_init(|| self.words.iter().map(|word| word.to_lowercase()).collect())
+    }
+}
+
+/// What holds for all queries of a request that say nothing else.
+#[derive(Debug, Default)]
+pub struct Common {
+    options: Options,
+    excluded: Arc<Excluded>,
+}
+
+impl Common {
+    /// Checks them, and looks up the words that all queries exclude.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for an option that is out of bounds.
+    pub fn new(model: &ModelStore, mut options: Options) -> Result<Self, Error> {
+        let excluded = Excluded::new(model, options.exclude.take())?;
+        match options.out_of_bounds() {
+            Some(wrong) => Err(Error::out_of_bounds(wrong)),
+            None => Ok(Self { options, excluded }),
+        }
+    }
+}
+
+/// The options of a query, within their bounds, with defaults where nothing was given.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub(super) k: usize,
+    excluded: Arc<Excluded>,
+    include_query: bool,
+    vocab_limit: Option<u32>,
+    min_score: Option<f64>,
+    max_score: Option<f64>,
+    pub(super) with_vectors: bool,
+    /// What was said of unknown words; what a target does without a word of it, it knows itself.
+    pub(super) unknown: Option<Unknown>,
+    fold_case: bool,
+    explain: bool,
+    pub(super) method: Method,
+}
+
+impl Checked {
+    /// `own` options, `common` ones where there are none, defaults where there are neither.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for the first option that is out of bounds.
+    pub fn new(model: &ModelStore, own: Options, common: Option<&Common>) -> Result<Self, Error> {
+        let options = match common {
+            Some(common) => own.or(&common.options),
+            None => own,
+        };
+        if let Some(wrong) = options.out_of_bounds() {
+            return Err(Error::out_of_bounds(wrong));
+        }
+        // Each of them: what is declared is used here, or by whoever asks.
+        let Options {
+            method,
+            k,
+            exclude,
+            include_query,
+            vocab_limit,
+            min_score,
+            max_score,
+            with_vectors,
+            unknown,
+            fold_case,
+            explain,
+            timeout_ms: _,
+        } = options;
+        let fold_case = fold_case.unwrap_or(false);
+        let excluded = match (exclude, common) {
+            (Some(words), _) => {
+                let mut own = Excluded::new(model, Some(words))?;
+                if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
+                    // Nobody needs them any more, and thousands of words take a while to be dropped.
+                    own.words = Vec::new();
+                }
+                own
+            }
+            (None, Some(common)) => common.excluded.clone(),
+            (None, None) => Arc::default(),
+        };
+        Ok(Self {
+            k: k.unwrap_or(DEFAULT_K) as usize,
+            excluded,
+            include_query: include_query.unwrap_or(false),
+            // More rows than can be counted are all rows.
+            vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            min_score,
+            max_score,
+            with_vectors: with_vectors.unwrap_or(false),
+            unknown,
+            fold_case,
+            explain: explain.unwrap_or(false),
+            method: method.unwrap_or(Method::ThreeCosAdd),
+        })
+    }
+
+    /// How many neighbours at most.
+    #[inline]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Whether the answer has each neighbour's vector.
+    #[inline]
+    pub fn with_vectors(&self) -> bool {
+        self.with_vectors
+    }
+
+    /// The filter that these options ask for, which leaves out the words of the query, too, unless they say otherwise.
+    pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
+        let left_out = if self.include_query { Vec::new() } else { inputs };
+        let mut filter = Filter::excluding_besides(&self.excluded.rows, left_out);
+        filter.first_rows = self.vocab_limit;
+        filter.min_score = self.min_score;
+        filter.max_score = self.max_score;
+        // A new field does not compile until it is set above.
+        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } = filter.parts();
+        filter
+    }
+}
+
+/// What an answer says of the words that were asked for.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// The words of a text that the model has.
+    pub used: Option<Vec<Row>>,
+    /// The words that were left out, if words may be.
+    pub skipped: Option<Vec<String>>,
+}
+
+/// What a query is for, its words looked up.
+pub(super) struct Resolved {
+    pub(super) formula: Formula,
+    /// The words that were written, as often as they were.
+    pub(super) inputs: Vec<Row>,
+    pub(super) notes: Notes,
+}
+
+/// Looks up the words of a query. `unknown` is what was said of unknown ones, if anything was.
+pub(super) fn resolve(
+    model: &ModelStore,
+    target: Target,
+    method: Method,
+    unknown: Option<Unknown>,
+) -> Result<Resolved, Error> {
+    let words = model.words();
+    // Of a search for a text nobody expects that it fails for one odd word.
+    let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
+    let unknown = unknown.unwrap_or(otherwise);
+    let mut notes = Notes::default();
+    let mut skipped = Vec::new();
+    let (formula, inputs) = match target {
+        Target::Word(word) => {
+            let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
+            (Formula::of_row(row), vec![row])
+        }
+        Target::Vector(vector) => {
+            // To the nearest float32; what is out of its range becomes infinite and is refused.
+            let vector = vector.into_iter().map(|x| x as f32).collect();
+            (Formula::of_vector(vector), Vec::new())
+        }
+        Target::Text(text) => {
+            let found = words_of_text(model, &text, unknown)?;
+            skipped = found.skipped;
+            let rows: Vec<Row> = found.known.into_iter().map(|(row, ())| row).collect();
+            let weighted: Vec<_> =
+                rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
+            notes.used = Some(each_row_once(&rows));
+            (Formula::of_sum(model, &weighted)?, rows)
+        }
+        Target::Words(asked) => {
+            check_form(method, asked.iter().map(|w| (w.weight, &w.word[..])))?;
+            let found = look_up(words, asked.into_iter().map(|w| (w.word, w.weight)), unknown)?;
+            skipped = found.skipped;
+            let weighted: Vec<_> =
+                found.known.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
+            let formula = Formula::of_analogy(model, &weighted, method)?;
+            (formula, weighted.into_iter().map(|word| word.row).collect())
+        }
+    };
+    notes.skipped = (unknown == Unknown::Skip).then_some(skipped);
+    Ok(Resolved { formula, inputs, notes })
+}
+
+/// A query that can be asked, and what its answer will need.
+#[derive(Debug)]
+pub struct Prepared {
+    /// For the engine.
+    pub query: EngineQuery,
+    /// Whether the answer has each neighbour's vector.
+    pub with_vectors: bool,
+    /// What the answer says of the words that were asked for.
+    pub notes: Notes,
+    /// What its hits are folded by, if they are.
+    pub fold: Option<Box<Fold>>,
+    /// What its explanation needs, if it has one.
+    pub explain: Option<Box<Explain>>,
+}
+
+/// What an explanation needs.
+#[derive(Debug)]
+pub struct Explain {
+    /// How rows are scored.
+    pub formula: Formula,
+    /// Asks where the words of the query stand themselves, if it has words.
+    pub inputs: Option<FullPassQuery>,
+}
+
+/// Looks up the words of a query and makes it.
+///
+/// # Errors
+/// Words that the model does not have; a vector or sum of words that points nowhere or is not finite; words that the
+/// method does not take.
+pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<Prepared, Error> {
+    let Resolved { formula, inputs, notes } =
+        resolve(model, target, options.method, options.unknown)?;
+    let fold = options.fold_case.then(|| {
+        let own: &[Row] = if options.include_query { &[] } else { &inputs };
+        let own = own.iter().map(|&row| model.words().word(row));
+        Box::new(Fold::new(options.k, own, options.excluded.clone()))
+    });
+    let k = fold.as_ref().map_or(options.k, |fold| fold.first_k());
+    let explain = if options.explain {
+        let inputs = each_row_once(&inputs);
+        let ranks =
+            |scoring| FullPassQuery::new(scoring, 0, options.filter(Vec::new()), inputs.clone());
+        let asked = if inputs.is_empty() { None } else { Some(ranks(formula.scoring(model)?)) };
+        Some(Box::new(Explain { formula: formula.clone(), inputs: asked }))
+    } else {
+        None
+    };
+    let filter = options.filter(inputs);
+    let query = match formula {
+        Formula::Cosine { vector, .. } => {
+            EngineQuery::Search(Query::new(&model.table(), vector, k, filter)?)
+        }
+        _ => {
+            let query = FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new());
+            EngineQuery::FullPass(Box::new(query))
+        }
+    };
+    Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })
+}
+
+fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {
+    let (mut known, mut missing) = (Vec::new(), Vec::new());
+    for token in tokens(model.words(), text)? {
+        match token {
+            Token::Known(row) => known.push((row, ())),
+            Token::Unknown(word) => missing.push(word),
+        }
+    }
+    leave_out(known, missing, unknown)
+}
+
+/// Rows without repetitions, by their first appearance.
+pub(super) fn each_row_once(rows: &[Row]) -> Vec<Row> {
+    let mut seen = HashSet::new();
+    rows.iter().copied().filter(|&row| seen.insert(row)).collect()
+}

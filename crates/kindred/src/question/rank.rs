@@ -1,0 +1,49 @@
+//! Where given words stand among the neighbours of a query, by one pass over all rows.
+
+use contract::{FullPassQuery, Row};
+use model_store::ModelStore;
+
+use super::look_up::{Unknown, each_once, look_up, unknown_words};
+use super::prepare::{Checked, Notes, Resolved, resolve};
+use super::target::Target;
+use crate::Error;
+
+/// Most words that one question may rank.
+pub const MAX_RANKED: usize = 1000;
+
+/// Looks all words up and makes the query whose answer has the ranks of `words`. Those of the target come first, in
+/// errors as well.
+///
+/// # Errors
+/// As [`prepare`](super::prepare), for the target and for the words.
+pub fn prepare_rank(
+    model: &ModelStore,
+    words: Vec<String>,
+    target: Target,
+    options: &Checked,
+) -> Result<(FullPassQuery, Notes), Error> {
+    let query = resolve(model, target, options.method, options.unknown)
+        .and_then(|resolved| Ok((resolved.formula.scoring(model)?, resolved)));
+    let to_rank = words.into_iter().map(|word| (word, ()));
+    let to_rank = look_up(model.words(), to_rank, options.unknown.unwrap_or(Unknown::Error));
+    let ((scoring, resolved), to_rank) = match (query, to_rank) {
+        (Ok(query), Ok(to_rank)) => (query, to_rank),
+        (
+            Err(Error::UnknownWord { unknown: mut first }),
+            Err(Error::UnknownWord { unknown: second }),
+        ) => {
+            first.extend(second);
+            return Err(unknown_words(first.into_iter().map(|unknown| unknown.word)));
+        }
+        // Unknown words come before known ones that can't be asked for.
+        (Err(Error::ZeroQuery { .. } | Error::NotFinite { .. }), Err(error))
+        | (Err(error), _)
+        | (_, Err(error)) => return Err(error),
+    };
+    let Resolved { inputs, mut notes, .. } = resolved;
+    if let Some(skipped) = &mut notes.skipped {
+        *skipped = each_once(skipped.drain(..).chain(to_rank.skipped));
+    }
+    let rows: Vec<Row> = to_rank.known.into_iter().map(|(row, ())| row).collect();
+    Ok((FullPassQuery::new(scoring, 0, options.filter(inputs), rows), notes))
+}

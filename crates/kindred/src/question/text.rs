@@ -1,0 +1,114 @@
+//! Texts as people type them, such as `The quick fox!`, to words of the model.
+//!
+//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,` and
+//! `n't`. So each piece between white space is looked for in steps, and the first that the model has is
+//! taken: as it is written; in lower case; without what is around its letters and digits, as written and
+//! in lower case. What is still unknown is split into its words by Unicode Standard Annex 29, each as
+//! written or in lower case.
+
+use contract::Row;
+use model_store::Words;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::Error;
+
+/// Most words that one text may have.
+pub const MAX_TEXT_WORDS: usize = 256;
+
+/// What a text must be, in words.
+pub const TEXT_MUST_BE: &str = "a string of 1 to 256 words, such as \"a quick brown fox\"";
+
+/// A word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// The model has it.
+    Known(Row),
+    /// The model does not have it in any of its forms; as it was written.
+    Unknown(String),
+}
+
+/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`].
+pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
+    let mut tokens = Vec::new();
+    for piece in text.split_whitespace() {
+        let outer = |c: char| !c.is_alphanumeric();
+        let whole = row(words, piece).or_else(|| row(words, piece.trim_matches(outer)));
+        if let Some(row) = whole {
+            tokens.push(Token::Known(row));
+        } else {
+            let mut inside = piece.unicode_words().peekable();
+            if inside.peek().is_none() {
+                tokens.push(Token::Unknown(piece.to_owned()));
+            }
+            // One more than there may be says enough: a piece can be as long as a body.
+            tokens.extend(inside.take(MAX_TEXT_WORDS + 1).map(|word| {
+                row(words, word).map_or_else(|| Token::Unknown(word.to_owned()), Token::Known)
+            }));
+        }
+        if tokens.len() > MAX_TEXT_WORDS {
+            return Err(invalid());
+        }
+    }
+    if tokens.is_empty() { Err(invalid()) } else { Ok(tokens) }
+}
+
+fn invalid() -> Error {
+    Error::invalid("text", TEXT_MUST_BE)
+}
+
+/// The row of a word as it is written or, failing that, in lower case.
+fn row(words: &Words, word: &str) -> Option<Row> {
+    /// Longer words, in bytes, are looked up as they are written only.
+    const LONGEST_FOLDED: usize = 4096;
+    let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
+    words.row(word).or_else(|| lower()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use model_store::ModelStore;
+
+    use super::*;
+
+    fn found(model: &[&str], text: &str) -> Result<Vec<String>, Error> {
+        let rows = model.iter().map(|&word| (word, &[1.0f32][..]));
+        let model = ModelStore::from_rows("m", 1, rows).unwrap();
+        let tokens = tokens(model.words(), text)?;
+        Ok(tokens
+            .into_iter()
+            .map(|token| match token {
+                Token::Known(row) => model.words().word(row).to_owned(),
+                Token::Unknown(word) => format!("no {word}"),
+            })
+            .collect())
+    }
+
+    #[test]
+    fn each_piece_is_the_first_form_that_the_model_has() {
+        let model = ["new", "New", "york", "c++", "(sic)", "sic", "e-mail", "mail", "!", "naïve"];
+        for (text, words) in [
+            ("new New NEW", &["new", "New", "new"][..]),
+            ("\tnew\u{a0}york\n", &["new", "york"]),
+            ("C++, c++ (sic) (SIC) (sic).", &["no C", "c++", "(sic)", "(sic)", "sic"]),
+            ("E-Mail! e-mail/mail", &["e-mail", "no e", "mail", "mail"]),
+            ("!!! ! …", &["no !!!", "!", "no …"]),
+            ("NAÏVE «naïve»", &["naïve", "naïve"]),
+            ("York's new-york", &["no York's", "new", "york"]),
+            ("東京 mail", &["no 東", "no 京", "mail"]),
+        ] {
+            assert_eq!(found(&model, text).unwrap(), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_has_from_one_to_so_many_words() {
+        for text in ["", " \n\u{2003}"] {
+            assert_eq!(found(&["a"], text), Err(invalid()));
+        }
+        for separator in [" ", "/", " \t", "-"] {
+            let text = vec!["a"; MAX_TEXT_WORDS].join(separator);
+            assert_eq!(found(&["a"], &text).unwrap().len(), MAX_TEXT_WORDS);
+            assert_eq!(found(&["a"], &format!("{text}{separator}a")), Err(invalid()));
+        }
+    }
+}

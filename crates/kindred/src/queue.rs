@@ -1,0 +1,199 @@
+//! The queue in front of a model's engine: searches and full passes, as lanes of one scheduler.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::workload::{Found, FullPass, Search};
+use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query};
+use scheduler::account::Account;
+use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
+use tokio::runtime;
+
+pub use scheduler::{DeviceState, EngineLost, SubmitError, Workers};
+
+/// Bounds of the queue and of its engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Slots: queries that may wait or be in work at the same time. A full-pass query takes as many as it has vectors.
+    pub capacity_queries: u32,
+    /// Queries that one search pass takes at most; the engine may prefer fewer.
+    pub max_batch_queries: usize,
+    /// How often an engine that fails is made again within a minute; failed attempts count.
+    pub engine_max_restarts: u32,
+    /// How long a pass, or making the engine again, may take before the engine is given up.
+    pub engine_hang_timeout: Duration,
+}
+
+/// The callers' end of the queue. Clones share it; when the last is gone the engine's thread ends.
+#[derive(Clone)]
+pub struct QueueHandle {
+    search: Lane<Search>,
+    full_pass: Lane<FullPass>,
+}
+
+/// What a job of searches comes back with.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// For each query, in order, its neighbours, best first.
+    pub hits: Vec<Vec<Hit>>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
+/// What a job of full-pass queries comes back with.
+#[derive(Debug, Default)]
+pub struct FullPassAnswers {
+    /// For each query, in order, what was found.
+    pub answers: Vec<FullPassAnswer>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
+/// What was counted since the start, and what waits now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueStatistics {
+    /// Of searches.
+    pub searches: LaneStatistics,
+    /// Of full passes.
+    pub full_passes: LaneStatistics,
+    /// Of both together.
+    pub counted: Counted,
+}
+
+/// Starts the engine's thread, makes the engine on it, and returns both ends: the queue to put jobs in and the thread to
+/// join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. `make_engine` is called
+/// again for another engine when one has failed. `within` bounds the time in which the first is there.
+///
+/// # Errors
+/// If the thread can't be started or the engine can't be made.
+pub fn start<F, E>(
+    limits: Limits,
+    timer: &runtime::Handle,
+    within: Option<Duration>,
+    make_engine: F,
+) -> Result<(QueueHandle, Workers), StartError<E>>
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+    E: Display + Send + 'static,
+{
+    let mut scheduler = Scheduler::new(scheduler::Limits {
+        capacity_slots: limits.capacity_queries,
+        max_restarts: limits.engine_max_restarts,
+        hang_timeout: limits.engine_hang_timeout,
+    });
+    let search = scheduler.lane(Search { max_batch: limits.max_batch_queries });
+    let full_pass = scheduler.lane(FullPass);
+    let workers = scheduler.start(timer, within, vec![make_engine])?;
+    Ok((QueueHandle { search, full_pass }, workers))
+}
+
+impl QueueHandle {
+    /// Waits for the answers to some queries. Dropping the future abandons them: what has not been searched by then
+    /// never will be.
+    ///
+    /// # Errors
+    /// At once if the deadline has passed, the queue is full or there is no working engine; later if the deadline
+    /// passes or the engine fails.
+    #[inline]
+    pub async fn submit(
+        &self,
+        account: &Arc<Account>,
+        queries: Vec<Query>,
+        deadline: Instant,
+    ) -> Result<Answer, SubmitError> {
+        let answered = self.search.submit(account, queries, deadline).await?;
+        let (mut answer, unproven) = answer(answered);
+        if !unproven.is_empty() {
+            // Rare; so it must not make the future of every request larger.
+            Box::pin(self.prove(account, unproven, &mut answer, deadline)).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Asks by full passes for what a search could not answer.
+    async fn prove(
+        &self,
+        account: &Arc<Account>,
+        unproven: Vec<(usize, Query)>,
+        answer: &mut Answer,
+        deadline: Instant,
+    ) -> Result<(), SubmitError> {
+        let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
+        let proved = self.full_pass(account, queries, deadline).await?;
+        for ((index, _), proved) in unproven.into_iter().zip(proved.answers) {
+            answer.hits[index] = proved.hits;
+        }
+        answer.queued += proved.queued;
+        answer.engine += proved.engine;
+        Ok(())
+    }
+
+    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and take as many
+    /// slots of the queue as they have vectors.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub async fn full_pass(
+        &self,
+        account: &Arc<Account>,
+        queries: Vec<FullPassQuery>,
+        deadline: Instant,
+    ) -> Result<FullPassAnswers, SubmitError> {
+        let answered = self.full_pass.submit(account, queries, deadline).await?;
+        let (queued, engine) = (answered.queued, answered.device);
+        Ok(FullPassAnswers { answers: answered.responses, queued, engine })
+    }
+
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
+    /// second takes the slot of the first.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), but never because the queue is full.
+    pub async fn submit_probe(
+        &self,
+        query: Query,
+        deadline: Instant,
+    ) -> Result<Answer, SubmitError> {
+        let (mut answer, unproven) = answer(self.search.probe(query, deadline).await?);
+        for (index, query) in unproven {
+            let full_pass = FullPassQuery::of_search(&query);
+            let mut proved = self.full_pass.probe(full_pass, deadline).await?;
+            answer.hits[index] = proved.responses.pop().map(|found| found.hits).unwrap_or_default();
+        }
+        Ok(answer)
+    }
+
+    /// How the engine is.
+    pub fn engine_state(&self) -> DeviceState {
+        self.search.state()
+    }
+
+    /// What the queue and its engine have done so far.
+    pub fn statistics(&self) -> QueueStatistics {
+        QueueStatistics {
+            searches: self.search.statistics(),
+            full_passes: self.full_pass.statistics(),
+            counted: self.search.counted(),
+        }
+    }
+}
+
+/// What was found, and the queries that a search can't answer, with their indices.
+#[inline]
+fn answer(answered: scheduler::Answered<Found>) -> (Answer, Vec<(usize, Query)>) {
+    let mut unproven = Vec::new();
+    let hits = answered.responses.into_iter().enumerate().map(|(index, found)| match found {
+        Found::Hits(hits) => hits,
+        Found::Unproven(query) => {
+            unproven.push((index, *query));
+            Vec::new()
+        }
+    });
+    let hits = hits.collect();
+    (Answer { hits, queued: answered.queued, engine: answered.device }, unproven)
+}

@@ -1,0 +1,198 @@
+//! Prepared queries to what was found: rounds through the queue, as many as folding case takes.
+
+use contract::{FullPassQuery, Hit, Query, RankedRow};
+use model_store::Words;
+use scheduler::SubmitError;
+
+use crate::asking::{Asking, Times};
+use crate::question::{EngineQuery, Explain, Explanation, Fold, Notes, Prepared};
+
+/// How many times as many hits are asked for when those that came, folded, were too few.
+const GROWTH: usize = 4;
+
+/// What was found for one query.
+#[derive(Debug)]
+pub struct Found {
+    /// The neighbours, best first.
+    pub hits: Vec<Hit>,
+    /// Whether the answer has each neighbour's vector.
+    pub with_vectors: bool,
+    /// What the answer says of the words that were asked for.
+    pub notes: Notes,
+    /// What explains the scores, if that was asked for.
+    pub explanation: Option<Box<Explanation>>,
+}
+
+impl Found {
+    fn set_inputs(&mut self, inputs: Vec<RankedRow>) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.inputs = inputs;
+        }
+    }
+}
+
+/// A search for several queries together. Each [`round`](Self::round) asks what is open; while it gives hits to fold,
+/// whoever searches folds them where that keeps nobody waiting, [takes](Self::take) them back and goes on with another
+/// round.
+///
+/// A single [`EngineQuery::Search`] without folding and explanation needs none of this: see [`Asking::search`].
+pub struct Search {
+    open: Round,
+    folding: Vec<Folding>,
+    found: Vec<Found>,
+    /// None before the first round.
+    times: Option<Times>,
+}
+
+/// A query whose hits are to be folded, and which is asked for more of them until enough are left.
+struct Folding {
+    index: usize,
+    query: EngineQuery,
+    fold: Fold,
+}
+
+impl Search {
+    /// For these queries.
+    pub fn new(prepared: Vec<Prepared>) -> Self {
+        let (mut open, mut folding) = (Round::default(), Vec::new());
+        let mut found = Vec::with_capacity(prepared.len());
+        for (index, prepared) in prepared.into_iter().enumerate() {
+            let Prepared { query, with_vectors, notes, fold, explain } = prepared;
+            if let Some(fold) = fold {
+                folding.push(Folding { index, query: query.clone(), fold: *fold });
+            }
+            open.ask_for_hits(index, query);
+            let explanation = explain.map(|explain| {
+                let Explain { formula, inputs } = *explain;
+                if let Some(inputs) = inputs {
+                    open.full_passes.push((Goal::Inputs(index), inputs));
+                }
+                Box::new(Explanation { formula, inputs: Vec::new() })
+            });
+            found.push(Found { hits: Vec::new(), with_vectors, notes, explanation });
+        }
+        Self { open, folding, found, times: None }
+    }
+
+    /// Asks what is open. `Some`: hits to fold before the next round. `None`: the search is done.
+    ///
+    /// # Errors
+    /// If the queue is full, the deadline passes or the engine fails.
+    pub async fn round(&mut self, asking: Asking<'_>) -> Result<Option<ToFold>, SubmitError> {
+        let round = std::mem::take(&mut self.open);
+        if round.is_empty() {
+            return Ok(None);
+        }
+        let times = round.answer(asking, &mut self.found).await?;
+        match &mut self.times {
+            Some(all) => all.engine += times.engine,
+            none => *none = Some(times),
+        }
+        if self.folding.is_empty() {
+            return Ok(None);
+        }
+        let found = &mut self.found;
+        let with_hits = std::mem::take(&mut self.folding).into_iter().map(|one| {
+            let hits = std::mem::take(&mut found[one.index].hits);
+            (one, hits)
+        });
+        Ok(Some(ToFold(with_hits.collect())))
+    }
+
+    /// Takes folded hits back. Queries of which too few are left are open again, for more of them.
+    pub fn take(&mut self, folded: Folded) {
+        for one in folded.0 {
+            match one {
+                OneFolded::Done(index, kept) => self.found[index].hits = kept,
+                OneFolded::TooFew(one) => {
+                    let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
+                    self.open.ask_for_hits(one.index, query.clone());
+                    self.folding.push(Folding { query, ..one });
+                }
+            }
+        }
+    }
+
+    /// What was found for each query, in their order, and where the time went.
+    pub fn done(self) -> (Vec<Found>, Times) {
+        (self.found, self.times.unwrap_or_default())
+    }
+}
+
+/// Hits of which those stay whose words differ in more than case.
+pub struct ToFold(Vec<(Folding, Vec<Hit>)>);
+
+/// What became of them.
+pub struct Folded(Vec<OneFolded>);
+
+enum OneFolded {
+    /// Its answer: enough, or all that there is.
+    Done(usize, Vec<Hit>),
+    /// It has to be asked for more of them.
+    TooFew(Folding),
+}
+
+impl ToFold {
+    /// How many hits: each takes a word to lower case and two look-ups.
+    pub fn hits(&self) -> usize {
+        self.0.iter().map(|(_, hits)| hits.len()).sum()
+    }
+
+    /// What is left of each query's hits. `go_on` is asked before each query; its error ends the work. What is done is
+    /// dropped here: it may have a thousand words to exclude.
+    ///
+    /// # Errors
+    /// As `go_on` says.
+    pub fn fold<E>(self, words: &Words, go_on: impl Fn() -> Result<(), E>) -> Result<Folded, E> {
+        let folded = self.0.into_iter().map(|(one, hits)| {
+            go_on()?;
+            let kept = one.fold.keep(words, &hits);
+            let is_done = kept.len() == one.fold.k() || hits.len() < one.query.k();
+            Ok(if is_done { OneFolded::Done(one.index, kept) } else { OneFolded::TooFew(one) })
+        });
+        folded.collect::<Result<_, E>>().map(Folded)
+    }
+}
+
+/// Queries of both kinds that go to the queue together.
+#[derive(Default)]
+struct Round {
+    searches: Vec<(usize, Query)>,
+    full_passes: Vec<(Goal, FullPassQuery)>,
+}
+
+/// What a full pass is for: the hits of the query of this index, or how its words rank.
+enum Goal {
+    Hits(usize),
+    Inputs(usize),
+}
+
+impl Round {
+    fn is_empty(&self) -> bool {
+        self.searches.is_empty() && self.full_passes.is_empty()
+    }
+
+    fn ask_for_hits(&mut self, index: usize, query: EngineQuery) {
+        match query {
+            EngineQuery::Search(query) => self.searches.push((index, query)),
+            EngineQuery::FullPass(query) => self.full_passes.push((Goal::Hits(index), *query)),
+        }
+    }
+
+    /// Puts the answers where they belong.
+    async fn answer(self, asking: Asking<'_>, found: &mut [Found]) -> Result<Times, SubmitError> {
+        let (indices, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
+        let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
+        let (searched, passed, times) = asking.both(queries, full_passes).await?;
+        for (index, hits) in indices.into_iter().zip(searched.hits) {
+            found[index].hits = hits;
+        }
+        for (goal, answer) in goals.into_iter().zip(passed.answers) {
+            match goal {
+                Goal::Hits(index) => found[index].hits = answer.hits,
+                Goal::Inputs(index) => found[index].set_inputs(answer.ranks),
+            }
+        }
+        Ok(times)
+    }
+}

@@ -1,0 +1,365 @@
+//! A model with an engine of its own: what asks questions of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::{Engine, EngineDescription};
+use model_store::ModelStore;
+use scheduler::account::Account;
+
+use crate::answer::{Answer, Ranks, used};
+use crate::answering::{Answering, Timer};
+use crate::asking::{Asking, OwnQueue, Times};
+use crate::device::Device;
+use crate::engines::{self, EngineStartError, Wanted};
+use crate::evaluation::analogies::Section;
+use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
+use crate::evaluation::run::Evaluation;
+use crate::evaluation::scheduled::QueueAnswers;
+use crate::evaluation::similarities::Pair;
+use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
+use crate::queue::{Limits, QueueStatistics};
+use crate::search::{Found, Search};
+use crate::warm_up::WarmUp;
+use crate::{Error, Method, Model, Options, Target};
+
+/// How [`Kindred::start`] makes the engine, and its bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// What searches: a GPU if there is one, else the CPU.
+    pub device: Device,
+    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one a core.
+    pub threads: usize,
+    /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
+    pub keep_tables: bool,
+    /// How long an answer may take, where a question says nothing else.
+    pub timeout: Duration,
+    /// Bounds of the queue and of its engine.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            device: Device::Auto,
+            threads: 0,
+            keep_tables: true,
+            timeout: Duration::from_secs(30),
+            limits: Limits {
+                capacity_queries: 8192,
+                max_batch_queries: 1024,
+                engine_max_restarts: 5,
+                engine_hang_timeout: Duration::from_secs(120),
+            },
+        }
+    }
+}
+
+/// A model with an engine on a thread of its own and a scheduler in front: any number of threads and tasks ask it at
+/// once, and what waits together is answered together. Clones share the engine; it ends with the last of them.
+///
+/// ```
+/// use kindred::{Kindred, Model, Options, Settings};
+///
+/// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+/// let answer = kindred.analogy("king - man + woman", Options::new().k(3)).wait()?;
+/// assert_eq!(answer.neighbors[0].word, "queen");
+///
+/// let error = kindred.nearest("frogg", Options::new()).wait().unwrap_err();
+/// assert!(error.to_string().contains("frog"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// All that asks gives an [`Answering`]: await it on any executor, or wait for it as here.
+#[derive(Clone)]
+pub struct Kindred {
+    shared: Arc<Shared>,
+    /// Callers share the engine's time fairly.
+    account: Arc<Account>,
+}
+
+struct Shared {
+    model: Model,
+    queue: OwnQueue,
+    timeout: Duration,
+    // The last to go: the engine ends while deadlines are watched.
+    timer: Timer,
+}
+
+impl Kindred {
+    /// Starts the engine for a model. It has answered queries whose answers are known before this returns.
+    ///
+    /// # Errors
+    /// If the device that was asked for is not there, or its engine gives wrong answers.
+    pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
+        let Settings { device, threads, keep_tables, .. } = settings;
+        let wanted = Wanted { device, threads, keep_tables };
+        Self::with_engine(model, settings, move |model| {
+            engines::make_checked(model, wanted, WarmUp::for_nobody())
+        })
+    }
+
+    /// The same with an engine of the caller's. `make` runs on the engine's own thread, and again whenever the engine
+    /// failed.
+    ///
+    /// ```
+    /// use cpu_core::ReferenceEngine;
+    /// use kindred::{Kindred, Model, Options, Settings};
+    ///
+    /// let model = Model::from_rows("tiny", &[("a", [1.0, 0.0]), ("b", [1.0, 1.0])])?;
+    /// let kindred = Kindred::with_engine(model, Settings::default(), |model| {
+    ///     Ok(Box::new(ReferenceEngine::new(model.clone())))
+    /// })?;
+    /// let answer = kindred.nearest("a", Options::new()).wait()?;
+    /// assert_eq!(answer.words().collect::<Vec<_>>(), ["b"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `make` says, or if it panics or the system has no threads left.
+    pub fn with_engine(
+        model: Model,
+        settings: Settings,
+        mut make: impl FnMut(&Arc<ModelStore>) -> Result<Box<dyn Engine>, EngineStartError>
+        + Send
+        + 'static,
+    ) -> Result<Self, EngineStartError> {
+        let timer = Timer::start().map_err(EngineStartError::Thread)?;
+        let store = model.store().clone();
+        let queue = OwnQueue::start(settings.limits, timer.handle(), move || make(&store))?;
+        let shared = Shared { model, queue, timeout: settings.timeout, timer };
+        Ok(Self { shared: Arc::new(shared), account: Account::new() })
+    }
+
+    /// Another caller of the same engine: the scheduler shares the engine's time fairly between callers.
+    #[must_use]
+    pub fn another_caller(&self) -> Self {
+        Self { shared: self.shared.clone(), account: Account::new() }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.shared.model
+    }
+
+    /// What answers: the engine's name and what it runs on.
+    pub fn engine(&self) -> &EngineDescription {
+        self.shared.queue.engine()
+    }
+
+    /// What queue and engine have done so far.
+    pub fn statistics(&self) -> QueueStatistics {
+        self.shared.queue.statistics()
+    }
+
+    /// The nearest neighbours of a word by its exact bytes, of a vector `[dim]`, or of any other [`Target`].
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Options, Settings, Target};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let of_text = kindred.nearest(Target::text("The quick brown fox!"), Options::new()).wait()?;
+    /// assert!(of_text.used.is_some_and(|words| words.contains(&"quick")));
+    ///
+    /// let vector = kindred.model().vector(100).unwrap();
+    /// let of_vector = kindred.nearest(vector, Options::new().k(1)).wait()?;
+    /// assert_eq!(of_vector.neighbors[0].row, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn nearest(
+        &self,
+        target: impl Into<Target>,
+        options: Options,
+    ) -> Answering<'_, Result<Answer<'_>, Error>> {
+        self.ask(Ok(target.into()), options)
+    }
+
+    /// The words that an expression comes to, in the grammar of [`expression`](crate::expression) and by any
+    /// [`Method`].
+    ///
+    /// ```
+    /// use kindred::{Kindred, Method, Model, Options, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let options = Options::new().method(Method::ThreeCosMul).explain(true).k(1);
+    /// let answer = kindred.analogy("king - man + woman", options).wait()?;
+    /// assert_eq!(answer.neighbors[0].terms.as_ref().map(Vec::len), Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn analogy(
+        &self,
+        expression: &str,
+        options: Options,
+    ) -> Answering<'_, Result<Answer<'_>, Error>> {
+        self.ask(Target::expression(expression), options)
+    }
+
+    fn ask(
+        &self,
+        target: Result<Target, Error>,
+        options: Options,
+    ) -> Answering<'_, Result<Answer<'_>, Error>> {
+        let all = target.map(|target| self.search(vec![(target, options)]));
+        Answering::new(&self.shared.timer, async {
+            let mut answers = all?.await?;
+            answers.pop().unwrap_or(Err(Error::Internal))
+        })
+    }
+
+    /// Many questions together, each with options of its own: one pass answers those that fit into it. An answer or an
+    /// error for each, in order; the earliest of their deadlines is that of all.
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Options, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let asked = ["frog", "frogg"].map(|word| (word.into(), Options::new().k(2)));
+    /// let answers = kindred.ask_all(asked).wait()?;
+    /// assert!(answers[0].is_ok() && answers[1].is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`] for all of them.
+    pub fn ask_all(
+        &self,
+        asked: impl IntoIterator<Item = (Target, Options)>,
+    ) -> Answering<'_, Result<Vec<Result<Answer<'_>, Error>>, Error>> {
+        Answering::new(&self.shared.timer, self.search(asked.into_iter().collect()))
+    }
+
+    /// Prepares the questions at once, and asks them when the future is polled.
+    fn search(
+        &self,
+        asked: Vec<(Target, Options)>,
+    ) -> impl Future<Output = Result<Vec<Result<Answer<'_>, Error>>, Error>> + Send {
+        let timeout = asked.iter().filter_map(|(_, options)| options.timeout_ms).min();
+        let (asking, model) = (self.asking(timeout), self.store());
+        let mut prepared = Vec::with_capacity(asked.len());
+        let faults = asked.into_iter().map(|(target, options)| {
+            let query = Checked::new(model, options, None)
+                .and_then(|options| prepare(model, target, &options))
+                .map_err(|error| error.with_suggestions(model));
+            query.map(|query| prepared.push(query))
+        });
+        let faults: Vec<Result<(), Error>> = faults.collect();
+        async move {
+            let mut search = Search::new(prepared);
+            while let Some(to_fold) = search.round(asking).await? {
+                search.take(to_fold.fold(model.words(), || Ok::<_, Error>(()))?);
+            }
+            let (found, times) = search.done();
+            let mut found = found.into_iter();
+            let answer = |found: Found| Answer::new(model, found, times);
+            let each = faults.into_iter().map(|fault| {
+                // What was found stands in the order of those questions that became queries.
+                fault.and_then(|()| found.next().map(answer).ok_or(Error::Internal))
+            });
+            Ok(each.collect())
+        }
+    }
+
+    /// Where some words stand among the neighbours of a target, by one pass over all rows.
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Options, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let ranks = kindred.rank(["toad", "car"], "frog", Options::new()).wait()?;
+    /// assert!(ranks.ranked[0].rank < ranks.ranked[1].rank);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::InvalidValue`] unless there are 1 to [`MAX_RANKED`] words.
+    pub fn rank<W: Into<String>>(
+        &self,
+        words: impl IntoIterator<Item = W>,
+        target: impl Into<Target>,
+        options: Options,
+    ) -> Answering<'_, Result<Ranks<'_>, Error>> {
+        let (asking, model) = (self.asking(options.timeout_ms), self.store());
+        let words: Vec<String> = words.into_iter().map(Into::into).collect();
+        let prepared = if (1..=MAX_RANKED).contains(&words.len()) {
+            Checked::new(model, options, None)
+                .and_then(|options| prepare_rank(model, words, target.into(), &options))
+                .map_err(|error| error.with_suggestions(model))
+        } else {
+            Err(Error::invalid("words", "a list of 1 to 1000 words"))
+        };
+        Answering::new(&self.shared.timer, async move {
+            let (query, notes) = prepared?;
+            let answer = asking.full_pass(vec![query]).await?;
+            let found = answer.answers.first().ok_or(Error::Internal)?;
+            Ok(Ranks {
+                ranked: placed(model, &found.ranks),
+                used: used(model, &notes),
+                skipped: notes.skipped,
+                times: Times { queue: answer.queued, engine: answer.engine },
+            })
+        })
+    }
+
+    /// How many questions of a set of analogies the model answers right, by each of these methods.
+    ///
+    /// ```
+    /// use kindred::evaluation::analogies::Section;
+    /// use kindred::evaluation::results::Case;
+    /// use kindred::{Kindred, Method, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let question = ["man", "king", "woman", "queen"].map(str::to_owned);
+    /// let sections = [Section::listed("royals".into(), vec![question])];
+    /// let methods = [Method::ThreeCosAdd];
+    /// let result = kindred.evaluate_analogies("mine", &sections, &methods, Case::Lower).wait()?;
+    /// assert_eq!(result.total.methods[&Method::ThreeCosAdd].right, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`].
+    pub fn evaluate_analogies<'a>(
+        &'a self,
+        set: &'a str,
+        sections: &'a [Section],
+        methods: &'a [Method],
+        case: Case,
+    ) -> Answering<'a, Result<AnalogyResult, Error>> {
+        let asking = self.asking(None);
+        Answering::new(&self.shared.timer, async move {
+            let evaluation = Evaluation { model: self.store(), case, methods };
+            let mut answers = QueueAnswers::new(asking, |_| ());
+            Ok(evaluation.analogies(&mut answers, set, sections, |_| ()).await?)
+        })
+    }
+
+    /// How the model's cosine similarities of pairs rank against people's scores.
+    pub fn evaluate_similarities(&self, set: &str, pairs: &[Pair], case: Case) -> SimilarityResult {
+        Evaluation { model: self.store(), case, methods: &[] }.similarities(set, pairs)
+    }
+
+    fn store(&self) -> &ModelStore {
+        self.shared.model.store()
+    }
+
+    fn asking(&self, timeout_ms: Option<u64>) -> Asking<'_> {
+        let timeout = timeout_ms.map_or(self.shared.timeout, Duration::from_millis);
+        // Further off than a clock counts is never.
+        let deadline = Instant::now().checked_add(timeout);
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.timeout);
+        self.shared.queue.asking(&self.account, deadline)
+    }
+}
+
+impl fmt::Debug for Kindred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} on {}", self.shared.model, self.engine().name)
+    }
+}

@@ -1,0 +1,142 @@
+//! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
+
+use std::thread;
+use std::time::Duration;
+
+use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch};
+use cpu_core::ReferenceEngine;
+use kindred::{Error, Kindred, Method, Model, Options, Settings, Target, Unknown};
+
+const ROWS: [(&str, [f32; 2]); 6] = [
+    ("frog", [1.0, 0.0]),
+    ("Frog", [1.0, 0.01]),
+    ("toad", [1.0, 0.1]),
+    ("TOAD", [1.0, 0.11]),
+    ("newt", [1.0, 0.5]),
+    ("car", [-0.1, 1.0]),
+];
+
+fn kindred() -> Kindred {
+    let model = Model::from_rows("tiny", &ROWS).unwrap();
+    Kindred::with_engine(model, Settings::default(), |model| {
+        Ok(Box::new(ReferenceEngine::new(model.clone())))
+    })
+    .unwrap()
+}
+
+fn words(answer: &kindred::Answer<'_>) -> Vec<String> {
+    answer.words().map(str::to_owned).collect()
+}
+
+#[test]
+fn options_do_here_what_they_do_in_requests() {
+    let kindred = kindred();
+    let nearest = |options| words(&kindred.nearest("frog", options).wait().unwrap());
+    assert_eq!(nearest(Options::new()), ["Frog", "toad", "TOAD", "newt", "car"]);
+    assert_eq!(nearest(Options::new().k(2).excluding(["Frog"])), ["toad", "TOAD"]);
+    assert_eq!(nearest(Options::new().fold_case(true)), ["toad", "newt", "car"]);
+    assert_eq!(nearest(Options::new().include_query(true).k(1)), ["frog"]);
+    assert_eq!(nearest(Options::new().vocab_limit(3)), ["Frog", "toad"]);
+    assert_eq!(nearest(Options::new().min_score(0.99).k(9)), ["Frog", "toad", "TOAD"]);
+    let with_all = Options::new().with_vectors(true).explain(true).k(1);
+    let answer = kindred.nearest("frog", with_all).wait().unwrap();
+    assert_eq!(answer.neighbors[0].vector, Some(&[1.0, 0.01][..]));
+    assert_eq!(answer.neighbors[0].terms.as_ref().unwrap()[0].word, "frog");
+    assert_eq!(answer.inputs.unwrap()[0].rank, Some(1));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_cure() {
+    let kindred = kindred();
+    let said = |target: &str, options| {
+        kindred.nearest(Target::text(target), options).wait().unwrap_err().to_string()
+    };
+    assert_eq!(said("frog", Options::new().k(0)), "`k` must be a whole number from 1 to 1000");
+    let strict = Options::new().unknown(Unknown::Error);
+    assert_eq!(said("frog frug", strict), "the model does not have `frug`; it has frog");
+    let error = kindred.analogy("frog toad", Options::new()).wait().unwrap_err();
+    assert!(matches!(error, Error::BadExpression(_)), "{error}");
+    let method = Options::new().method(Method::PairDirection);
+    let error = kindred.analogy("frog - toad", method).wait().unwrap_err();
+    assert!(matches!(error, Error::MethodMismatch { .. }), "{error}");
+    let error = kindred.nearest(vec![0.0, 0.0], Options::new()).wait().unwrap_err();
+    assert!(matches!(error, Error::ZeroQuery { .. }), "{error}");
+    let error = kindred.nearest(vec![1.0], Options::new()).wait().unwrap_err();
+    assert_eq!(error, Error::DimensionMismatch { found: 1, expected: 2 });
+    let nothing: [&str; 0] = [];
+    let error = kindred.rank(nothing, "frog", Options::new()).wait().unwrap_err();
+    assert_eq!(error.to_string(), "`words` must be a list of 1 to 1000 words");
+}
+
+#[test]
+fn many_threads_and_tasks_ask_one_engine() {
+    fn is_shared<T: Send + Sync + Clone>(value: T) -> T {
+        value
+    }
+    let kindred = is_shared(kindred());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let mine = kindred.another_caller();
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let answer = mine.analogy("toad - frog + newt", Options::new().k(1)).wait();
+                    assert_eq!(words(&answer.unwrap()), ["TOAD"]);
+                }
+            });
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let (one, other) = tokio::join!(
+            kindred.nearest("frog", Options::new().k(1)),
+            kindred.rank(["toad"], "frog", Options::new())
+        );
+        assert_eq!(words(&one.unwrap()), ["Frog"]);
+        assert_eq!(other.unwrap().ranked[0].rank, Some(2));
+        // Waiting on a thread of a runtime is no way to live, but no dead end either.
+        assert!(kindred.nearest("newt", Options::new()).wait().is_ok());
+    });
+}
+
+#[test]
+fn questions_together_have_an_answer_or_an_error_each() {
+    let kindred = kindred();
+    let asked = [
+        (Target::word("frog"), Options::new().k(1)),
+        (Target::word("frug"), Options::new()),
+        (Target::expression("frog + newt").unwrap(), Options::new().k(1).fold_case(true)),
+    ];
+    let answers = kindred.ask_all(asked).wait().unwrap();
+    assert_eq!(words(answers[0].as_ref().unwrap()), ["Frog"]);
+    assert!(matches!(answers[1], Err(Error::UnknownWord { .. })));
+    assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
+}
+
+/// An engine that takes its time.
+struct Slow(ReferenceEngine);
+
+impl Engine for Slow {
+    fn description(&self) -> EngineDescription {
+        self.0.description()
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.0.preferred_batch(waiting)
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        thread::sleep(Duration::from_millis(300));
+        self.0.search(batch)
+    }
+}
+
+#[test]
+fn an_answer_that_is_late_is_an_error() {
+    let model = Model::from_rows("tiny", &ROWS).unwrap();
+    let kindred = Kindred::with_engine(model, Settings::default(), |model| {
+        Ok(Box::new(Slow(ReferenceEngine::new(model.clone()))))
+    })
+    .unwrap();
+    let error = kindred.nearest("frog", Options::new().timeout_ms(20)).wait().unwrap_err();
+    assert!(error.to_string().contains("`timeout_ms`"), "{error}");
+}

@@ -1,0 +1,252 @@
+//! Memory that requests and answers may take, counted before it is allocated.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Account, at_most_half, may_take};
+
+/// So few bytes may come out of the eighth of a pool that is kept for them.
+const SMALL: u64 = 256 << 10;
+
+/// What memory is for. Requests and answers have a pool each, so that neither waits for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// Bodies, what they are parsed into, and the queries made of them.
+    Requests,
+    /// Answers, from before they are written until they are sent.
+    Answers,
+}
+
+impl Pool {
+    /// Both, in the order of their places.
+    pub const ALL: [Self; 2] = [Self::Requests, Self::Answers];
+
+    /// What metrics call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Answers => "answers",
+        }
+    }
+
+    /// The setting that bounds it.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Requests => "body_memory_mb",
+            Self::Answers => "answer_memory_mb",
+        }
+    }
+}
+
+/// The memory that all callers share.
+#[derive(Debug)]
+pub struct Memory {
+    /// Bytes, by [`Pool`].
+    capacity: [u64; Pool::ALL.len()],
+    taken: [AtomicU64; Pool::ALL.len()],
+    /// All that was ever taken.
+    counted: [AtomicU64; Pool::ALL.len()],
+}
+
+/// A caller may not take so much memory now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full {
+    pool: Pool,
+    asked: u64,
+    held: u64,
+    free: u64,
+    capacity: u64,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let (what, setting) = match self.pool {
+            Pool::Requests => ("this request", self.pool.setting()),
+            Pool::Answers => ("the answer", self.pool.setting()),
+        };
+        write!(
+            f,
+            "{what} needs {:.1} MB of memory; {:.1} MB of {:.0} MB ({setting}) are free, and this caller \
+             holds {:.1} MB",
+            mb(self.asked),
+            mb(self.free),
+            mb(self.capacity),
+            mb(self.held),
+        )
+    }
+}
+
+impl Memory {
+    /// n megabytes for requests and for answers.
+    pub fn new(requests_mb: u32, answers_mb: u32) -> Arc<Self> {
+        let capacity = [requests_mb, answers_mb].map(|mb| u64::from(mb) * 1_000_000);
+        Arc::new(Self { capacity, taken: Default::default(), counted: Default::default() })
+    }
+
+    /// Takes memory for a caller, until what is returned is dropped. More than half of the pool counts as half.
+    ///
+    /// # Errors
+    /// If it is not free, or the caller holds too much already.
+    pub fn take(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        pool: Pool,
+        bytes: u64,
+    ) -> Result<Held, Full> {
+        let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
+        held.grow(bytes)?;
+        Ok(held)
+    }
+
+    /// As [`take`](Self::take), for what is there already: it is not refused but charged.
+    pub fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Held {
+        let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
+        held.set(bytes);
+        held
+    }
+
+    /// Bytes that are taken of a pool.
+    pub fn taken(&self, pool: Pool) -> u64 {
+        self.taken[pool as usize].load(Relaxed)
+    }
+
+    /// Bytes of a pool.
+    pub fn capacity(&self, pool: Pool) -> u64 {
+        self.capacity[pool as usize]
+    }
+
+    /// All bytes that were ever taken of a pool, each time they were.
+    pub fn counted(&self, pool: Pool) -> u64 {
+        self.counted[pool as usize].load(Relaxed)
+    }
+}
+
+/// Memory that a caller holds.
+#[derive(Debug)]
+pub struct Held {
+    memory: Arc<Memory>,
+    account: Arc<Account>,
+    pool: Pool,
+    bytes: u64,
+}
+
+impl Held {
+    /// Takes more, so that it holds n bytes in all; no less than before.
+    ///
+    /// # Errors
+    /// If that is not free, or the caller holds too much already. Then it holds what it held.
+    pub fn grow(&mut self, to: u64) -> Result<(), Full> {
+        let capacity = self.memory.capacity[self.pool as usize];
+        let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
+        let (taken, own) = self.counters();
+        // Counted first, so that two requests of one caller can't both be its first. What this request holds itself
+        // does not stand in its way.
+        let held = own.fetch_add(more, Relaxed).saturating_sub(self.bytes);
+        let may = |taken: u64| {
+            let free = (capacity + self.bytes).saturating_sub(taken);
+            // However many callers take large pieces, some is left for small ones.
+            let asked = more + self.bytes;
+            let kept = if asked <= SMALL { 0 } else { capacity / 8 };
+            let may = may_take(asked, held, free) && asked <= free.saturating_sub(kept);
+            may.then_some(taken + more)
+        };
+        match taken.fetch_update(Relaxed, Relaxed, may) {
+            Ok(_) => {
+                self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
+                self.bytes += more;
+                Ok(())
+            }
+            Err(taken) => {
+                own.fetch_sub(more, Relaxed);
+                let free = capacity.saturating_sub(taken);
+                Err(Full { pool: self.pool, asked: to, held: held + self.bytes, free, capacity })
+            }
+        }
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What it turned out to be, more or less than was counted: it is there by now, so it is not refused but charged.
+    pub fn set(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 {
+            self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
+        }
+        let (taken, own) = self.counters();
+        for counter in [taken, own] {
+            if bytes > self.bytes {
+                counter.fetch_add(bytes - self.bytes, Relaxed);
+            } else {
+                counter.fetch_sub(self.bytes - bytes, Relaxed);
+            }
+        }
+        self.bytes = bytes;
+    }
+
+    fn counters(&self) -> (&AtomicU64, &AtomicU64) {
+        let place = self.pool as usize;
+        (&self.memory.taken[place], &self.account.bytes[place])
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    #[test]
+    fn one_caller_gets_half_and_another_what_it_needs() {
+        let (memory, hog, other) = (Memory::new(100, 10), Account::new(), Account::new());
+        let take = |account, mb| memory.take(account, Pool::Requests, mb * MB);
+        let first = take(&hog, 1000).unwrap();
+        assert_eq!(memory.taken(Pool::Requests), 50 * MB, "half, however large it is");
+        let full = take(&hog, 1).unwrap_err();
+        assert_eq!(
+            full.to_string(),
+            "this request needs 1.0 MB of memory; 50.0 MB of 100 MB (body_memory_mb) are free, and this caller \
+             holds 50.0 MB"
+        );
+        let others = (take(&other, 20).unwrap(), take(&other, 5).unwrap());
+        assert!(take(&other, 1).is_err(), "25 held and 25 free");
+        let third = Account::new();
+        assert!(take(&third, 13).is_err(), "an eighth is for small requests");
+        assert!(memory.take(&third, Pool::Requests, SMALL).is_ok());
+        assert!(memory.take(&hog, Pool::Answers, MB).is_ok(), "the other pool is apart");
+        drop((first, others));
+        assert_eq!(memory.taken(Pool::Requests), 0);
+        assert!(take(&hog, 50).is_ok());
+    }
+
+    #[test]
+    fn what_is_held_grows_and_is_charged_afterwards() {
+        let (memory, account) = (Memory::new(100, 100), Account::new());
+        let mut held = memory.take(&account, Pool::Requests, 10 * MB).unwrap();
+        held.grow(5 * MB).unwrap();
+        assert_eq!(memory.taken(Pool::Requests), 10 * MB, "it does not shrink");
+        held.grow(40 * MB).unwrap();
+        let other = memory.take(&Account::new(), Pool::Requests, 35 * MB).unwrap();
+        assert!(held.grow(50 * MB).is_ok(), "its own memory does not stand in its way");
+        assert!(memory.take(&account, Pool::Requests, 6 * MB).is_err());
+        held.set(150 * MB);
+        assert_eq!(memory.taken(Pool::Requests), 185 * MB, "it is there, so it is charged");
+        assert!(memory.take(&Account::new(), Pool::Requests, 1).is_err());
+        held.set(0);
+        drop(other);
+        assert_eq!(memory.taken(Pool::Requests), 0);
+        assert_eq!(memory.counted(Pool::Requests), (150 + 35) * MB, "growth is counted once");
+        drop(held);
+        assert_eq!(account.bytes[0].load(Relaxed), 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! The callers' end of a lane.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use contract::Workload;
+use tokio::sync::oneshot;
+
+use crate::account::Account;
+use crate::error::SubmitError;
+use crate::inbox::Inbox;
+use crate::job::{Answered, Job, Ticket};
+use crate::shared::{LaneShared, Shared};
+use crate::state::DeviceState;
+use crate::statistics::{Counted, LaneStatistics};
+use crate::sync::Home;
+
+/// Where requests of one workload are asked. Clones share it; when all of all lanes are gone the workers end.
+pub struct Lane<W: Workload> {
+    workload: Arc<W>,
+    inbox: Arc<Inbox<W>>,
+    lane: Arc<LaneShared>,
+    callers: Arc<CallersEnd>,
+}
+
+impl<W: Workload> Clone for Lane<W> {
+    fn clone(&self) -> Self {
+        let Self { workload, inbox, lane, callers } = self;
+        let (workload, inbox, lane) = (workload.clone(), inbox.clone(), lane.clone());
+        Self { workload, inbox, lane, callers: callers.clone() }
+    }
+}
+
+pub(crate) struct CallersEnd(pub(crate) Arc<Shared>);
+
+impl Drop for CallersEnd {
+    fn drop(&mut self) {
+        self.0.parking.callers_are_gone();
+    }
+}
+
+impl<W: Workload> Lane<W> {
+    pub(crate) fn new(
+        workload: Arc<W>,
+        inbox: Arc<Inbox<W>>,
+        lane: Arc<LaneShared>,
+        callers: Arc<CallersEnd>,
+    ) -> Self {
+        Self { workload, inbox, lane, callers }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.callers.0
+    }
+
+    /// Waits for the responses to some requests. Dropping the future abandons them: what has not been run by then
+    /// never will be.
+    ///
+    /// On a runtime of tokio the answer is handed out there; elsewhere, by the worker.
+    ///
+    /// # Errors
+    /// At once if the deadline has passed, the queue is full or no device works; later if the deadline passes or the
+    /// device fails.
+    pub async fn submit(
+        &self,
+        account: &Arc<Account>,
+        requests: Vec<W::Request>,
+        deadline: Instant,
+    ) -> Result<Answered<W::Response>, SubmitError> {
+        if requests.is_empty() {
+            return Ok(Answered::default());
+        }
+        let now = Instant::now();
+        // Before the slots: who has no time left would not be helped by asking again.
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let slots = requests.iter().map(|request| self.workload.slots(request)).sum();
+        let slots = self.shared().admit(&self.lane, account, slots)?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: Some(slots) };
+        self.put(Job { requests, deadline, ticket }, Inbox::put)?;
+        self.wait(answer).await
+    }
+
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
+    /// second takes the slot of the first.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), but never because the queue is full.
+    pub async fn probe(
+        &self,
+        request: W::Request,
+        deadline: Instant,
+    ) -> Result<Answered<W::Response>, SubmitError> {
+        let now = Instant::now();
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: None };
+        self.put(Job { requests: vec![request], deadline, ticket }, Inbox::put_probe)?;
+        self.wait(answer).await
+    }
+
+    fn put(
+        &self,
+        job: Job<W>,
+        put: impl FnOnce(&Inbox<W>, Job<W>) -> Result<(), Job<W>>,
+    ) -> Result<(), SubmitError> {
+        match put(&self.inbox, job) {
+            Ok(()) => {
+                self.shared().parking.wake_one();
+                Ok(())
+            }
+            Err(mut job) => {
+                let slots = job.ticket.slots.take().map_or(0, |slots| slots.number());
+                self.shared().free(&self.lane, slots);
+                self.shared().statistics.refused_without_device.fetch_add(1, Ordering::Relaxed);
+                Err(SubmitError::EngineGone)
+            }
+        }
+    }
+
+    fn check_time(&self, now: Instant, deadline: Instant) -> Result<(), SubmitError> {
+        if now < deadline {
+            return Ok(());
+        }
+        self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
+        Err(SubmitError::DeadlinePassed)
+    }
+
+    async fn wait<A>(
+        &self,
+        answer: oneshot::Receiver<Result<A, SubmitError>>,
+    ) -> Result<A, SubmitError> {
+        let mut caller = Caller { shared: self.shared(), is_answered: false };
+        // No timer of its own: `watch` has one for all.
+        let answer = answer.await;
+        caller.is_answered = true;
+        // The worker ended with the job in its hands.
+        answer.unwrap_or(Err(SubmitError::EngineGone))
+    }
+
+    /// How the devices are.
+    pub fn state(&self) -> DeviceState {
+        self.shared().state()
+    }
+
+    /// What this lane has counted so far.
+    pub fn statistics(&self) -> LaneStatistics {
+        self.lane.statistics()
+    }
+
+    /// What the scheduler has counted so far, over all lanes.
+    pub fn counted(&self) -> Counted {
+        self.shared().counted()
+    }
+}
+
+/// Somebody who waits. Dropped after what it waits for, so a job that it counts as abandoned is seen to be.
+struct Caller<'a> {
+    shared: &'a Shared,
+    is_answered: bool,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.shared.hang_up();
+        }
+    }
+}

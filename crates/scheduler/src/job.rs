@@ -1,0 +1,189 @@
+//! What one caller asks for at once, and how it hears of it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use contract::Workload;
+use tokio::sync::oneshot;
+
+use crate::account::Slots;
+use crate::error::SubmitError;
+use crate::shared::{LaneShared, Shared};
+use crate::statistics::Statistics;
+use crate::sync::Home;
+
+/// Requests that are answered together.
+pub(crate) struct Job<W: Workload> {
+    pub(crate) requests: Vec<W::Request>,
+    /// After this nobody waits any more.
+    pub(crate) deadline: Instant,
+    pub(crate) ticket: Ticket<W::Response>,
+}
+
+/// Who asked.
+pub(crate) struct Ticket<R> {
+    /// Where the answer goes; `None` once the caller has heard something.
+    pub(crate) reply: Option<Reply<R>>,
+    pub(crate) home: Home,
+    /// When the job entered the queue.
+    pub(crate) entered: Instant,
+    /// Its slots of the queue. A probe has none.
+    pub(crate) slots: Option<Slots>,
+}
+
+/// Where an answer goes.
+pub(crate) type Reply<R> = oneshot::Sender<Result<Answered<R>, SubmitError>>;
+
+/// What a job comes back with.
+#[derive(Debug)]
+pub struct Answered<R> {
+    /// For each request, in order, its response.
+    pub responses: Vec<R>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes.
+    pub device: Duration,
+}
+
+impl<R> Default for Answered<R> {
+    fn default() -> Self {
+        Self { responses: Vec::new(), queued: Duration::ZERO, device: Duration::ZERO }
+    }
+}
+
+/// Sends an answer, and counts what went wrong. A caller that hung up does not hear this, nor is it counted.
+pub(crate) fn tell<R>(
+    reply: Option<Reply<R>>,
+    result: Result<Answered<R>, SubmitError>,
+    statistics: &Statistics,
+) {
+    let Some(reply) = reply else { return };
+    let counter = match &result {
+        Ok(_) => None,
+        Err(SubmitError::DeadlinePassed) => Some(&statistics.deadline_passed),
+        Err(_) => Some(&statistics.failed),
+    };
+    if reply.send(result).is_ok()
+        && let Some(counter) = counter
+    {
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Who asked for a job, wherever its requests are.
+pub(crate) enum Asker<R> {
+    /// All of its requests are in one place.
+    Whole(Ticket<R>),
+    /// They are spread over passes, perhaps on several devices.
+    Split(Arc<Split<R>>),
+}
+
+/// A job whose requests are answered by several passes.
+pub(crate) struct Split<R>(Mutex<Parts<R>>);
+
+struct Parts<R> {
+    ticket: Ticket<R>,
+    responses: Vec<Option<R>>,
+    missing: usize,
+    queued: Option<Duration>,
+    device: Duration,
+}
+
+impl<R> Split<R> {
+    /// A job of n requests, none of which has been answered.
+    pub(crate) fn new(ticket: Ticket<R>, requests: usize) -> Arc<Self> {
+        let responses = (0..requests).map(|_| None).collect();
+        let (queued, device) = (None, Duration::ZERO);
+        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing: requests, queued, device })))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Parts<R>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+
+    /// Whether nobody waits for the rest: the caller has heard something, or hung up.
+    pub(crate) fn is_over(&self) -> bool {
+        is_over(self.lock().ticket.reply.as_ref())
+    }
+
+    /// Tells the caller of an error, if it has not heard anything yet.
+    pub(crate) fn fail(&self, error: SubmitError, statistics: &Statistics) {
+        let reply = self.lock().ticket.reply.take();
+        tell(reply, Err(error), statistics);
+    }
+
+    /// Takes the responses to the requests from index `first` on. The whole answer, and who asked, once all are there.
+    pub(crate) fn deliver(
+        &self,
+        first: usize,
+        responses: impl Iterator<Item = R>,
+        started: Instant,
+        took: Duration,
+    ) -> Option<(Ticket<R>, Answered<R>)> {
+        let parts = &mut *self.lock();
+        for (slot, response) in parts.responses[first..].iter_mut().zip(responses) {
+            *slot = Some(response);
+            parts.missing -= 1;
+        }
+        let entered = parts.ticket.entered;
+        parts.queued.get_or_insert_with(|| started.saturating_duration_since(entered));
+        parts.device += took;
+        if parts.missing > 0 || parts.ticket.reply.is_none() {
+            return None;
+        }
+        let ticket = Ticket {
+            reply: parts.ticket.reply.take(),
+            home: parts.ticket.home.clone(),
+            entered,
+            slots: parts.ticket.slots.take(),
+        };
+        let responses = std::mem::take(&mut parts.responses).into_iter().flatten().collect();
+        let queued = parts.queued.unwrap_or_default();
+        Some((ticket, Answered { responses, queued, device: parts.device }))
+    }
+
+    /// Its slots, if this was the last that held the job.
+    pub(crate) fn release(split: Arc<Self>) -> Option<Slots> {
+        let parts = Arc::into_inner(split)?.0.into_inner();
+        parts.expect("nothing panics while it holds this lock").ticket.slots
+    }
+}
+
+/// Whether nobody waits for an answer there.
+pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
+    reply.is_none_or(oneshot::Sender::is_closed)
+}
+
+impl<R> Asker<R> {
+    /// Whether nobody waits any more.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Whole(ticket) => is_over(ticket.reply.as_ref()),
+            Self::Split(split) => split.is_over(),
+        }
+    }
+
+    /// Tells the caller of an error, if it has not heard anything yet.
+    pub(crate) fn fail(&mut self, error: SubmitError, statistics: &Statistics) {
+        match self {
+            Self::Whole(ticket) => tell(ticket.reply.take(), Err(error), statistics),
+            Self::Split(split) => split.fail(error, statistics),
+        }
+    }
+
+    /// Ends with an error what this has of the job: frees its slots, unless other passes still hold them, and tells the
+    /// caller, if it has not heard anything yet.
+    pub(crate) fn end(self, error: SubmitError, shared: &Shared, lane: &LaneShared) {
+        let (reply, slots) = match self {
+            Self::Whole(ticket) => (ticket.reply, ticket.slots),
+            Self::Split(split) => {
+                let reply = split.lock().ticket.reply.take();
+                (reply, Split::release(split))
+            }
+        };
+        // There is room for as many again before the caller hears of it.
+        shared.free(lane, slots.as_ref().map_or(0, Slots::number));
+        drop(slots);
+        tell(reply, Err(error), &shared.statistics);
+    }
+}

@@ -1,0 +1,278 @@
+//! A pass on its way: the requests of one workload that a worker runs together, in one slice or in several.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::Workload;
+use contract::workload::{PassError, Slice};
+
+use crate::account::{Slots, Turns};
+use crate::error::SubmitError;
+use crate::hand_out::{Done, Finished, HandOut};
+use crate::job::{Asker, Reply, Split, tell};
+use crate::shared::{LaneShared, Shared};
+use crate::statistics::Statistics;
+
+/// What a pass takes of one job.
+pub(crate) struct Share<W: Workload> {
+    pub(crate) requests: std::vec::IntoIter<W::Request>,
+    pub(crate) cost: usize,
+    pub(crate) deadline: Instant,
+    pub(crate) caller: Option<u64>,
+    pub(crate) asker: Asker<W::Response>,
+    /// The first of these requests among all of the job.
+    pub(crate) first: usize,
+}
+
+pub(crate) struct Pass<W: Workload> {
+    workload: Arc<W>,
+    pub(crate) shares: Vec<Share<W>>,
+    state: W::Pass,
+    responses: Vec<W::Response>,
+    lane: Arc<LaneShared>,
+    shared: Arc<Shared>,
+    started: Instant,
+    /// All slices so far.
+    took: Duration,
+    slices: usize,
+}
+
+/// A pass, whatever its workload is.
+pub(crate) trait AnyPass<D: ?Sized> {
+    fn name(&self) -> &'static str;
+    /// How many requests it has.
+    fn len(&self) -> usize;
+    /// The clock of the caller whose turn comes first. A probe comes before all.
+    fn first_clock(&self, turns: &Turns) -> u64;
+    /// Runs a slice. Whether that was the last.
+    fn run(&mut self, device: &mut D, slice: Slice<'_>) -> Result<bool, PassError>;
+    /// Whether it was over after its first slice.
+    fn had_one_slice(&self) -> bool;
+    /// A slice took so long.
+    fn note_slice(&mut self, took: Duration);
+    fn took(&self) -> Duration;
+    /// Charges its callers for that time, by what their requests cost.
+    fn charge(&self, turns: &mut Turns, took: Duration);
+    /// Drops shares that nobody waits for. Whether nothing is left of the pass.
+    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool;
+    /// What others need while a slice runs, to tell callers whose time is over so.
+    fn lend(&mut self) -> Box<dyn Lent>;
+    /// Takes back what is left of that.
+    fn take_back(&mut self, lent: Box<dyn Lent>);
+    /// After the last slice: counts, frees slots, and has the answers ready.
+    fn finish(self: Box<Self>) -> Box<dyn HandOut>;
+    /// Its jobs fail, each as a whole.
+    fn fail(self: Box<Self>, error: SubmitError);
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+/// The callers of a pass while it runs.
+pub(crate) trait Lent: Send {
+    /// Tells callers whose time is over so.
+    fn tell_late(&mut self, now: Instant, statistics: &Statistics);
+    /// Tells all callers of an error.
+    fn tell_all(&mut self, error: SubmitError, statistics: &Statistics);
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+struct LentReplies<R>(Vec<(Instant, LentReply<R>)>);
+
+enum LentReply<R> {
+    Whole(Option<Reply<R>>),
+    Split(Arc<Split<R>>),
+}
+
+impl<R> LentReply<R> {
+    fn tell(&mut self, error: SubmitError, statistics: &Statistics) {
+        match self {
+            Self::Whole(reply) => tell(reply.take(), Err(error), statistics),
+            Self::Split(split) => split.fail(error, statistics),
+        }
+    }
+}
+
+impl<R: Send + 'static> Lent for LentReplies<R> {
+    fn tell_late(&mut self, now: Instant, statistics: &Statistics) {
+        for (_, reply) in self.0.iter_mut().filter(|(deadline, _)| now >= *deadline) {
+            reply.tell(SubmitError::DeadlinePassed, statistics);
+        }
+    }
+
+    fn tell_all(&mut self, error: SubmitError, statistics: &Statistics) {
+        for (_, reply) in &mut self.0 {
+            reply.tell(error, statistics);
+        }
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl<W: Workload> Pass<W> {
+    pub(crate) fn new(
+        workload: Arc<W>,
+        shares: Vec<Share<W>>,
+        lane: Arc<LaneShared>,
+        shared: Arc<Shared>,
+        started: Instant,
+    ) -> Self {
+        let (state, responses) = (W::Pass::default(), Vec::new());
+        let (took, slices) = (Duration::ZERO, 0);
+        Self { workload, shares, state, responses, lane, shared, started, took, slices }
+    }
+
+    fn slots(&self) -> usize {
+        let requests = self.shares.iter().flat_map(|share| share.requests.as_slice());
+        requests.map(|request| self.workload.slots(request)).sum()
+    }
+
+    fn cost(&self) -> usize {
+        self.shares.iter().map(|share| share.cost).sum()
+    }
+}
+
+impl<W: Workload> AnyPass<W::Device> for Pass<W> {
+    fn name(&self) -> &'static str {
+        self.workload.name()
+    }
+
+    fn len(&self) -> usize {
+        self.shares.iter().map(|share| share.requests.len()).sum()
+    }
+
+    fn first_clock(&self, turns: &Turns) -> u64 {
+        let clock = |share: &Share<W>| share.caller.map_or(0, |caller| turns.clock(caller));
+        self.shares.iter().map(clock).min().unwrap_or(0)
+    }
+
+    fn run(&mut self, device: &mut W::Device, slice: Slice<'_>) -> Result<bool, PassError> {
+        let requests: Vec<&W::Request> =
+            self.shares.iter().flat_map(|share| share.requests.as_slice()).collect();
+        match self.workload.run(device, &requests, &mut self.state, slice)? {
+            None => Ok(false),
+            Some(responses) if responses.len() == requests.len() => {
+                self.responses = responses;
+                Ok(true)
+            }
+            Some(responses) => {
+                Err(PassError::Device(format!("it returned {} answers", responses.len())))
+            }
+        }
+    }
+
+    fn had_one_slice(&self) -> bool {
+        self.slices == 1
+    }
+
+    fn note_slice(&mut self, took: Duration) {
+        self.took += took;
+        self.slices += 1;
+    }
+
+    fn took(&self) -> Duration {
+        self.took
+    }
+
+    fn charge(&self, turns: &mut Turns, took: Duration) {
+        let all = self.cost().max(1) as f64;
+        for share in &self.shares {
+            if let Some(caller) = share.caller {
+                turns.charge(caller, took.mul_f64(share.cost as f64 / all));
+            }
+        }
+    }
+
+    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool {
+        let is_expired = |share: &Share<W>| {
+            let may_be_over = somebody_hung_up || matches!(share.asker, Asker::Split(_));
+            now >= share.deadline || (may_be_over && share.asker.is_over())
+        };
+        if self.shares.iter().any(is_expired) {
+            let stays: Vec<bool> = self
+                .shares
+                .iter()
+                .flat_map(|share| std::iter::repeat_n(!is_expired(share), share.requests.len()))
+                .collect();
+            self.workload.retain(&mut self.state, &mut |index| stays[index]);
+            for share in self.shares.extract_if(.., |share| is_expired(share)) {
+                share.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+            }
+        }
+        self.shares.is_empty()
+    }
+
+    fn lend(&mut self) -> Box<dyn Lent> {
+        let lend = |share: &mut Share<W>| {
+            let reply = match &mut share.asker {
+                Asker::Whole(ticket) => LentReply::Whole(ticket.reply.take()),
+                Asker::Split(split) => LentReply::Split(split.clone()),
+            };
+            (share.deadline, reply)
+        };
+        Box::new(LentReplies(self.shares.iter_mut().map(lend).collect()))
+    }
+
+    fn take_back(&mut self, lent: Box<dyn Lent>) {
+        let lent = lent.into_any().downcast::<LentReplies<W::Response>>();
+        let lent = lent.expect("a pass gets back what it has lent");
+        for (share, (_, lent)) in self.shares.iter_mut().zip(lent.0) {
+            if let (Asker::Whole(ticket), LentReply::Whole(reply)) = (&mut share.asker, lent) {
+                ticket.reply = reply;
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn HandOut> {
+        let (requests, cost, slots) = (AnyPass::len(&*self), self.cost(), self.slots());
+        let Self { shares, responses, lane, shared, started, took, .. } = *self;
+        lane.counters.count(requests, took, cost);
+        lane.note_pass(slots, took);
+        let mut jobs = Vec::with_capacity(shares.len());
+        // In most passes all responses are of whole jobs, and stay where they are.
+        let are_whole = shares.iter().all(|share| matches!(share.asker, Asker::Whole(_)));
+        let (mut responses, mut of_whole_jobs) = (responses.into_iter(), Vec::new());
+        let mut freed = 0;
+        let number = |slots: Option<&Slots>| slots.map_or(0, Slots::number);
+        for share in shares {
+            let Share { requests, deadline, asker, first, .. } = share;
+            let own = requests.len();
+            match asker {
+                Asker::Whole(ticket) => {
+                    if !are_whole {
+                        of_whole_jobs.extend(responses.by_ref().take(own));
+                    }
+                    freed += number(ticket.slots.as_ref());
+                    jobs.push(Done { ticket, deadline, requests, number: own, answered: None });
+                }
+                Asker::Split(split) => {
+                    let delivered =
+                        split.deliver(first, responses.by_ref().take(own), started, took);
+                    if let Some((ticket, answered)) = delivered {
+                        freed += number(ticket.slots.as_ref());
+                        let answered = Some(answered);
+                        jobs.push(Done { ticket, deadline, requests, number: 0, answered });
+                    } else {
+                        freed += number(Split::release(split).as_ref());
+                    }
+                }
+            }
+        }
+        let responses = if are_whole { responses.collect() } else { of_whole_jobs };
+        let finished: Finished<W> = Finished { jobs, responses, started, took };
+        shared.free(&lane, freed);
+        Box::new(finished)
+    }
+
+    fn fail(self: Box<Self>, error: SubmitError) {
+        let Self { shares, shared, lane, .. } = *self;
+        for share in shares {
+            share.asker.end(error, &shared, &lane);
+        }
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,213 @@
+//! How the waiting jobs of a lane share a pass.
+//!
+//! A pass has room for so much cost, and the callers share it by max-min fairness: every caller gets as much as it has
+//! left, but no more than a level that all have in common, and the level is as high as the room allows. A caller's
+//! jobs share what it gets in the same way. So a batch of a thousand gets what others leave it: all of the room if it
+//! is alone, and never so much that a single request has to wait for the next pass while no more callers wait than the
+//! pass has room for.
+//!
+//! Where requests share work, or are of unequal cost, room is left over then. The jobs fill it in turns, a request
+//! each, until nothing more fits.
+//!
+//! A job that a pass leaves unfinished goes behind those that the pass had no room for. So where more jobs wait than
+//! fit, they take turns as well.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use contract::Workload;
+
+use crate::account::ByCaller;
+use crate::job::Asker;
+
+/// A job, or what passes have left of it.
+pub(crate) struct Waiting<W: Workload> {
+    pub(crate) requests: std::vec::IntoIter<W::Request>,
+    /// What they cost.
+    pub(crate) cost: usize,
+    pub(crate) deadline: Instant,
+    pub(crate) caller: Option<u64>,
+    pub(crate) asker: Asker<W::Response>,
+    /// How many of the requests passes have taken already.
+    pub(crate) taken: usize,
+    /// How many the next pass takes, and what they cost.
+    pub(crate) chosen: usize,
+    pub(crate) chosen_cost: usize,
+}
+
+impl<W: Workload> Waiting<W> {
+    /// Whose it is. All probes are one caller's.
+    pub(crate) fn caller(&self) -> u64 {
+        self.caller.unwrap_or(u64::MAX)
+    }
+}
+
+/// What each caller, or each job of one, gets of some room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// The most that all get.
+    pub(crate) share: usize,
+    /// The first n of those with more left get one more.
+    pub(crate) more: usize,
+}
+
+impl Level {
+    /// For as much as wants some of `room`, which may be less than all of it.
+    fn of_any(room: usize, left: &mut [usize]) -> Self {
+        if left.iter().sum::<usize>() <= room {
+            return Self { share: usize::MAX, more: 0 };
+        }
+        Self::of(room, left)
+    }
+
+    /// For jobs that have so much left each, more than `room` in all. Sorts them.
+    pub(crate) fn of(mut room: usize, left: &mut [usize]) -> Self {
+        let mut jobs = left.len();
+        if jobs >= room {
+            return Self { share: 0, more: room };
+        }
+        left.sort_unstable();
+        for &left in &*left {
+            let share = room / jobs;
+            if left > share {
+                return Self { share, more: room % jobs };
+            }
+            room -= left;
+            jobs -= 1;
+        }
+        Self { share: usize::MAX, more: 0 }
+    }
+
+    /// What a job with so much left gets; to be asked in the order of the jobs.
+    pub(crate) fn take(&mut self, left: usize) -> usize {
+        if left <= self.share {
+            left
+        } else if self.more > 0 {
+            self.more -= 1;
+            self.share + 1
+        } else {
+            self.share
+        }
+    }
+}
+
+/// What the jobs of one caller have left, in their order, how they share what it gets, and what they were given.
+#[derive(Default)]
+struct OfCaller {
+    left: Vec<usize>,
+    level: Option<Level>,
+    given: usize,
+}
+
+/// The room of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// In all.
+    pub(crate) all: usize,
+    /// For one caller.
+    pub(crate) of_one_caller: usize,
+}
+
+/// Chooses the requests of the next pass: sets [`Waiting::chosen`]. Whether all that wait go into it.
+pub(crate) fn choose<W: Workload>(
+    workload: &W,
+    device: &W::Device,
+    waiting: &mut VecDeque<Waiting<W>>,
+    room: Room,
+) -> bool {
+    let cost: usize = waiting.iter().map(|job| job.cost).sum();
+    if cost <= room.all && (cost <= room.of_one_caller || fits_each_caller(waiting, room)) {
+        for job in waiting {
+            (job.chosen, job.chosen_cost) = (job.requests.len(), job.cost);
+        }
+        return true;
+    }
+    let mut callers: ByCaller<OfCaller> = ByCaller::default();
+    for job in &*waiting {
+        callers.entry(job.caller()).or_default().left.push(job.cost);
+    }
+    let wanted = |of: &OfCaller| of.left.iter().sum::<usize>().min(room.of_one_caller);
+    let mut all_wanted: Vec<usize> = callers.values().map(wanted).collect();
+    let mut of_all = Level::of_any(room.all, &mut all_wanted);
+    let mut pass = Gathering { workload, device, gathered: W::Gathered::default(), cost: 0, room };
+    for job in &mut *waiting {
+        (job.chosen, job.chosen_cost) = (0, 0);
+        let of_caller = callers.entry(job.caller()).or_default();
+        let level = of_caller.level.get_or_insert_with(|| {
+            let gets = of_all.take(of_caller.left.iter().sum::<usize>().min(room.of_one_caller));
+            Level::of_any(gets, &mut of_caller.left)
+        });
+        let gets = level.take(job.cost);
+        // The first request of a job may cost more than the job gets.
+        while gets > 0 && (job.chosen == 0 || job.chosen_cost < gets) {
+            let Some(request) = job.requests.as_slice().get(job.chosen) else { break };
+            let cost = workload.cost(device, request);
+            if job.chosen > 0 && job.chosen_cost + cost > gets {
+                break;
+            }
+            let Some(added) = pass.add(request, cost) else { break };
+            (job.chosen, job.chosen_cost) = (job.chosen + 1, job.chosen_cost + cost);
+            of_caller.given += added;
+        }
+    }
+    fill(&mut pass, waiting, &mut callers);
+    false
+}
+
+/// Gives what room is left to jobs that have more, in turns.
+fn fill<W: Workload>(
+    pass: &mut Gathering<'_, W>,
+    waiting: &mut VecDeque<Waiting<W>>,
+    callers: &mut ByCaller<OfCaller>,
+) {
+    let mut open: Vec<usize> = (0..waiting.len()).collect();
+    while !open.is_empty() && pass.cost < pass.room.all {
+        open.retain(|&index| {
+            let job = &mut waiting[index];
+            let of_caller = callers.entry(job.caller()).or_default();
+            let Some(request) = job.requests.as_slice().get(job.chosen) else { return false };
+            if of_caller.given >= pass.room.of_one_caller {
+                return false;
+            }
+            let cost = pass.workload.cost(pass.device, request);
+            let Some(added) = pass.add(request, cost) else { return false };
+            (job.chosen, job.chosen_cost) = (job.chosen + 1, job.chosen_cost + cost);
+            of_caller.given += added;
+            true
+        });
+    }
+}
+
+fn fits_each_caller<W: Workload>(waiting: &VecDeque<Waiting<W>>, room: Room) -> bool {
+    let mut callers: ByCaller<usize> = ByCaller::default();
+    waiting.iter().all(|job| {
+        let has = callers.entry(job.caller()).or_default();
+        *has += job.cost;
+        *has <= room.of_one_caller
+    })
+}
+
+/// A pass while its requests are chosen.
+struct Gathering<'a, W: Workload> {
+    workload: &'a W,
+    device: &'a W::Device,
+    gathered: W::Gathered,
+    cost: usize,
+    room: Room,
+}
+
+impl<W: Workload> Gathering<'_, W> {
+    /// Takes a request, if it fits; the first always does. What it adds.
+    fn add(&mut self, request: &W::Request, cost: usize) -> Option<usize> {
+        let left = if self.cost == 0 {
+            usize::MAX
+        } else if self.cost < self.room.all {
+            self.room.all - self.cost
+        } else {
+            return None;
+        };
+        let added = self.workload.gather(&mut self.gathered, request, cost, left)?;
+        self.cost += added.max(1);
+        Some(added)
+    }
+}

@@ -1,0 +1,230 @@
+//! What callers and workers share: how many slots are taken, how the devices are, who waits to be woken.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::account::{Account, Slots, at_most_half, may_take};
+use crate::error::SubmitError;
+use crate::parking::Parking;
+use crate::state::{DeviceState, EngineLost};
+use crate::statistics::{Counted, DeviceCounters, LaneCounters, LaneStatistics, Statistics};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, lock};
+
+pub(crate) struct Shared {
+    capacity: u32,
+    taken: Taken,
+    /// Of each lane, in the order of the lanes; there from the start of the workers on.
+    lanes: OnceLock<Vec<Arc<LaneShared>>>,
+    pub(crate) parking: Parking,
+    /// How many workers have a device that works. Beside the lock, for every request looks.
+    working: AtomicU32,
+    /// How each worker's device is; empty before the workers start.
+    states: Mutex<Vec<DeviceState>>,
+    /// What the devices of each worker counted.
+    pub(crate) devices: OnceLock<Vec<DeviceCounters>>,
+    /// Why a device is no more, for whoever ends the process then.
+    lost: watch::Sender<Option<EngineLost>>,
+    pub(crate) statistics: Arc<Statistics>,
+}
+
+/// On a cache line of its own: every request writes it.
+#[repr(align(128))]
+struct Taken(AtomicU32);
+
+/// One lane, as callers and workers see it.
+#[repr(align(128))]
+pub(crate) struct LaneShared {
+    /// Slots of its jobs that wait or are in work.
+    taken: AtomicU32,
+    /// Nanoseconds that a slot has lately taken of a device's time.
+    nanoseconds_per_slot: AtomicU64,
+    pub(crate) counters: LaneCounters,
+}
+
+impl LaneShared {
+    pub(crate) fn new() -> Self {
+        let (taken, nanoseconds_per_slot) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { taken, nanoseconds_per_slot, counters: LaneCounters::default() }
+    }
+
+    /// After a pass over n slots: for a moving average.
+    pub(crate) fn note_pass(&self, slots: usize, took: Duration) {
+        let now = (took.as_nanos() / slots.max(1) as u128).min(u128::from(u64::MAX)) as u64;
+        let before = self.nanoseconds_per_slot.load(Ordering::Relaxed);
+        let average = if before == 0 { now } else { before - before / 8 + now / 8 };
+        // Of two workers at the same time one is forgotten: it is an average.
+        self.nanoseconds_per_slot.store(average, Ordering::Relaxed);
+    }
+
+    pub(crate) fn statistics(&self) -> LaneStatistics {
+        self.counters.snapshot(self.taken.load(Ordering::Relaxed))
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Self {
+            capacity,
+            taken: Taken(AtomicU32::new(0)),
+            lanes: OnceLock::new(),
+            parking: Parking::new(),
+            working: AtomicU32::new(0),
+            states: Mutex::new(Vec::new()),
+            devices: OnceLock::new(),
+            lost: watch::Sender::new(None),
+            statistics: Arc::default(),
+        }
+    }
+
+    /// With these lanes, and n workers whose devices work.
+    pub(crate) fn start(&self, lanes: Vec<Arc<LaneShared>>, workers: usize) {
+        *lock(&self.states) = vec![DeviceState::Working; workers];
+        self.working.store(workers as u32, Ordering::SeqCst);
+        let _ = self.lanes.set(lanes);
+        let _ = self.devices.set((0..workers).map(|_| DeviceCounters::default()).collect());
+    }
+
+    /// Slots for a job, if they are free and the caller does not hold too much already. More than half of the queue
+    /// count as half.
+    pub(crate) fn admit(
+        &self,
+        lane: &LaneShared,
+        account: &Arc<Account>,
+        slots: usize,
+    ) -> Result<Slots, SubmitError> {
+        // No more than the capacity, which is a u32.
+        let asked = at_most_half(slots as u64, self.capacity.into()) as u32;
+        // Counted first, so that two requests of one caller can't both be its first.
+        let slots = Slots::take(account.clone(), asked);
+        let held = account.slots().saturating_sub(asked);
+        let may = |taken: u32| {
+            let free = self.capacity - taken;
+            may_take(asked.into(), held.into(), free.into()).then_some(taken + asked)
+        };
+        match self.taken.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, may) {
+            Ok(_) => {
+                lane.taken.fetch_add(asked, Ordering::Relaxed);
+                Ok(slots)
+            }
+            Err(taken) => {
+                self.statistics.refused_full.fetch_add(1, Ordering::Relaxed);
+                let (free, capacity) = (self.capacity - taken, self.capacity);
+                Err(SubmitError::Full {
+                    asked,
+                    held,
+                    free,
+                    capacity,
+                    retry_after: self.drains_in(),
+                })
+            }
+        }
+    }
+
+    /// How long the devices will take for what is in the queue.
+    fn drains_in(&self) -> Duration {
+        let nanoseconds = |lane: &Arc<LaneShared>| {
+            let per_slot = lane.nanoseconds_per_slot.load(Ordering::Relaxed);
+            u64::from(lane.taken.load(Ordering::Relaxed)).saturating_mul(per_slot)
+        };
+        let all = self.lanes.get().into_iter().flatten().map(nanoseconds);
+        let working = u64::from(self.working.load(Ordering::Relaxed).max(1));
+        Duration::from_nanos(all.fold(0, u64::saturating_add) / working)
+    }
+
+    /// So many slots of a lane are free again. To be called before any caller hears of it.
+    pub(crate) fn free(&self, lane: &LaneShared, slots: u32) {
+        if slots > 0 {
+            lane.taken.fetch_sub(slots, Ordering::Relaxed);
+            self.taken.0.fetch_sub(slots, Ordering::AcqRel);
+        }
+    }
+
+    /// What a caller hears if no device works.
+    pub(crate) fn check_devices(&self) -> Result<(), SubmitError> {
+        if self.working.load(Ordering::Acquire) > 0 {
+            return Ok(());
+        }
+        let refusal = match self.state() {
+            DeviceState::Working => return Ok(()),
+            DeviceState::Restarting { retry_after } => {
+                SubmitError::EngineRestarting { retry_after }
+            }
+            DeviceState::Lost => SubmitError::EngineGone,
+        };
+        self.statistics.refused_without_device.fetch_add(1, Ordering::Relaxed);
+        Err(refusal)
+    }
+
+    /// How the devices are.
+    pub(crate) fn state(&self) -> DeviceState {
+        let states = lock(&self.states);
+        let better = |a: DeviceState, &b: &DeviceState| match (a, b) {
+            (DeviceState::Working, _) | (_, DeviceState::Working) => DeviceState::Working,
+            (
+                DeviceState::Restarting { retry_after: a },
+                DeviceState::Restarting { retry_after: b },
+            ) => DeviceState::Restarting { retry_after: a.min(b) },
+            (DeviceState::Lost, other) | (other, DeviceState::Lost) => other,
+        };
+        // Before the workers start nothing is lost.
+        let Some((&first, others)) = states.split_first() else { return DeviceState::Working };
+        others.iter().fold(first, better)
+    }
+
+    /// How a worker's device is from now on. `false` if it was lost already: then it stays lost.
+    pub(crate) fn set_state(&self, worker: usize, state: DeviceState) -> bool {
+        let mut states = lock(&self.states);
+        if states[worker] == DeviceState::Lost {
+            return false;
+        }
+        states[worker] = state;
+        let working = states.iter().filter(|state| **state == DeviceState::Working).count();
+        self.working.store(working as u32, Ordering::Release);
+        true
+    }
+
+    /// A device is lost that somebody could still have asked.
+    pub(crate) fn note_lost(&self, reason: EngineLost) {
+        if !self.parking.are_callers_gone() {
+            self.lost.send_if_modified(|lost| lost.is_none() && lost.replace(reason).is_none());
+        }
+    }
+
+    /// Hears why a device was lost.
+    pub(crate) fn lost(&self) -> watch::Receiver<Option<EngineLost>> {
+        self.lost.subscribe()
+    }
+
+    /// A caller has gone without its answer.
+    pub(crate) fn hang_up(&self) {
+        self.statistics.hung_up.fetch_add(1, std::sync::atomic::Ordering::Release);
+    }
+
+    /// How many have, so far.
+    pub(crate) fn hung_up(&self) -> u64 {
+        self.statistics.hung_up.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counted(&self) -> Counted {
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        let statistics = &self.statistics;
+        let mut device_counters = Vec::new();
+        for devices in self.devices.get().into_iter().flatten() {
+            devices.add_to(&mut device_counters);
+        }
+        Counted {
+            capacity_slots: self.capacity,
+            refused_full: statistics.refused_full.load(relaxed),
+            refused_without_device: statistics.refused_without_device.load(relaxed),
+            deadline_passed: statistics.deadline_passed.load(relaxed),
+            hung_up: self.hung_up(),
+            failed: statistics.failed.load(relaxed),
+            restarts: statistics.restarts.load(relaxed),
+            state: self.state(),
+            device_counters,
+        }
+    }
+}

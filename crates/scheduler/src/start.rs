@@ -1,0 +1,171 @@
+//! Starts the workers: a thread for each device, which makes it, owns it and makes it again when it failed.
+
+use std::fmt::Display;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use contract::{Device, EngineDescription, Workload};
+use tokio::runtime;
+use tokio::sync::watch;
+
+use crate::core::Core;
+use crate::dispatch::Dispatch;
+use crate::error::StartError;
+use crate::handle::{CallersEnd, Lane};
+use crate::inbox::Inbox;
+use crate::lane::{AnyLane, LaneState};
+use crate::shared::{LaneShared, Shared};
+use crate::state::EngineLost;
+use crate::supervisor::Supervisor;
+
+/// Bounds of a scheduler and of its devices.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Slots that the jobs of all lanes share, while they wait or are in work.
+    pub capacity_slots: u32,
+    /// How often a device that fails is made again within a minute; failed attempts count.
+    pub max_restarts: u32,
+    /// How long a slice, or making a device again, may take before the device is given up.
+    pub hang_timeout: Duration,
+}
+
+/// A scheduler that is put together: first its lanes, then its workers.
+pub struct Scheduler<D: ?Sized> {
+    limits: Limits,
+    callers: Arc<CallersEnd>,
+    lanes: Vec<Box<dyn AnyLane<D>>>,
+}
+
+impl<D: Device + ?Sized + 'static> Scheduler<D> {
+    /// Without lanes.
+    pub fn new(limits: Limits) -> Self {
+        let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits.capacity_slots))));
+        Self { limits, callers, lanes: Vec::new() }
+    }
+
+    /// A lane for the requests of a workload. They may be asked at once, and are answered once there are workers.
+    pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
+        let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
+        let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
+        let state = LaneState::new(workload.clone(), inbox.clone(), lane.clone(), shared);
+        self.lanes.push(Box::new(state));
+        Lane::new(workload, inbox, lane, self.callers.clone())
+    }
+
+    /// What its n workers share.
+    pub(crate) fn core(self, workers: usize) -> Arc<Core<D>> {
+        let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
+        Arc::new(Core::new(shared, dispatch, workers, self.limits.hang_timeout))
+    }
+
+    /// Starts a worker for each of these makers, waits until each has made its device, and returns what joins them in
+    /// the end. Callers' deadlines are watched on `timer`. A maker is called again for another device when one has
+    /// failed. `within` bounds the time in which the first devices are there.
+    ///
+    /// # Errors
+    /// If a thread can't be started or a device can't be made.
+    ///
+    /// # Panics
+    /// If there is no maker.
+    pub fn start<F, E>(
+        self,
+        timer: &runtime::Handle,
+        within: Option<Duration>,
+        makers: Vec<F>,
+    ) -> Result<Workers, StartError<E>>
+    where
+        F: FnMut() -> Result<Box<D>, E> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        assert!(!makers.is_empty(), "a scheduler has at least one worker");
+        let (limits, until) = (self.limits, within.map(|within| Instant::now() + within));
+        let core = self.core(makers.len());
+        let lost = core.shared.lost();
+        timer.spawn(watch(core.clone()));
+        let (until_ended, ended) = mpsc::channel();
+        let mut starting = Vec::new();
+        for (index, make) in makers.into_iter().enumerate() {
+            let (started, has_started) = mpsc::sync_channel(1);
+            let (core, until_ended) = (core.clone(), until_ended.clone());
+            let work = move || {
+                let _until_ended: mpsc::Sender<()> = until_ended;
+                let mut supervisor = Supervisor::new(make, core, index, limits.max_restarts);
+                match supervisor.make() {
+                    Ok(device) => {
+                        // Nobody waits for this any more only if `start` itself is gone.
+                        let _ = started.send(Ok(device.description()));
+                        supervisor.run(device);
+                    }
+                    Err(e) => {
+                        let _ = started.send(Err(e));
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().name("kindred-engine".into());
+            thread.spawn(work).map_err(StartError::Thread)?;
+            starting.push(has_started);
+        }
+        let mut descriptions = Vec::new();
+        for has_started in starting {
+            let description = match until {
+                None => has_started.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    has_started.recv_timeout(left)
+                }
+            };
+            descriptions.push(description.unwrap_or_else(|e| {
+                Err(StartError::Broken(match e {
+                    mpsc::RecvTimeoutError::Timeout => {
+                        "it took longer than engine_hang_timeout_ms".into()
+                    }
+                    mpsc::RecvTimeoutError::Disconnected => "its thread ended".into(),
+                }))
+            })?);
+        }
+        Ok(Workers { ended, lost, descriptions })
+    }
+}
+
+/// The threads that own the devices.
+pub struct Workers {
+    /// Closed when all of them have ended.
+    ended: mpsc::Receiver<()>,
+    lost: watch::Receiver<Option<EngineLost>>,
+    /// Which devices they owned at first.
+    pub descriptions: Vec<EngineDescription>,
+}
+
+impl Workers {
+    /// The device of the first worker.
+    pub fn description(&self) -> &EngineDescription {
+        &self.descriptions[0]
+    }
+
+    /// Waits until all jobs are answered and the threads have ended, as they do once every [`Lane`] is gone, but no
+    /// longer than this: a device that hangs would never let its thread end. Whether they ended.
+    pub fn join(self, timeout: Duration) -> bool {
+        self.ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Disconnected)
+    }
+
+    /// Waits until a device is no more and none can be made in its place; says why. If it was the last, all that waited
+    /// has been told so by then. `None` if the threads ended in order before that.
+    pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
+        let mut lost = self.lost.clone();
+        async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }
+    }
+
+    /// Whether the threads have ended.
+    pub fn is_finished(&self) -> bool {
+        self.ended.try_recv() == Err(mpsc::TryRecvError::Disconnected)
+    }
+}
+
+/// Tells callers whose time is over so, at most this much later, and sees to it that no slice takes for ever. One timer
+/// for all: with a timer for each, all HTTP threads would take the timers' one lock twice a request.
+async fn watch<D: ?Sized>(core: Arc<Core<D>>) {
+    const EVERY: Duration = Duration::from_millis(10);
+    while core.watch(Instant::now()) {
+        tokio::time::sleep(EVERY).await;
+    }
+}

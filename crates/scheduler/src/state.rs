@@ -1,0 +1,46 @@
+//! How devices are, as callers are told, and why one may be given up.
+
+use std::time::Duration;
+
+/// How the devices are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceState {
+    /// At least one answers, as far as anybody knows.
+    Working,
+    /// None does, and one is being made again. Requests are refused meanwhile.
+    Restarting {
+        /// When the next attempt should have come to its end.
+        retry_after: Duration,
+    },
+    /// They failed for good: the process is about to end.
+    Lost,
+}
+
+/// Why there will be no engine any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineLost {
+    /// It failed too often.
+    #[error(
+        "the engine failed after {most} restarts within a minute, the maximum that engine_max_restarts \
+         allows; last error: {last}"
+    )]
+    TooManyRestarts {
+        /// The setting.
+        most: u32,
+        /// The last failure.
+        last: String,
+    },
+    /// It neither answers nor fails. Its thread can't be stopped, and its memory and its device are in use.
+    #[error(
+        "the engine hangs: {doing} took longer than engine_hang_timeout_ms ({milliseconds} ms)"
+    )]
+    Hangs {
+        /// What it was doing.
+        doing: &'static str,
+        /// The setting.
+        milliseconds: u128,
+    },
+    /// A fault of ours.
+    #[error("the engine thread ended; see the log")]
+    ThreadEnded,
+}

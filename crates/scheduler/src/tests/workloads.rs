@@ -1,0 +1,227 @@
+//! A third workload, and a device that is no search engine: nothing of the lanes knows the first two.
+
+use std::collections::HashMap;
+
+use contract::workload::{PassError, Slice};
+use contract::{Device, Workload};
+
+use super::*;
+use crate::Scheduler;
+
+/// Adds up how long it worked for each workload.
+#[derive(Default)]
+struct Calculator {
+    worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
+}
+
+impl Device for Calculator {
+    fn description(&self) -> EngineDescription {
+        EngineDescription { name: "calculator", detail: String::new() }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+impl Calculator {
+    fn work(&self, workload: &'static str, duration: Duration) {
+        let started = Instant::now();
+        while started.elapsed() < duration {
+            std::hint::spin_loop();
+        }
+        *self.worked.lock().unwrap().entry(workload).or_default() += started.elapsed();
+    }
+}
+
+/// Squares numbers, up to 4 in a pass, each pass as long as it is told.
+struct Squares(&'static str, Duration);
+
+impl Workload for Squares {
+    type Device = Calculator;
+    type Request = u64;
+    type Response = u64;
+    type Gathered = ();
+    type Pass = ();
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn slots(&self, _: &u64) -> usize {
+        1
+    }
+
+    fn cost(&self, _: &Calculator, _: &u64) -> usize {
+        1
+    }
+
+    fn room(&self, _: &Calculator, _: usize) -> usize {
+        4
+    }
+
+    fn run(
+        &self,
+        device: &mut Calculator,
+        numbers: &[&u64],
+        (): &mut (),
+        slice: Slice<'_>,
+    ) -> Result<Option<Vec<u64>>, PassError> {
+        (slice.meanwhile)();
+        if numbers.iter().any(|&&number| number == u64::MAX) {
+            return Err(PassError::Request("too large to be squared".into()));
+        }
+        device.work(self.0, self.1);
+        Ok(Some(numbers.iter().map(|&&number| number * number).collect()))
+    }
+}
+
+/// Counts up to its numbers, all of a pass together, a step a slice; equal numbers are counted to once.
+struct CountUp;
+
+#[derive(Default)]
+struct Steps(Vec<u64>);
+
+impl Workload for CountUp {
+    type Device = Calculator;
+    type Request = u64;
+    type Response = u64;
+    type Gathered = std::collections::HashSet<u64>;
+    type Pass = Steps;
+
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn slots(&self, _: &u64) -> usize {
+        1
+    }
+
+    fn cost(&self, _: &Calculator, number: &u64) -> usize {
+        *number as usize
+    }
+
+    fn room(&self, _: &Calculator, _: usize) -> usize {
+        100
+    }
+
+    fn most_of_one_caller(&self, largest: usize) -> usize {
+        largest
+    }
+
+    fn gather(
+        &self,
+        gathered: &mut Self::Gathered,
+        number: &u64,
+        cost: usize,
+        left: usize,
+    ) -> Option<usize> {
+        let adds = if gathered.contains(number) { 0 } else { cost };
+        let fits = adds <= left;
+        if fits {
+            gathered.insert(*number);
+        }
+        fits.then_some(adds)
+    }
+
+    fn run(
+        &self,
+        device: &mut Calculator,
+        numbers: &[&u64],
+        steps: &mut Steps,
+        slice: Slice<'_>,
+    ) -> Result<Option<Vec<u64>>, PassError> {
+        (slice.meanwhile)();
+        steps.0.resize(numbers.len(), 0);
+        device.work("counting", Duration::from_micros(200));
+        for (step, &&number) in steps.0.iter_mut().zip(numbers) {
+            *step = (*step + 1).min(number);
+        }
+        let is_over = steps.0.iter().zip(numbers).all(|(step, number)| *step == **number);
+        Ok(is_over.then(|| std::mem::take(&mut steps.0)))
+    }
+
+    fn retain(&self, steps: &mut Steps, stays: &mut dyn FnMut(usize) -> bool) {
+        let mut index = 0..;
+        steps.0.retain(|_| stays(index.next().unwrap()));
+    }
+}
+
+struct Three {
+    cheap: Lane<Squares>,
+    dear: Lane<Squares>,
+    counting: Lane<CountUp>,
+    workers: Workers,
+    worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
+}
+
+fn three() -> Three {
+    let mut scheduler = Scheduler::new(Limits { capacity_slots: 1000, ..LIMITS });
+    let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500)));
+    let dear = scheduler.lane(Squares("dear", Duration::from_millis(5)));
+    let counting = scheduler.lane(CountUp);
+    let worked = Arc::<Mutex<HashMap<_, _>>>::default();
+    let device = worked.clone();
+    let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
+    let workers = scheduler.start(&runtime::Handle::current(), None, vec![make]).unwrap();
+    Three { cheap, dear, counting, workers, worked }
+}
+
+#[tokio::test]
+async fn any_workload_is_batched_sliced_and_answered() {
+    let three = three();
+    let account = Account::new();
+    let squares = three.cheap.submit(&account, (0..10).collect(), later()).await.unwrap();
+    assert_eq!(squares.responses, (0..10).map(|n| n * n).collect::<Vec<u64>>());
+    assert_eq!(three.cheap.statistics().passes, 3, "4 at a time");
+    let counted = three.counting.submit(&account, vec![30, 30, 30, 60, 30], later()).await.unwrap();
+    assert_eq!(counted.responses, [30, 30, 30, 60, 30]);
+    assert_eq!(three.counting.statistics().passes, 1, "shared work is gathered once");
+    let failed = three.cheap.submit(&account, vec![1, u64::MAX], later()).await;
+    assert_eq!(failed.unwrap_err(), SubmitError::EngineFailed);
+    let alive = three.dear.submit(&account, vec![3], later()).await.unwrap();
+    assert_eq!(alive.responses, [9], "the device was not to blame");
+    assert_eq!(three.cheap.counted().restarts, 0);
+    drop((three.cheap, three.dear, three.counting));
+    ended(three.workers).await;
+}
+
+#[tokio::test]
+async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_steps() {
+    let three = three();
+    let (account, lane) = (Account::new(), three.counting.clone());
+    let impatient = {
+        let (lane, account) = (lane.clone(), account.clone());
+        let soon = Instant::now() + Duration::from_millis(5);
+        tokio::spawn(async move { lane.submit(&account, vec![90], soon).await })
+    };
+    let patient = tokio::spawn(async move { lane.submit(&account, vec![10, 80], later()).await });
+    assert_eq!(impatient.await.unwrap().unwrap_err(), SubmitError::DeadlinePassed);
+    assert_eq!(patient.await.unwrap().unwrap().responses, [10, 80]);
+}
+
+/// While callers of both kinds wait, each has half of the device's time, though one's passes take ten times as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
+    let three = three();
+    let until = Instant::now() + Duration::from_millis(600);
+    let ask = |lane: &Lane<Squares>| {
+        let (lane, account) = (lane.clone(), Account::new());
+        // Many jobs at any time, so that this caller always waits for something.
+        let one = move || {
+            let (lane, account) = (lane.clone(), account.clone());
+            tokio::spawn(async move {
+                while Instant::now() < until {
+                    lane.submit(&account, vec![1, 2, 3, 4], later()).await.unwrap();
+                }
+            })
+        };
+        (0..8).map(|_| one()).collect::<Vec<_>>()
+    };
+    for asked in ask(&three.cheap).into_iter().chain(ask(&three.dear)) {
+        asked.await.unwrap();
+    }
+    let worked = three.worked.lock().unwrap();
+    let share = worked["cheap"].div_duration_f64(worked["cheap"] + worked["dear"]);
+    assert!((0.35..0.65).contains(&share), "{worked:?}");
+}

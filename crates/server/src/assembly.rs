@@ -1,0 +1,137 @@
+//! The one place where a service is put together: from settings and a way to make engines to routes over loaded models.
+//! `kindred serve`, the console, the examples and the fuzz targets all begin here.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scheduler::account::Memory;
+use tokio::runtime;
+
+use crate::config::{Config, ModelSource};
+use crate::http::edge::{Edge, EdgeError};
+use crate::http::{Front, ROUTE_LABELS};
+use crate::models::{
+    LoadError, Loader, MakeEngine, ModelSet, Models, ReadSettings, Reloader, Service, Timeouts,
+};
+use crate::observe::{AccessLog, Observer};
+
+/// A service, ready for connections or for requests without any.
+pub struct Assembly {
+    /// Answers requests.
+    pub front: Front,
+    /// What stands before the routes, and the settings of connections.
+    pub edge: Arc<Edge>,
+    /// The models that are served, and what reloads them.
+    pub reloader: Arc<Reloader>,
+}
+
+/// Why there is no service.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblyError {
+    /// Keys, certificates, origins.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
+    /// A model that is to be served.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The system has no threads left.
+    #[error("can't start the worker threads: {0}")]
+    Threads(io::Error),
+}
+
+impl Assembly {
+    /// Loads the models of the settings and starts their engines. `make_engine` runs on the engine's thread, and again
+    /// whenever the engine failed; `read_settings` gives the settings when the models are reloaded. Deadlines are
+    /// watched on `timer`.
+    ///
+    /// # Errors
+    /// If keys, certificates, a model or an engine can't be used.
+    pub fn build(
+        config: &Config,
+        read_settings: ReadSettings,
+        make_engine: MakeEngine,
+        timer: runtime::Handle,
+    ) -> Result<Self, AssemblyError> {
+        let edge = Edge::new(config)?;
+        let loader = Loader::new(make_engine, timer);
+        let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
+        let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let timeouts = Timeouts {
+            request: Duration::from_millis(config.request_timeout_ms),
+            body_read: Duration::from_millis(config.body_read_timeout_ms),
+        };
+        let access_log = AccessLog {
+            one_in: NonZeroU64::new(config.access_log_one_in),
+            query: config.access_log_query,
+        };
+        let observer = Observer::new(access_log, &ROUTE_LABELS);
+        let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
+        let service = Service::new(timeouts, observer, memory).map_err(AssemblyError::Threads)?;
+        let models = Models::new(ModelSet::new(models), service);
+        let files = edge.clone();
+        let reload_files = Box::new(move || files.reload().map_err(Into::into));
+        let reloader = Arc::new(Reloader::new(models, loader, read_settings, reload_files));
+        let front = Front::new(edge.clone(), reloader.clone());
+        Ok(Self { front, edge, reloader })
+    }
+
+    /// Ends the engines, and waits for their threads for `timeout` at most. Returns whether all ended. Does not wait
+    /// where something else holds the models still: a reload that nobody waits for.
+    pub fn join(self, timeout: Duration) -> bool {
+        let Self { front, reloader, .. } = self;
+        drop(front);
+        Arc::into_inner(reloader).is_none_or(|reloader| reloader.join(timeout))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::ops::ControlFlow;
+
+    use axum::body::{Body, to_bytes};
+    use axum::http::{Request, StatusCode, header};
+    use cpu_core::ReferenceEngine;
+    use model_store::prepare::{Input, PrepareOptions, prepare_folder};
+    use scheduler::account::{Account, Pool};
+    use serde_json::{Value, json};
+    use tower::Service as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_problem_that_there_is_no_memory_for_is_a_429_with_retry_after() {
+        let place = tempfile::tempdir().unwrap();
+        let (text, folder) = (place.path().join("tiny.txt"), place.path().join("tiny"));
+        std::fs::write(&text, "a 1 0\nb 0 1\n").unwrap();
+        let go_on = &mut |_| ControlFlow::Continue(());
+        prepare_folder(Input::File(&text), &folder, &PrepareOptions::default(), go_on).unwrap();
+        let config = Config { model: vec![ModelSource::folder(folder)], ..Config::defaults() };
+        let same = config.clone();
+        let assembly = Assembly::build(
+            &config,
+            Box::new(move || Ok(same.clone())),
+            Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
+            runtime::Handle::current(),
+        )
+        .unwrap();
+        // Another caller holds all memory for answers.
+        let memory = &assembly.reloader.models().service().memory;
+        let _held = memory.charge(&Account::new(), Pool::Answers, memory.capacity(Pool::Answers));
+        let words: Vec<String> = (0..1000).map(|n| format!("nowhere-{n}")).collect();
+        let request = Request::post("/rank")
+            .header(header::HOST, "here")
+            .body(Body::from(json!({"word": "a", "words": words}).to_string()));
+        let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let Ok(response) = assembly.front.service(client).call(request.unwrap()).await;
+        let (head, body) = response.into_parts();
+        let problem: Value =
+            serde_json::from_slice(&to_bytes(body, usize::MAX).await.unwrap()).unwrap();
+        assert_eq!((&problem["code"], &problem["retry_after"]), (&json!("over_limit"), &json!(1)));
+        assert_eq!(head.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(head.headers.get(header::RETRY_AFTER).unwrap(), "1");
+        assert_eq!(head.headers[header::CONTENT_TYPE], "application/problem+json");
+    }
+}

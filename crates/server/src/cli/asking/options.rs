@@ -1,0 +1,113 @@
+//! The options of questions as flags: those that are declared to have one ([`kindred::options`]).
+
+use std::ops::Bound;
+
+use clap::error::Error;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use kindred::options::{DECLARATIONS, Declaration, Flag, Values};
+use kindred::{Method, Options, Unknown, with_options};
+
+/// What all questions of a call have in common.
+#[derive(Debug, Default, Clone)]
+pub struct QuestionOptions(pub Options);
+
+/// How an option is read from the command line; one without a flag is never there.
+trait FromFlag: Sized {
+    fn read(matches: &ArgMatches, name: &str) -> Option<Self>;
+}
+
+macro_rules! one_value {
+    ($($type:ty),+) => {
+        $(impl FromFlag for $type {
+            fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
+                matches.try_get_one(name).ok().flatten().copied()
+            }
+        })+
+    };
+}
+
+one_value!(u64, f64);
+
+/// A switch that is not given says nothing.
+impl FromFlag for bool {
+    fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
+        matches.try_get_one::<bool>(name).ok().flatten().copied().filter(|&on| on)
+    }
+}
+
+impl FromFlag for Vec<String> {
+    fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
+        let words = matches.try_get_many::<String>(name).ok().flatten()?;
+        Some(words.cloned().collect())
+    }
+}
+
+/// `--method` is for expressions alone: the commands that take those have it beside these.
+impl FromFlag for Method {
+    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
+        None
+    }
+}
+
+impl FromFlag for Unknown {
+    fn read(_: &ArgMatches, _: &str) -> Option<Self> {
+        None
+    }
+}
+
+macro_rules! read_all {
+    ($matches:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {
+        Options { $($option: <$type as FromFlag>::read($matches, stringify!($option)),)+ }
+    };
+}
+
+impl FromArgMatches for QuestionOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self(with_options! { read_all! { matches } }))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        let given = with_options! { read_all! { matches } };
+        self.0 = given.or(&self.0);
+        Ok(())
+    }
+}
+
+impl Args for QuestionOptions {
+    fn augment_args(command: Command) -> Command {
+        let flags = DECLARATIONS.iter().filter_map(|declared| Some((declared, declared.flag?)));
+        flags
+            .map(|(declared, flag)| argument(declared, flag))
+            .fold(command.next_help_heading("Query"), |command, argument| command.arg(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(declared: &'static Declaration, flag: Flag) -> Arg {
+    let argument = Arg::new(declared.name).long(flag.long).help(declared.help);
+    let argument = match flag.short {
+        Some(short) => argument.short(short),
+        None => argument,
+    };
+    match declared.values {
+        Values::Switch => argument.action(ArgAction::SetTrue),
+        Values::Whole { from, to } => {
+            let to = if to == u64::MAX { Bound::Unbounded } else { Bound::Included(to) };
+            let within = value_parser!(u64).range((Bound::Included(from), to));
+            argument.value_name(flag.value).value_parser(within)
+        }
+        Values::Number => argument
+            .value_name(flag.value)
+            .value_parser(value_parser!(f64))
+            .allow_negative_numbers(true),
+        Values::Words { .. } => argument
+            .value_name(flag.value)
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(String))
+            .allow_hyphen_values(true),
+        Values::Name => argument.value_name(flag.value).value_parser(value_parser!(String)),
+    }
+}

@@ -1,0 +1,162 @@
+//! The flags of `serve`: every setting once more, as the command line has it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::LogFormat;
+use kindred::device::Device;
+
+/// Flags of `serve`. Settings without a flag come from the environment, the file or the defaults.
+#[derive(Debug, Default, Clone, Args, Serialize)]
+pub struct ServeFlags {
+    /// Model folder written by `kindred prepare`. Repeat the flag to serve several; the first is the default
+    /// model [default: the built-in model]
+    #[arg(long, value_name = "[NAME=]DIR")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<String>,
+    /// Name of the default model in answers [default: the name of its folder]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Address and port to listen on; port 0 selects a free port [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// Device that searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
+    /// [default: auto]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+    /// Number of CPU engine threads; 0 means one per core [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Save the CPU engine's derived table beside the model folder, for faster starts [default: true]
+    #[arg(long, value_name = "BOOL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_tables: Option<bool>,
+    /// Number of HTTP threads; 0 means three per four cores, at least two [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_threads: Option<usize>,
+    /// Free memory, in MB, that a reload must leave; otherwise the reload is refused [default: 64]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_reserve_mb: Option<u64>,
+    /// Memory limit, in MB, for all requests together: bodies and parsed data [default: 1024]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_memory_mb: Option<u32>,
+    /// Memory limit, in MB, for all answers that are not sent yet [default: 1024]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_memory_mb: Option<u32>,
+    /// Queue capacity, in queries waiting or in progress; the excess is shed with 429 [default: 8192]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_capacity_queries: Option<u32>,
+    /// Maximum batch size: queries per pass over the table [default: 1024]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_batch_queries: Option<usize>,
+    /// Request timeout, in ms, answered with 504 [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_timeout_ms: Option<u64>,
+    /// Timeout, in ms, of the query that /health/ready sends [default: 5000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readiness_timeout_ms: Option<u64>,
+    /// Timeout, in ms, for reading a request's head; includes the TLS handshake for the first [default: 10000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_read_timeout_ms: Option<u64>,
+    /// Timeout, in ms, for reading a request's body, answered with 408 [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_read_timeout_ms: Option<u64>,
+    /// Time, in ms, after which an idle connection is closed [default: 60000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+    /// Time, in ms, after which a connection is closed if its client does not read the answer [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_timeout_ms: Option<u64>,
+    /// Maximum number of open connections; others wait until one closes [default: 10000]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_connections: Option<usize>,
+    /// Size limit, in bytes, of path and query string; longer ones are refused with 414 [default: 32768]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_uri_bytes: Option<usize>,
+    /// Size limit, in bytes, of all header fields; larger ones are refused with 431 [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_header_bytes: Option<usize>,
+    /// Minimum size, in bytes, of answers to compress; 0 disables compression [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress_from_bytes: Option<u64>,
+    /// Origins whose web pages may call the API, comma-separated; * allows all [default: none]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cors_origins: Vec<String>,
+    /// File of API keys, created with `kindred api-key`; every request then needs a key [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_keys_file: Option<PathBuf>,
+    /// Paths that need no API key, comma-separated; /x/* means everything below /x
+    /// [default: /,/explorer/*,/docs,/docs/*,/openapi.yaml,/health/live,/health/ready,/metrics]
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub public_routes: Vec<String>,
+    /// PEM file with the certificate chain, to serve HTTPS; needs --tls-private-key [default: none, plain HTTP]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_certificate: Option<PathBuf>,
+    /// PEM file with the certificate's private key [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_private_key: Option<PathBuf>,
+    /// Drain timeout, in ms: how long requests in flight may take when the service stops [default: 30000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_timeout_ms: Option<u64>,
+    /// Maximum engine restarts within a minute; after that the service exits with code 70 [default: 5]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_max_restarts: Option<u32>,
+    /// Time limit, in ms, of a pass or an engine restart; after that the service exits with code 70
+    /// [default: 120000]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_hang_timeout_ms: Option<u64>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_dir: Option<PathBuf>,
+    /// Log level: error, warn, info, debug, trace, or a filter per module [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// Log format [default: text]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// Log one request in N, and all that fail with 5xx; 0 disables the access log [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log_one_in: Option<u64>,
+    /// Include query strings, which show what people search for, in the access log [default: false]
+    #[arg(long, value_name = "BOOL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log_query: Option<bool>,
+    /// Settings file; config/kindred.toml lists every setting
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+}

@@ -1,0 +1,116 @@
+//! The layers of settings: flags over environment over file over defaults; and what the environment says besides.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use config::{Environment, File, FileFormat};
+
+use super::{Config, ConfigError, DEFAULTS, ServeFlags};
+
+const PREFIX: &str = "KINDRED_";
+
+/// Settings with several values, comma-separated in the environment.
+const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
+
+/// Names the settings file; not itself a setting.
+const CONFIG_VARIABLE: &str = "KINDRED_CONFIG";
+
+/// API key with which commands query a service; not a setting of the service.
+pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
+/// Address of the service for `kindred health`; not a setting of the service.
+pub(crate) const URL_VARIABLE: &str = "KINDRED_URL";
+/// Variables that are not settings.
+const NO_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
+
+impl Config {
+    pub(super) fn from_layers(
+        flags: &ServeFlags,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ConfigError> {
+        let known: Vec<String> = toml::from_str::<toml::Table>(DEFAULTS)
+            .expect("pinned by a test")
+            .keys()
+            .cloned()
+            .collect();
+        let ours = ours(environment)?;
+        let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
+        let ours: HashMap<String, String> =
+            ours.into_iter().filter(|(key, _)| !NO_SETTINGS.contains(&key.as_str())).collect();
+        for variable in ours.keys() {
+            let key = variable[PREFIX.len()..].to_lowercase();
+            check_known(&key, &known, || format!("environment variable {variable}"))?;
+        }
+
+        let mut layers =
+            config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+        if let Some(path) = file {
+            layers =
+                layers.add_source(File::from_str(&read_file(&path, &known)?, FileFormat::Toml));
+        }
+        let mut environment =
+            Environment::with_prefix("KINDRED").try_parsing(true).list_separator(",");
+        for key in LISTS {
+            environment = environment.with_list_parse_key(key);
+        }
+        let config: Self = layers
+            .add_source(environment.source(Some(ours)))
+            .add_source(config::Config::try_from(flags)?)
+            .build()?
+            .try_deserialize()?;
+        config.check()
+    }
+}
+
+/// The variables that begin with our prefix, without service links.
+fn ours(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<HashMap<String, String>, ConfigError> {
+    let mut ours = HashMap::new();
+    for (name, value) in environment {
+        let shown = name.to_string_lossy().into_owned();
+        if !shown.starts_with(PREFIX) || is_service_link(&shown) {
+            continue;
+        }
+        let not_utf8 = |part| ConfigError::NotUtf8 { variable: shown.clone(), part };
+        let name = name.into_string().map_err(|_| not_utf8("name"))?;
+        ours.insert(name, value.into_string().map_err(|_| not_utf8("value"))?);
+    }
+    Ok(ours)
+}
+
+/// The value of one of our variables that is not a setting; `None` if it is empty.
+pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
+    match std::env::var_os(name).map(OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Some(Err(_)) => Err(ConfigError::NotUtf8 { variable: name.to_owned(), part: "value" }),
+    }
+}
+
+/// Kubernetes and Docker links describe a service called `kindred` in variables of this form.
+fn is_service_link(variable: &str) -> bool {
+    variable.starts_with("KINDRED_PORT") || variable.starts_with("KINDRED_SERVICE_")
+}
+
+fn read_file(path: &Path, known: &[String]) -> Result<String, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    let table: toml::Table = toml::from_str(&text)
+        .map_err(|source| ConfigError::NotToml { path: path.to_owned(), source })?;
+    for key in table.keys() {
+        check_known(key, known, || path.display().to_string())?;
+    }
+    Ok(text)
+}
+
+fn check_known(
+    key: &str,
+    known: &[String],
+    origin: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
+    if known.iter().any(|known| known == key) {
+        return Ok(());
+    }
+    Err(ConfigError::UnknownKey { origin: origin(), key: key.to_owned(), known: known.to_vec() })
+}

@@ -1,0 +1,216 @@
+//! Settings. Flags override the `KINDRED_*` environment, which overrides the file, which overrides the defaults.
+//! `config/kindred.toml` describes each setting and is compiled in as the defaults.
+
+mod error;
+mod flags;
+mod layers;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use error::ConfigError;
+pub use flags::ServeFlags;
+pub use source::ModelSource;
+
+pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, variable};
+
+use kindred::device::Device;
+
+/// The defaults, with descriptions.
+pub const DEFAULTS: &str = include_str!("../../../../config/kindred.toml");
+
+/// All settings of the service. `config/kindred.toml` describes each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Model sources, the default model first; empty for the built-in model.
+    #[serde(deserialize_with = "sources")]
+    pub model: Vec<ModelSource>,
+    /// Name of the default model; empty for its folder's name.
+    pub name: String,
+    /// Address and port.
+    pub listen: String,
+    /// Device that searches.
+    pub device: Device,
+    /// Number of CPU engine threads; 0 for one per core.
+    pub threads: usize,
+    /// Whether derived tables are saved beside the model folder.
+    pub keep_tables: bool,
+    /// Number of HTTP threads; 0 for three per four cores.
+    pub http_threads: usize,
+    /// Free memory that must remain after loading a model beside others.
+    pub memory_reserve_mb: u64,
+    /// Memory limit of all requests together.
+    pub body_memory_mb: u32,
+    /// Memory limit of all answers together.
+    pub answer_memory_mb: u32,
+    /// Queue capacity, in queries.
+    pub queue_capacity_queries: u32,
+    /// Maximum batch size, in queries.
+    pub max_batch_queries: usize,
+    /// Request timeout.
+    pub request_timeout_ms: u64,
+    /// Timeout of a readiness check.
+    pub readiness_timeout_ms: u64,
+    /// Timeout for reading a request's head; for the first of a connection, including the handshake.
+    pub header_read_timeout_ms: u64,
+    /// Timeout for reading a request's body.
+    pub body_read_timeout_ms: u64,
+    /// Timeout of idle connections.
+    pub idle_timeout_ms: u64,
+    /// Timeout of clients that do not read.
+    pub write_timeout_ms: u64,
+    /// Maximum number of connections.
+    pub max_connections: usize,
+    /// Size limit of a request's path and query string.
+    pub max_uri_bytes: usize,
+    /// Size limit of a request's header fields.
+    pub max_header_bytes: usize,
+    /// Minimum size of answers to compress; 0 disables compression.
+    pub compress_from_bytes: u64,
+    /// Origins whose pages may call the API; `*` for all.
+    pub cors_origins: Vec<String>,
+    /// File of API keys; empty if none is needed.
+    pub api_keys_file: PathBuf,
+    /// Paths that need no API key.
+    pub public_routes: Vec<String>,
+    /// Certificate chain in PEM; empty for plain HTTP.
+    pub tls_certificate: PathBuf,
+    /// Private key in PEM; empty for plain HTTP.
+    pub tls_private_key: PathBuf,
+    /// Drain timeout.
+    pub drain_timeout_ms: u64,
+    /// Maximum number of engine restarts within a minute.
+    pub engine_max_restarts: u32,
+    /// Time limit of a pass and of an engine restart.
+    pub engine_hang_timeout_ms: u64,
+    /// Folder of the prepared built-in model; empty for the user's cache folder.
+    pub cache_dir: PathBuf,
+    /// Log level or filter.
+    pub log_level: String,
+    /// Form of the log.
+    pub log_format: LogFormat,
+    /// One request in N is logged; 0 for none.
+    pub access_log_one_in: u64,
+    /// Whether the access log includes query strings.
+    pub access_log_query: bool,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Plain lines
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// More than any machine can use. A typing mistake must not start a hundred thousand threads.
+pub const MAX_THREADS: usize = 1024;
+
+impl Config {
+    /// Loads the settings from these flags and this process's environment.
+    ///
+    /// # Errors
+    /// Names the key and its source.
+    pub fn load(flags: &ServeFlags) -> Result<Self, ConfigError> {
+        Self::from_layers(flags, std::env::vars_os())
+    }
+
+    /// The default settings.
+    pub fn defaults() -> Self {
+        Self::from_layers(&ServeFlags::default(), std::iter::empty()).expect("pinned by a test")
+    }
+
+    /// The model sources, with any given names, the default model first; at least one.
+    pub fn sources(&self) -> Vec<ModelSource> {
+        let mut sources = self.model.clone();
+        if sources.is_empty() {
+            sources.push(ModelSource::BUILT_IN);
+        }
+        if !self.name.is_empty() {
+            sources[0].name = Some(self.name.clone());
+        }
+        sources
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let mut named: HashMap<String, ModelSource> = HashMap::new();
+        for source in self.sources() {
+            let name = source.expected_name();
+            if let Some(first) = named.insert(name.clone(), source.clone()) {
+                let (first, second) = (first.to_string(), source.to_string());
+                return Err(ConfigError::SameName { name, first, second });
+            }
+        }
+        Ok(())
+    }
+
+    fn check(mut self) -> Result<Self, ConfigError> {
+        self.check_names()?;
+        for list in [&mut self.cors_origins, &mut self.public_routes] {
+            // An empty variable or flag is an empty list, not a list of one empty value.
+            *list = list
+                .iter()
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
+                .collect();
+        }
+        let head_bytes = 256..=65_534;
+        for (key, bytes) in
+            [("max_uri_bytes", self.max_uri_bytes), ("max_header_bytes", self.max_header_bytes)]
+        {
+            if !head_bytes.contains(&bytes) {
+                return Err(ConfigError::OutOfRange { key, reason: "must be from 256 to 65534" });
+            }
+        }
+        for (key, threads) in [("threads", self.threads), ("http_threads", self.http_threads)] {
+            if threads > MAX_THREADS {
+                return Err(ConfigError::OutOfRange { key, reason: "must be from 0 to 1024" });
+            }
+        }
+        for (key, value) in [
+            ("queue_capacity_queries", u64::from(self.queue_capacity_queries)),
+            ("max_batch_queries", self.max_batch_queries as u64),
+            ("request_timeout_ms", self.request_timeout_ms),
+            ("readiness_timeout_ms", self.readiness_timeout_ms),
+            ("header_read_timeout_ms", self.header_read_timeout_ms),
+            ("body_read_timeout_ms", self.body_read_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
+            ("write_timeout_ms", self.write_timeout_ms),
+            ("max_connections", self.max_connections as u64),
+            ("body_memory_mb", u64::from(self.body_memory_mb)),
+            ("answer_memory_mb", u64::from(self.answer_memory_mb)),
+            ("engine_hang_timeout_ms", self.engine_hang_timeout_ms),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::OutOfRange { key, reason: "must be at least 1" });
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// One source, a list of them, or several separated by commas, as in an environment variable.
+fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) if text.is_empty() => Vec::new(),
+        OneOrMany::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+        OneOrMany::Many(texts) => texts,
+    };
+    texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(D::Error::custom)
+}

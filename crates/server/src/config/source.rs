@@ -1,0 +1,110 @@
+//! Where a model comes from: `DIR`, `NAME=DIR`, or the built-in one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a model that is to be served comes from: `DIR`, `NAME=DIR`, or the built-in one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ModelSource {
+    /// What it is to be called; its folder's name, if not said.
+    pub name: Option<String>,
+    /// Its folder; the model that is built in, if there is none.
+    pub folder: Option<PathBuf>,
+}
+
+impl ModelSource {
+    /// The model that is built in.
+    pub const BUILT_IN: Self = Self { name: None, folder: None };
+
+    /// A folder, under its own name.
+    pub fn folder(folder: impl Into<PathBuf>) -> Self {
+        Self { name: None, folder: Some(folder.into()) }
+    }
+
+    /// What the model is going to be called, as far as that can be known before it is there.
+    pub fn expected_name(&self) -> String {
+        let of_folder = |folder: &Path| {
+            // Also for a folder that is given as `.` or ends in `..`.
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+            folder.file_name().map(|name| name.to_string_lossy().into_owned())
+        };
+        match (&self.name, &self.folder) {
+            (Some(name), _) => name.clone(),
+            (None, Some(folder)) => of_folder(folder).unwrap_or_else(|| "model".to_owned()),
+            (None, None) => kindred::demo::NAME.to_owned(),
+        }
+    }
+}
+
+impl FromStr for ModelSource {
+    type Err = String;
+
+    /// A folder whose own path has an equals sign in its first part is written `./a=b`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, folder) = match text.split_once('=') {
+            Some((name, folder)) if !name.contains(['/', '\\']) => (Some(name.trim()), folder),
+            _ => (None, text),
+        };
+        if name == Some("") {
+            return Err(format!("`{text}` has no name before the `=`; write NAME=DIR, or DIR"));
+        }
+        if name.is_some() && folder.is_empty() {
+            return Err(format!("`{text}` has no folder after the `=`; write NAME=DIR"));
+        }
+        let folder = (!folder.is_empty()).then(|| PathBuf::from(folder));
+        Ok(Self { name: name.map(str::to_owned), folder })
+    }
+}
+
+impl TryFrom<String> for ModelSource {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<ModelSource> for String {
+    fn from(source: ModelSource) -> Self {
+        source.to_string()
+    }
+}
+
+/// As it is written.
+impl fmt::Display for ModelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}=")?;
+        }
+        match &self.folder {
+            Some(folder) => write!(f, "{}", folder.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_before_folders_and_may_be_left_out() {
+        let source = |text: &str| text.parse::<ModelSource>();
+        assert_eq!(source("").unwrap(), ModelSource::BUILT_IN);
+        assert_eq!(source("models/glove").unwrap(), ModelSource::folder("models/glove"));
+        let named = ModelSource { name: Some("en".into()), folder: Some("/m/a=b".into()) };
+        assert_eq!(source("en=/m/a=b").unwrap(), named);
+        assert_eq!(source("./a=b").unwrap(), ModelSource::folder("./a=b"));
+        for (text, name) in [("", "demo"), ("models/glove", "glove"), ("en=/m/glove", "en")] {
+            assert_eq!(source(text).unwrap().expected_name(), name);
+            assert_eq!(source(text).unwrap().to_string(), text);
+        }
+        for text in ["=dir", "en="] {
+            assert!(source(text).unwrap_err().contains("NAME=DIR"), "{text}");
+        }
+    }
+}

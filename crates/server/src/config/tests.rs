@@ -1,0 +1,168 @@
+//! Settings by their layers, and what is wrong with them.
+
+use std::ffi::OsString;
+
+use super::*;
+
+fn load(flags: &ServeFlags, environment: &[(&str, &str)]) -> Result<Config, String> {
+    let environment = environment.iter().map(|&(key, value)| (key.into(), value.into()));
+    Config::from_layers(flags, environment).map_err(|e| e.to_string())
+}
+
+fn file(content: &str) -> (tempfile::NamedTempFile, ServeFlags) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), content).unwrap();
+    let flags = ServeFlags { config: Some(file.path().into()), ..Default::default() };
+    (file, flags)
+}
+
+#[test]
+fn the_compiled_in_file_gives_the_documented_defaults() {
+    let config = load(&ServeFlags::default(), &[]).unwrap();
+    assert_eq!(config.listen, "127.0.0.1:8080");
+    assert_eq!((config.device, config.log_format), (Device::Auto, LogFormat::Text));
+    assert_eq!((config.queue_capacity_queries, config.max_batch_queries), (8192, 1024));
+    assert_eq!((config.request_timeout_ms, config.drain_timeout_ms), (30_000, 30_000));
+    assert_eq!((config.sources(), config.name), (vec![ModelSource::BUILT_IN], String::new()));
+    assert_eq!((config.engine_max_restarts, config.engine_hang_timeout_ms), (5, 120_000));
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let (_file, mut flags) = file("listen = '1.1.1.1:1'\nname = 'file'\nthreads = 1\n");
+    let environment = [("KINDRED_NAME", "env"), ("KINDRED_THREADS", "2"), ("PATH", "/bin")];
+    flags.threads = Some(3);
+    let config = load(&flags, &environment).unwrap();
+    assert_eq!((config.listen.as_str(), config.name.as_str()), ("1.1.1.1:1", "env"));
+    assert_eq!((config.threads, config.max_batch_queries), (3, 1024));
+}
+
+#[test]
+fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
+    let lists = |config: Config| (config.cors_origins, config.public_routes);
+    let of = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
+    let public = [
+        "/",
+        "/explorer/*",
+        "/docs",
+        "/docs/*",
+        "/openapi.yaml",
+        "/health/live",
+        "/health/ready",
+        "/metrics",
+    ];
+    let defaults = load(&ServeFlags::default(), &[]).unwrap();
+    assert_eq!(lists(defaults), (vec![], of(&public)));
+    let (_file, mut flags) = file("cors_origins = ['https://a', 'https://b']\npublic_routes = []");
+    assert_eq!(lists(load(&flags, &[]).unwrap()), (of(&["https://a", "https://b"]), vec![]));
+    let environment =
+        [("KINDRED_CORS_ORIGINS", "https://c, https://d"), ("KINDRED_PUBLIC_ROUTES", "/1")];
+    let found = lists(load(&flags, &environment).unwrap());
+    assert_eq!(found, (of(&["https://c", "https://d"]), of(&["/1"])));
+    let found = lists(load(&flags, &[("KINDRED_CORS_ORIGINS", "")]).unwrap());
+    assert_eq!(found, (vec![], vec![]));
+    flags.cors_origins = of(&["https://e"]);
+    let config = load(&flags, &environment).unwrap();
+    assert_eq!((config.cors_origins, config.name), (of(&["https://e"]), String::new()));
+}
+
+#[test]
+fn models_are_one_or_several_of_different_names() {
+    let models = |flags: &ServeFlags, environment: &[(&str, &str)]| {
+        let config = load(flags, environment)?;
+        Ok::<_, String>(config.sources().iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let (_file, flags) = file("model = ['/m/a', 'b=/m/x']\nname = 'first'");
+    assert_eq!(models(&flags, &[]).unwrap(), ["first=/m/a", "b=/m/x"]);
+    let one = [("KINDRED_MODEL", "/m/c")];
+    assert_eq!(models(&ServeFlags::default(), &one).unwrap(), ["/m/c"]);
+    let two = [("KINDRED_MODEL", "/m/c, d=/m/d")];
+    assert_eq!(models(&flags, &two).unwrap(), ["first=/m/c", "d=/m/d"]);
+    let flags = ServeFlags { model: vec!["e=".into()], ..Default::default() };
+    assert!(models(&flags, &[]).unwrap_err().contains("NAME=DIR"));
+    let flags = ServeFlags { model: vec!["/m/a".into(), "a=/n".into()], ..Default::default() };
+    let said = models(&flags, &[]).unwrap_err();
+    assert!(said.contains("`/m/a` and `a=/n`") && said.contains("`a`;"), "{said}");
+}
+
+#[test]
+fn the_environment_can_name_the_file() {
+    let (file, _) = file("name = 'from the file'");
+    let path = file.path().to_str().unwrap();
+    let config = load(&ServeFlags::default(), &[("KINDRED_CONFIG", path)]).unwrap();
+    assert_eq!(config.name, "from the file");
+}
+
+#[test]
+fn numbers_may_be_names() {
+    let config = load(&ServeFlags::default(), &[("KINDRED_NAME", "300")]).unwrap();
+    assert_eq!(config.name, "300");
+}
+
+#[test]
+fn unknown_keys_are_errors_that_name_them() {
+    let (file, flags) = file("lisen = '1.1.1.1:1'");
+    let said = load(&flags, &[]).unwrap_err();
+    let path = file.path().to_str().unwrap();
+    assert!(said.contains("`lisen`") && said.contains(path) && said.contains("listen"), "{said}");
+    let said = load(&ServeFlags::default(), &[("KINDRED_LISEN", "x")]).unwrap_err();
+    assert!(said.contains("KINDRED_LISEN"), "{said}");
+}
+
+#[test]
+fn what_an_orchestrator_sets_for_a_service_of_our_name_is_none_of_our_settings() {
+    let links = [("KINDRED_SERVICE_HOST", "10.0.0.1"), ("KINDRED_PORT_8080_TCP", "tcp://x")];
+    load(&ServeFlags::default(), &links).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_utf8_is_an_error_if_it_is_ours() {
+    use std::os::unix::ffi::OsStringExt;
+    let load = |name: &[u8], value: &[u8]| {
+        let variable = [name, value].map(|bytes| OsString::from_vec(bytes.to_vec()));
+        let environment = std::iter::once(variable.into());
+        Config::from_layers(&ServeFlags::default(), environment).map_err(|e| e.to_string())
+    };
+    for (name, value, said) in [
+        (&b"KINDRED_API_KEYS_FILE"[..], &b"/k\xff"[..], "KINDRED_API_KEYS_FILE: its value"),
+        (b"KINDRED_CONFIG", b"\xff", "KINDRED_CONFIG: its value"),
+        (b"KINDRED_API_KEYS_FIL\xff", b"/keys", "KINDRED_API_KEYS_FIL\u{fffd}: its name"),
+    ] {
+        let error = load(name, value).unwrap_err();
+        assert!(error.contains(said) && error.contains("UTF-8"), "{error}");
+    }
+    for name in [&b"PATH"[..], b"\xffKINDRED_NAME", b"KINDRED_PORT\xff", b"KINDRED_SERVICE_HOST"] {
+        assert!(load(name, b"\xff").is_ok(), "{}", name.escape_ascii());
+    }
+}
+
+#[test]
+fn what_commands_ask_with_is_none_of_our_settings() {
+    load(&ServeFlags::default(), &[("KINDRED_API_KEY", "x"), ("KINDRED_URL", "x")]).unwrap();
+}
+
+#[test]
+fn bad_values_are_errors_that_name_the_key() {
+    for (content, key) in [
+        ("threads = 'many'", "threads"),
+        ("device = 'tpu'", "device"),
+        ("queue_capacity_queries = 0", "queue_capacity_queries"),
+        ("request_timeout_ms = -5", "request_timeout_ms"),
+        ("idle_timeout_ms = 0", "idle_timeout_ms"),
+        ("max_uri_bytes = 100000", "max_uri_bytes"),
+        ("threads = 1025", "`threads`"),
+        ("http_threads = 99999", "http_threads"),
+        ("cors_origins = 5", "cors_origins"),
+    ] {
+        let (_file, flags) = file(content);
+        let said = load(&flags, &[]).unwrap_err();
+        assert!(said.contains(key), "{content}: {said}");
+    }
+    let said = load(&ServeFlags::default(), &[("KINDRED_THREADS", "many")]).unwrap_err();
+    assert!(said.contains("threads"), "{said}");
+    let (_file, flags) = file("listen 5");
+    assert!(load(&flags, &[]).unwrap_err().contains("is not TOML"));
+    let flags = ServeFlags { config: Some("/no/such/file".into()), ..Default::default() };
+    assert!(load(&flags, &[]).unwrap_err().contains("/no/such/file"));
+}

@@ -1,0 +1,80 @@
+//! From what the layers below say to what a client is told.
+
+use std::time::Duration;
+
+use kindred::Error;
+use scheduler::SubmitError;
+use scheduler::account::Full;
+
+use super::ApiError;
+use crate::http::parse::invalid;
+use crate::models::NotMilliseconds;
+use crate::workers::NotDone;
+
+impl From<NotDone> for ApiError {
+    fn from(why: NotDone) -> Self {
+        match why {
+            NotDone::Late => Self::DeadlinePassed,
+            NotDone::Broken => Self::Internal,
+            NotDone::Full { waiting, most } => Self::OverLimit {
+                reason: format!(
+                    "{waiting} of this caller's requests are waiting for a thread; the maximum is \
+                     {most}"
+                ),
+            },
+        }
+    }
+}
+
+impl From<Full> for ApiError {
+    fn from(full: Full) -> Self {
+        Self::OverLimit { reason: full.to_string() }
+    }
+}
+
+impl From<NotMilliseconds> for ApiError {
+    fn from(NotMilliseconds(field): NotMilliseconds) -> Self {
+        invalid(field)
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::BadExpression(error) => Self::BadExpression(error),
+            Error::InvalidRequest { reason } => Self::InvalidRequest { reason },
+            Error::InvalidValue { field, expected } => Self::InvalidValue { field, expected },
+            Error::DimensionMismatch { found, expected } => {
+                Self::DimensionMismatch { found, expected }
+            }
+            Error::NotFinite { reason } => Self::NotFinite { reason },
+            Error::ZeroQuery { reason } => Self::ZeroQuery { reason },
+            Error::MethodMismatch { reason } => Self::MethodMismatch { reason },
+            Error::UnknownWord { unknown } => Self::UnknownWord { unknown },
+            Error::NotAnswered(why) => why.into(),
+            Error::Internal => Self::Internal,
+        }
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(why: SubmitError) -> Self {
+        match why {
+            SubmitError::Full { retry_after, .. } => Self::QueueFull {
+                reason: why.to_string(),
+                retry_after_seconds: whole_seconds(retry_after),
+            },
+            SubmitError::EngineRestarting { retry_after } => {
+                Self::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
+            }
+            SubmitError::DeadlinePassed => Self::DeadlinePassed,
+            SubmitError::EngineFailed => Self::EngineFailed,
+            SubmitError::EngineGone => Self::EngineGone,
+        }
+    }
+}
+
+/// Rounded up, and not so many that a client gives up.
+pub(in crate::http) fn whole_seconds(duration: Duration) -> u64 {
+    (duration.as_secs() + 1).min(60)
+}

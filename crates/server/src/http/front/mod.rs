@@ -1,0 +1,276 @@
+//! What every request meets: its id, the edge around its answer, the model that it speaks to, its span in the log and
+//! the guard against panics. Behind them is the router, and a way past it for requests that come by the hundred
+//! thousand.
+
+mod complete;
+mod guard;
+mod path;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tower::{Layer, Service, service_fn};
+use tower_http::cors::CorsLayer;
+use tracing::field::Empty;
+use tracing::{Instrument, debug_span};
+
+use self::guard::guarded;
+use self::path::{named_model, with_path};
+use super::ApiError;
+use super::edge::request_id::{self, RequestId};
+use super::edge::{Edge, OnBehalf};
+use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
+use super::render::Until;
+use super::render::server_timing::{self, Timing};
+use super::routes::{self, PastRouter, Routes, search};
+use crate::models::{Call, Reloader, View};
+use crate::observe;
+use scheduler::account::{Account, Full, Held, Pool};
+
+/// The header that lowers the time that a request may take.
+const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
+
+/// All of the service over some models.
+#[derive(Clone)]
+pub struct Front {
+    edge: Arc<Edge>,
+    reloader: Arc<Reloader>,
+    routes: Routes,
+}
+
+/// What is known of a request's time, and how long it took in all.
+type Noted = (Timing, Duration);
+
+/// What became known of a request on its way.
+#[derive(Default)]
+struct Seen {
+    noted: Option<Noted>,
+    /// Of its API key, if it came with one.
+    account: Option<Arc<Account>>,
+    /// Until when its answer is of use, as far as its head says.
+    latest: Option<Instant>,
+}
+
+/// What the requests of one connection share.
+struct Connection {
+    front: Front,
+    observed: observe::Connection,
+    /// What requests without an API key hold.
+    account: Arc<Account>,
+    /// The models, as the thread of the connection holds them.
+    view: OnceLock<Arc<View>>,
+}
+
+impl Front {
+    /// The service behind this edge, over the models that `reloader` holds.
+    pub fn new(edge: Arc<Edge>, reloader: Arc<Reloader>) -> Self {
+        Self { edge, routes: Routes::new(&reloader), reloader }
+    }
+
+    /// The service for one connection, from this client.
+    pub fn service(
+        &self,
+        client: SocketAddr,
+    ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
+    + use<> {
+        let observer = self.reloader.models().service().observer.clone();
+        let observed = observe::Connection::new(observer, client);
+        let (account, view) = (Account::new(), OnceLock::new());
+        let connection = Arc::new(Connection { front: self.clone(), observed, account, view });
+        service_fn(move |request: Request| {
+            let connection = connection.clone();
+            let id = RequestId::of(request.headers());
+            let span = debug_span!(
+                "request",
+                id = id.as_str(),
+                method = request.method().as_str(),
+                path = &*connection.target(request.uri()),
+                caller = Empty
+            );
+            async move { Ok(connection.observed(request, id).await) }.instrument(span)
+        })
+    }
+}
+
+impl Connection {
+    /// What logs may say of a request's target.
+    fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
+        self.observed.target(uri, routes::index(uri.path()))
+    }
+
+    /// The answer, counted.
+    async fn observed(&self, request: Request, id: RequestId) -> Response {
+        let route = routes::index(request.uri().path());
+        let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
+        let mut seen = Seen::default();
+        let response = self.answer(request, id, arrived, &mut seen).await;
+        // Nothing was noted by a handler that panicked, nor where no handler was asked.
+        let (timing, took) = seen.noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
+        observed.answered(&response, took, timing.stages(arrived + took));
+        response
+    }
+
+    /// All of the edge around [`respond`](Self::respond). What few requests need is boxed: the future of a request is
+    /// copied a few times, and each byte in it costs all of them.
+    async fn answer(
+        &self,
+        request: Request,
+        id: RequestId,
+        arrived: Instant,
+        seen: &mut Seen,
+    ) -> Response {
+        let edge = &self.front.edge;
+        let is_head = request.method() == Method::HEAD;
+        let accepted = edge.accepted(request.headers());
+        let mut response = match edge.cors(&request) {
+            None => guarded(pin!(self.respond(request, arrived, seen)), &id).await,
+            Some(cors) => {
+                let respond = self.respond_across_origins(cors, request, arrived, seen);
+                guarded(Box::pin(respond).as_mut(), &id).await
+            }
+        };
+        let account = seen.account.as_ref().unwrap_or(&self.account);
+        self.complete(&mut response, account, &id, is_head);
+        if edge.finish(&mut response, is_head) {
+            let service = self.front.reloader.models().service();
+            let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
+            let deadline = known.or(seen.latest).unwrap_or(arrived + service.timeouts.request);
+            let on_behalf = OnBehalf { service, account, deadline };
+            let compress = Box::pin(edge.compress(response, accepted, on_behalf, is_head));
+            response = match compress.await {
+                Ok(compressed) => compressed,
+                Err(error) => {
+                    let mut response = error.into_response();
+                    self.complete(&mut response, account, &id, is_head);
+                    edge.finish(&mut response, is_head);
+                    response
+                }
+            };
+        }
+        response.headers_mut().insert(request_id::NAME, id.into_value());
+        response
+    }
+
+    /// Memory for what a long path and query string are taken apart into.
+    fn room_for_head(&self, uri: &Uri, account: &Arc<Account>) -> Result<Option<Held>, Full> {
+        let bytes = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        if bytes <= UNCOUNTED_BODY {
+            return Ok(None);
+        }
+        let memory = &self.front.reloader.models().service().memory;
+        memory.take(account, Pool::Requests, bytes as u64 * BYTES_PER_BYTE).map(Some)
+    }
+
+    async fn respond_across_origins(
+        &self,
+        cors: &CorsLayer,
+        request: Request,
+        arrived: Instant,
+        seen: &mut Seen,
+    ) -> Response {
+        // Its one request gets here once, but the layer's type does not say so.
+        let inner = Mutex::new(Seen::default());
+        let respond = async |request| {
+            let mut seen = Seen::default();
+            let response = self.respond(request, arrived, &mut seen).await;
+            *inner.lock().expect("nothing panics while it holds this lock") = seen;
+            Ok::<_, Infallible>(response)
+        };
+        let response = cors.layer(service_fn(respond)).call(request).await;
+        *seen = inner.into_inner().expect("nothing panics while it holds this lock");
+        response.unwrap_or_else(|never| match never {})
+    }
+
+    /// Notes what is known of the request's time, and how long it took in all.
+    async fn respond(&self, mut request: Request, arrived: Instant, seen: &mut Seen) -> Response {
+        let account = match self.front.edge.admit(&mut request) {
+            Ok(of_key) => {
+                seen.account = of_key;
+                seen.account.as_ref().unwrap_or(&self.account).clone()
+            }
+            Err(refused) => return refused.into_response(),
+        };
+        let _room = match self.room_for_head(request.uri(), &account) {
+            Ok(room) => room,
+            Err(full) => return ApiError::from(full).into_response(),
+        };
+        let held = self.view.get_or_init(|| self.front.reloader.models().view()).hold();
+        let (headers, uri) = (request.headers(), request.uri());
+        let (name, path) = match named_model(uri.path()) {
+            Some(Ok((name, path))) => (Some(name), path),
+            Some(Err(error)) => return error.into_response(),
+            None => (None, uri.path()),
+        };
+        let model = match name.as_deref().map(|name| held.set().position(name)) {
+            None => 0,
+            Some(Some(position)) => position,
+            Some(None) => {
+                let known = held.set().models().iter().map(|model| model.name().to_owned());
+                let name = name.unwrap_or_default().into_owned();
+                return ApiError::NoSuchModel { name, known: known.collect() }.into_response();
+            }
+        };
+        let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
+        let call = Call::new(held, model, account, arrived, allowed);
+        seen.latest = Some(call.latest());
+        // The router knows these routes as well, and the answers are the same. It and its layers box and copy about as
+        // much as all the rest of a request's way.
+        let plain_get =
+            request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
+        let asked = match routes::past_router(path).filter(|_| plain_get) {
+            Some(PastRouter::Nearest) => search::nearest(&call, headers, uri).await,
+            Some(PastRouter::Analogy) => search::analogy(&call, headers, uri).await,
+            None => {
+                let of_model = name.is_some();
+                let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(path));
+                if of_model {
+                    *request.uri_mut() = with_path(uri, path);
+                }
+                request.extensions_mut().insert(call.clone());
+                let answered = self.front.routes.answer(of_model, request);
+                let response = match deadline {
+                    None => answered.await,
+                    Some(deadline) => in_time(answered, &call, deadline).await,
+                };
+                let timing = response.extensions().get::<Timing>().copied();
+                seen.noted = Some((timing.unwrap_or_default(), arrived.elapsed()));
+                return response;
+            }
+        };
+        let (mut response, timing) =
+            asked.unwrap_or_else(|error| (error.into_response(), Timing::default()));
+        let took = arrived.elapsed();
+        seen.noted = Some((timing, took));
+        server_timing::write(&mut response, call.engine(), timing, took);
+        response
+    }
+}
+
+/// How much later than its deadline a request is given up here, if nothing else has given it up: the queue, and whatever
+/// else waits, can say more about why.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The answer, or 504 if it is not ready in time.
+async fn in_time(
+    answered: impl Future<Output = Response>,
+    call: &Call,
+    deadline: Instant,
+) -> Response {
+    let answered = tokio::time::timeout_at((deadline + GRACE).into(), answered);
+    answered.await.unwrap_or_else(|_| {
+        let mut response = ApiError::DeadlinePassed.into_response();
+        let took = call.arrived().elapsed();
+        server_timing::write(&mut response, call.engine(), Timing::default(), took);
+        response
+    })
+}

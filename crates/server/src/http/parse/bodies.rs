@@ -1,0 +1,193 @@
+//! The JSON bodies of `/nearest`, `/analogy` and `/rank`: their own fields, and the options that are declared for
+//! them ([`kindred::options`]).
+
+use kindred::options::MAX_EXCLUDED;
+use kindred::question::MAX_RANKED;
+use kindred::{Method, Options, Target, Unknown, with_options};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::at_most::{AtMost, present};
+use super::limits::MAX_QUERIES;
+use super::targets::{RawTarget, WeightedWords};
+use super::{invalid, not_exactly_one};
+use crate::http::ApiError;
+use crate::http::parse::body::JsonBody;
+
+/// The queries of one request, each as it is written.
+pub(in crate::http) type Queries<'a> = AtMost<&'a RawValue, MAX_QUERIES>;
+
+/// A request's body, or one item of its `queries`, taken apart.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Parts<'a> {
+    pub(in crate::http) target: RawTarget,
+    pub(in crate::http) queries: Option<Queries<'a>>,
+    pub(in crate::http) options: Options,
+}
+
+/// How an option is read from JSON.
+trait FromJson: Sized {
+    type Read;
+    fn from_read(read: Self::Read) -> Self;
+}
+
+macro_rules! as_it_is {
+    ($($type:ty),+) => {
+        $(impl FromJson for $type {
+            type Read = Self;
+
+            #[inline]
+            fn from_read(read: Self) -> Self {
+                read
+            }
+        })+
+    };
+}
+
+as_it_is!(u64, f64, bool, Unknown, Method);
+
+/// With too many words, so many that it shows.
+impl FromJson for Vec<String> {
+    type Read = AtMost<String, MAX_EXCLUDED>;
+
+    fn from_read(read: Self::Read) -> Self {
+        read.first()
+    }
+}
+
+/// Defines a JSON body: its own fields, and the options of its kind of question.
+macro_rules! body {
+    (
+        $(#[$meta:meta])* $name:ident $(<$life:lifetime>)? {
+            $($(#[$attribute:meta])* $field:ident: $type:ty),+ $(,)?
+        }
+        options { $($option:ident: $option_type:ty { $($about:tt)* })+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(in crate::http) struct $name $(<$life>)? {
+            $(
+                #[serde(default, deserialize_with = "present")]
+                $(#[$attribute])*
+                $field: Option<$type>,
+            )+
+            $(
+                #[serde(default, deserialize_with = "present")]
+                $option: Option<<$option_type as FromJson>::Read>,
+            )+
+        }
+
+        impl$(<$life>)? $name$(<$life>)? {
+            fn take_options(&mut self) -> Options {
+                let mut options = Options::new();
+                $(
+                    let read = self.$option.take();
+                    options.$option = read.map(<$option_type as FromJson>::from_read);
+                )+
+                options
+            }
+        }
+    };
+}
+
+with_options! { nearest: body! {
+    /// What `POST /nearest` takes.
+    NearestBody<'a> {
+        word: String,
+        vector: Vec<f64>,
+        text: String,
+        #[serde(borrow)]
+        queries: Queries<'a>,
+    }
+} }
+
+with_options! { analogy: body! {
+    /// What `POST /analogy` takes.
+    AnalogyBody<'a> {
+        expression: String,
+        positive: WeightedWords,
+        negative: WeightedWords,
+        #[serde(borrow)]
+        queries: Queries<'a>,
+    }
+} }
+
+with_options! { rank: body! {
+    /// What `POST /rank` takes: words to rank, and a query as in `/nearest` or `/analogy`.
+    RankBody {
+        words: AtMost<String, MAX_RANKED>,
+        word: String,
+        vector: Vec<f64>,
+        text: String,
+        expression: String,
+        positive: WeightedWords,
+        negative: WeightedWords,
+    }
+} }
+
+impl<'a> JsonBody<'a> for NearestBody<'a> {}
+
+impl<'a> JsonBody<'a> for AnalogyBody<'a> {
+    fn expression(&self) -> Option<&str> {
+        self.expression.as_deref()
+    }
+}
+
+impl<'a> JsonBody<'a> for RankBody {
+    fn expression(&self) -> Option<&str> {
+        self.expression.as_deref()
+    }
+}
+
+impl<'a> From<NearestBody<'a>> for Parts<'a> {
+    fn from(mut body: NearestBody<'a>) -> Self {
+        let options = body.take_options();
+        let NearestBody { word, vector, text, queries, .. } = body;
+        Self { target: RawTarget::Nearest { word, vector, text }, queries, options }
+    }
+}
+
+impl<'a> From<AnalogyBody<'a>> for Parts<'a> {
+    fn from(mut body: AnalogyBody<'a>) -> Self {
+        let options = body.take_options();
+        let AnalogyBody { expression, positive, negative, queries, .. } = body;
+        Self { target: RawTarget::Analogy { expression, positive, negative }, queries, options }
+    }
+}
+
+/// What is to be ranked, and among whose neighbours.
+pub(in crate::http) struct RankRequest {
+    pub(in crate::http) words: Vec<String>,
+    pub(in crate::http) target: Target,
+    pub(in crate::http) options: Options,
+}
+
+impl RankBody {
+    /// As it is, before its form is checked.
+    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
+        self.timeout_ms
+    }
+
+    /// Checks its form.
+    pub(in crate::http) fn check(mut self) -> Result<RankRequest, ApiError> {
+        const ALTERNATIVES: &str =
+            "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";
+        let options = self.take_options();
+        let words = self.words.and_then(AtMost::all).filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| invalid("words"))?;
+        let Self { word, vector, text, expression, positive, negative, .. } = self;
+        let nearest = RawTarget::Nearest { word, vector, text };
+        let analogy = RawTarget::Analogy { expression, positive, negative };
+        let target = match (nearest.is_given(), analogy.is_given()) {
+            (true, false) if options.method.is_some() => {
+                let reason = "`method` goes with `expression`, `positive` and `negative` only";
+                return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+            }
+            (true, false) => nearest,
+            (false, true) => analogy,
+            _ => return Err(not_exactly_one(ALTERNATIVES)),
+        };
+        Ok(RankRequest { words, target: target.resolve_among(ALTERNATIVES)?, options })
+    }
+}

@@ -1,0 +1,332 @@
+//! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, Uri, header};
+use mediatype::{MediaType, names};
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::limits::MAX_QUERIES;
+use super::{invalid, query_string};
+use crate::http::ApiError;
+use crate::http::aside::Work;
+use crate::models::{Call, ServedModel};
+use kindred::expression;
+use kindred::question::cut;
+use scheduler::account::{Held, Pool};
+
+/// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
+pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
+
+/// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
+/// besides. Lists are bounded ([`AtMost`](super::at_most::AtMost)), so most of it are copies of the body's texts and
+/// numbers that take eight bytes where they were written in two.
+pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
+const BYTES_BESIDES: u64 = 64 << 10;
+
+/// The largest body that can be valid, in bytes.
+fn body_limit(served: &ServedModel) -> usize {
+    /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
+    const BYTES_PER_COMPONENT: usize = 27;
+    /// Everything else in a body: words, options and excluded words.
+    const REST: usize = 4 << 20;
+    REST + served.model().dim() * MAX_QUERIES * BYTES_PER_COMPONENT
+}
+
+/// A POST request that has arrived whole, with a query string that can be decoded.
+pub(in crate::http) struct Received {
+    pub(in crate::http) headers: HeaderMap,
+    uri: Uri,
+    pieces: Vec<Bytes>,
+    /// Memory that is counted for it.
+    room: Option<Held>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Received {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let call = Call::of(request.extensions()).clone();
+        let (limit, body_read_timeout) = (body_limit(&call), call.service().timeouts.body_read);
+        refuse_large(request.headers(), limit)?;
+        let (head, body) = request.into_parts();
+        let (within, latest) = (Instant::now() + body_read_timeout, call.latest());
+        let until = within.min(latest).into();
+        let arrives = tokio::time::timeout_at(until, arrive(&call, body, limit)).await;
+        query_string::check_encoding(head.uri.query().unwrap_or_default())?;
+        let late = |_| match latest < within {
+            true => ApiError::DeadlinePassed,
+            false => ApiError::BodyTimeout { limit: body_read_timeout },
+        };
+        let (pieces, room) = arrives.map_err(late)??;
+        Ok(Self { headers: head.headers, uri: head.uri, pieces, room })
+    }
+}
+
+/// Takes a body in. Memory is counted as it arrives, not as it is declared: who declares much and sends little keeps
+/// nobody else from sending.
+async fn arrive(
+    call: &Call,
+    mut body: Body,
+    limit: usize,
+) -> Result<(Vec<Bytes>, Option<Held>), ApiError> {
+    /// Less is copied behind the piece before it, which would otherwise take more memory than its bytes.
+    const SMALL_PIECE: usize = 4 << 10;
+    /// Counted at a time.
+    const STEP: usize = 64 << 10;
+    let (mut length, mut room) = (0, None::<Held>);
+    let (mut pieces, mut small): (Vec<Bytes>, Vec<u8>) = (Vec::new(), Vec::new());
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let Ok(piece) = frame.map_err(|_| ApiError::UnreadableBody)?.into_data() else { continue };
+        length += piece.len();
+        if length > limit {
+            return Err(ApiError::BodyTooLarge { limit });
+        }
+        if length > UNCOUNTED_BODY {
+            let bytes = length.next_multiple_of(STEP) as u64;
+            match &mut room {
+                Some(room) => room.grow(bytes)?,
+                None => {
+                    let memory = &call.service().memory;
+                    room = Some(memory.take(call.account(), Pool::Requests, bytes)?);
+                }
+            }
+        }
+        let is_small = piece.len() < SMALL_PIECE && small.len() < STEP;
+        if is_small && (!pieces.is_empty() || !small.is_empty()) {
+            small.extend_from_slice(&piece);
+        } else {
+            if !small.is_empty() {
+                pieces.push(std::mem::take(&mut small).into());
+            }
+            pieces.push(piece);
+        }
+    }
+    if !small.is_empty() {
+        pieces.push(small.into());
+    }
+    Ok((pieces, room))
+}
+
+impl Received {
+    /// About how long it takes to parse it and look its words up.
+    pub(in crate::http) fn work(&self) -> Work {
+        Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
+    }
+
+    /// Until when an answer may be of use, as far as can be told before the body is parsed: parsing waits for a thread,
+    /// and `timeout_ms` holds meanwhile.
+    pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
+        let named = self.pieces.iter().find_map(|piece| named_timeout(piece));
+        let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
+        named.map_or(call.latest(), |named| named.min(call.latest()))
+    }
+
+    /// In one piece, with memory counted for all that is made of it.
+    pub(in crate::http) fn whole(mut self) -> Result<Self, ApiError> {
+        let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
+        if let Some(room) = &mut self.room {
+            room.grow(length as u64 * BYTES_PER_BYTE + BYTES_BESIDES)?;
+        }
+        if self.pieces.len() > 1 {
+            self.pieces = vec![self.pieces.concat().into()];
+        }
+        Ok(self)
+    }
+
+    /// Takes the body apart, which is in one piece, and allows nothing beside it in the query string. Faults are found
+    /// in the documented order.
+    pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
+        let asked = parse(&self.headers, self.pieces.first().map_or(&[], |body| &body[..]))?;
+        query_string::nothing(self.uri.query().unwrap_or_default())?;
+        Ok(asked)
+    }
+
+    /// The memory that was counted for it, once it is done with: what was made of it goes on.
+    pub(in crate::http) fn into_room(self) -> Option<Held> {
+        self.room
+    }
+}
+
+/// The number of milliseconds behind `"timeout_ms":`, if these bytes have that. It can be nothing else than the field:
+/// inside a string its quotes are escaped, and no object but the outermost has such a field.
+fn named_timeout(json: &[u8]) -> Option<u64> {
+    let name = b"\"timeout_ms\"";
+    let rest = &json[memmem::find(json, name)? + name.len()..];
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+/// Refuses a body that says itself that it is too large, before any of it is read.
+fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
+    if declared_length(headers).is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::BodyTooLarge { limit });
+    }
+    Ok(())
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What a route takes as JSON.
+pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
+    /// The expression at its top level, which must follow the grammar.
+    fn expression(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
+/// expression (400), then the media type (415), then the form (422).
+fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, ApiError> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
+    let read = read_object::<B>(text);
+    // The rest looks for faults; a request without any passes through quickly.
+    if let Err(e) = &read {
+        check_syntax(text, e)?;
+    }
+    let expression = match &read {
+        Ok(body) => body.expression().map(str::to_owned),
+        Err(_) => expression_of(text),
+    };
+    if let Some(Err(e)) = expression.map(|text| expression::parse(&text)) {
+        return Err(ApiError::BadExpression(e));
+    }
+    check_media_type(headers)?;
+    read.map_err(|_| shape_fault::<B>(text))
+}
+
+/// Takes one item of `queries` apart. The body that it was part of is JSON, so it is too.
+pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
+    let text = item.get();
+    match read_object::<B>(text) {
+        Ok(body) => Ok(body),
+        Err(_) => match expression_of(text).map(|text| expression::parse(&text)) {
+            Some(Err(e)) => Err(ApiError::BadExpression(e)),
+            _ => Err(shape_fault::<B>(text)),
+        },
+    }
+}
+
+/// Reads a JSON object. Nothing else: serde would take a list as well, field by field.
+fn read_object<'a, B: JsonBody<'a>>(text: &'a str) -> Result<B, serde_json::Error> {
+    if !is_object(text) {
+        return Err(serde::de::Error::custom("not an object"));
+    }
+    serde_json::from_str::<B>(text)
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
+}
+
+/// Whether a text that could not be read as what it should be is JSON at all.
+fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
+    let not_json = |e: &serde_json::Error| {
+        let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
+        Err(ApiError::NotJson { reason })
+    };
+    // A number beyond float64 is JSON, but nothing that a field can hold.
+    let is_syntax = error.is_syntax() && !error.to_string().starts_with("number out of range");
+    if is_syntax || error.is_eof() {
+        return not_json(error);
+    }
+    // Reading stopped at the wrong value; what follows it may not be JSON.
+    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).or_else(|e| not_json(&e))
+}
+
+/// The expression of a body that otherwise does not have the right form.
+fn expression_of(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OnlyExpression {
+        expression: String,
+    }
+    serde_json::from_str::<OnlyExpression>(text).ok().map(|only| only.expression)
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(declared) = headers.get(header::CONTENT_TYPE) else {
+        // Nothing else than JSON can be meant.
+        return Ok(());
+    };
+    let is_json = declared.to_str().ok().and_then(|text| MediaType::parse(text).ok()).is_some_and(
+        |declared| {
+            declared.ty == names::APPLICATION
+                && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
+        },
+    );
+    if is_json {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(declared.as_bytes()).into_owned();
+    Err(ApiError::UnsupportedMediaType { found })
+}
+
+/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, and only for
+/// what has failed already.
+fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
+    let not_an_object = || ApiError::InvalidRequest {
+        reason: "a request is a JSON object with the documented fields".to_owned(),
+    };
+    if !is_object(text) {
+        return not_an_object();
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    let Err(error) = serde_path_to_error::deserialize::<_, B>(&mut json) else {
+        return not_an_object();
+    };
+    let path = error.path().to_string();
+    let reason = error.inner().to_string();
+    if let Some((field, known)) = unknown_field(&reason) {
+        // The path ends in the field, which may itself have points in it.
+        let parent = path.strip_suffix(&field).unwrap_or_default();
+        return ApiError::UnknownField { field: format!("{parent}{}", cut(field)), known };
+    }
+    if let Some(field) = reason.strip_prefix("duplicate field `").and_then(|r| r.split('`').next())
+    {
+        return ApiError::InvalidRequest {
+            reason: format!("`{field}` is given more than once; give it once"),
+        };
+    }
+    if path == "." { not_an_object() } else { invalid(&path) }
+}
+
+/// Name and alternatives, out of serde's "unknown field `a`, expected one of `b`, `c` at line …".
+fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
+    let rest = reason.strip_prefix("unknown field `")?;
+    let (field, rest) = rest.rsplit_once("`, expected ")?;
+    let known = rest.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    Some((field.to_owned(), known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_is_seen_before_the_body_is_parsed_and_nothing_is_taken_for_one() {
+        for (body, found) in [
+            ("{\"queries\":[],\"timeout_ms\":20}", Some(20)),
+            ("{\"timeout_ms\" :\n 7 , \"k\": 1}", Some(7)),
+            ("{\"word\":\"timeout_ms\"}", None),
+            ("{\"words\":[\"timeout_ms\", 5]}", None),
+            ("{\"text\":\"\\\"timeout_ms\\\": 5\"}", None),
+            ("{\"timeout_ms\":\"5\"}", None),
+            ("{\"timeout_ms\":99999999999999999999}", None),
+            ("{\"timeout_ms\":", None),
+            ("", None),
+        ] {
+            assert_eq!(named_timeout(body.as_bytes()), found, "{body}");
+        }
+    }
+}

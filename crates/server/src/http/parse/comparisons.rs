@@ -1,0 +1,99 @@
+//! The JSON bodies of `/similarity` and `/odd-one-out`.
+
+use std::fmt;
+
+use kindred::Unknown;
+use kindred::question::{MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, Side};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::at_most::{AtMost, present};
+use super::invalid;
+use super::limits::MAX_PAIRS;
+use crate::http::ApiError;
+use crate::http::parse::body::JsonBody;
+
+/// What `POST /similarity` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct SimilarityBody<'a> {
+    #[serde(default, deserialize_with = "present", borrow)]
+    pairs: Option<AtMost<&'a RawValue, MAX_PAIRS>>,
+    #[serde(default, deserialize_with = "present")]
+    unknown: Option<Unknown>,
+}
+
+impl<'a> JsonBody<'a> for SimilarityBody<'a> {}
+
+impl<'a> SimilarityBody<'a> {
+    /// Its pairs, as they are written, and what becomes of unknown words.
+    pub(in crate::http) fn check(self) -> Result<(Vec<&'a RawValue>, Unknown), ApiError> {
+        let pairs = self.pairs.and_then(AtMost::all).filter(|pairs| !pairs.is_empty());
+        let pairs = pairs.ok_or_else(|| invalid("pairs"))?;
+        Ok((pairs, self.unknown.unwrap_or(Unknown::Error)))
+    }
+}
+
+/// Takes the pair of this index apart.
+pub(in crate::http) fn read_pair(index: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {
+    let sides: Option<[RawSide; 2]> = serde_json::from_str(pair.get()).ok();
+    let read = |side| match side {
+        RawSide::Word(word) => Some(Side::Word(word)),
+        RawSide::Set(words) => words.all().filter(|words| !words.is_empty()).map(Side::Set),
+    };
+    let sides = sides.and_then(|[a, b]| Some([read(a)?, read(b)?]));
+    sides.ok_or_else(|| invalid(&format!("pairs[{index}]")))
+}
+
+/// One side of a pair.
+#[derive(Debug)]
+enum RawSide {
+    Word(String),
+    Set(AtMost<String, MAX_SET_WORDS>),
+}
+
+impl<'de> Deserialize<'de> for RawSide {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrSet;
+        impl<'de> Visitor<'de> for WordOrSet {
+            type Value = RawSide;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word or a list of words")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<RawSide, E> {
+                Ok(RawSide::Word(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<RawSide, A::Error> {
+                AtMost::deserialize(SeqAccessDeserializer::new(words)).map(RawSide::Set)
+            }
+        }
+        deserializer.deserialize_any(WordOrSet)
+    }
+}
+
+/// What `POST /odd-one-out` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct OddOneOutBody {
+    #[serde(default, deserialize_with = "present")]
+    words: Option<AtMost<String, MAX_COMPARED_WORDS>>,
+    #[serde(default, deserialize_with = "present")]
+    unknown: Option<Unknown>,
+}
+
+impl<'a> JsonBody<'a> for OddOneOutBody {}
+
+impl OddOneOutBody {
+    /// Its words, and what becomes of unknown ones.
+    pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
+        let words = self.words.and_then(AtMost::all);
+        let words = words.filter(|words| words.len() >= MIN_COMPARED_WORDS);
+        let words = words.ok_or_else(|| invalid("words"))?;
+        Ok((words, self.unknown.unwrap_or(Unknown::Error)))
+    }
+}

@@ -1,0 +1,75 @@
+//! How much one request may ask for at once, over all its queries.
+
+use kindred::question::{Checked, EngineQuery, Prepared};
+
+use crate::http::ApiError;
+
+/// Most queries in one request.
+pub const MAX_QUERIES: usize = 1024;
+/// Most neighbours in one answer: the sum of `k` over its queries.
+pub const MAX_RESULTS: usize = 65_536;
+/// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
+pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
+/// Most words that the queries of one request may have together where their method multiplies or points: a
+/// pass over all rows compares each row with each of them.
+pub const MAX_FULL_PASS_WORDS: usize = 4096;
+/// Most terms in one answer: the sum of neighbours × words over its queries.
+pub const MAX_EXPLAINED_TERMS: usize = 100_000;
+/// Most pairs in one request.
+pub const MAX_PAIRS: usize = 1024;
+
+/// What one answer may hold at most, over all its queries.
+pub(in crate::http) fn check_size<'a>(
+    options: impl Iterator<Item = &'a Checked> + Clone,
+    dim: usize,
+) -> Result<(), ApiError> {
+    let results: usize = options.clone().map(|options| options.k()).sum();
+    if results > MAX_RESULTS {
+        let reason =
+            format!("the sum of `k` over all queries is {results}; the maximum is {MAX_RESULTS}");
+        return Err(ApiError::TooManyResults { reason });
+    }
+    let components: usize =
+        options.filter(|options| options.with_vectors()).map(|options| options.k() * dim).sum();
+    if components > MAX_VECTOR_COMPONENTS {
+        let reason = format!(
+            "the sum of `k` × {dim} over all queries with vectors is {components}; the maximum is \
+             {MAX_VECTOR_COMPONENTS}"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    Ok(())
+}
+
+/// What the words of all queries may add to the work of one request at most.
+pub(in crate::http) fn check_work<'a>(
+    prepared: impl Iterator<Item = (&'a Prepared, &'a Checked)> + Clone,
+) -> Result<(), ApiError> {
+    let compared: usize = prepared
+        .clone()
+        .map(|(prepared, _)| match &prepared.query {
+            EngineQuery::Search(_) => 0,
+            EngineQuery::FullPass(query) => query.scoring().vectors().len(),
+        })
+        .sum();
+    if compared > MAX_FULL_PASS_WORDS {
+        let reason = format!(
+            "the queries with `3cosmul` or `pairdirection` have {compared} words together; the maximum is \
+             {MAX_FULL_PASS_WORDS}"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    let terms: usize = prepared
+        .filter_map(|(prepared, options)| {
+            Some(prepared.explain.as_ref()?.formula.number_of_words() * options.k())
+        })
+        .sum();
+    if terms > MAX_EXPLAINED_TERMS {
+        let reason = format!(
+            "the sum of `k` × words over all queries with `explain` is {terms}; the maximum is \
+             {MAX_EXPLAINED_TERMS}"
+        );
+        return Err(ApiError::TooManyResults { reason });
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! From bytes to questions: the fields that requests may have and what each must be.
+//!
+//! [`query_string`] reads GET requests; [`bodies`], [`comparisons`] and [`evaluation`] read JSON; [`targets`] are what
+//! both come to; [`limits`] bound one request. What a question means, and whether its words and options are right, the facade (`kindred`) knows.
+
+pub(super) mod at_most;
+pub(super) mod bodies;
+pub(super) mod body;
+pub(super) mod comparisons;
+pub(super) mod evaluation;
+pub(super) mod limits;
+pub(super) mod negotiation;
+pub(super) mod query_string;
+pub(super) mod targets;
+
+use kindred::options::must_be;
+use kindred::question::TEXT_MUST_BE;
+
+use super::ApiError;
+
+/// What each field must be, in words. The last part of a path is its field.
+pub(super) fn expected(field: &str) -> &'static str {
+    let name = field.rsplit('.').next().unwrap_or(field);
+    let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
+    match (name, is_element) {
+        ("pairs", false) if is_scored(field) => {
+            "a list of pairs with their scores, such as [[\"king\", \"queen\", 8.5]]"
+        }
+        ("pairs", true) if is_scored(field) => {
+            "two words and their score, such as [\"king\", \"queen\", 8.5]"
+        }
+        ("exclude" | "words", true) | ("word" | "prefix", _) => "a string",
+        ("vector", false) => "a list of numbers, one for each dimension of the model",
+        ("vector", true) => "a finite number",
+        ("pairs", false) => "a list of 1 to 1024 pairs, such as [\"king\", \"queen\"]",
+        ("pairs", true) => {
+            "a pair of words or of lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
+        }
+        ("words", false) => "a list of words (3 to 256 to compare, or 1 to 1000 to rank)",
+        ("text", _) => TEXT_MUST_BE,
+        ("expression", _) => "a string such as \"king - man + woman\"",
+        ("positive" | "negative", false) => {
+            "a list whose elements are words or objects {\"word\", \"weight\"}"
+        }
+        ("positive" | "negative", true) => "a word or an object {\"word\", \"weight\"}",
+        ("weight", _) => "a finite number",
+        ("limit", _) => option("k"),
+        ("with_vector", _) => option("with_vectors"),
+        ("methods", true) => option("method"),
+        ("methods", false) => "a list of 1 to 3 of `3cosadd`, `3cosmul` and `pairdirection`",
+        ("case", _) => "`lower` or `exact`",
+        ("name", _) => "a string",
+        ("analogies" | "similarities", false) => "a list of 1 to 64 sets",
+        ("analogies", true) => "an object with `name` and `questions`",
+        ("similarities", true) => "an object with `name` and `pairs`",
+        ("questions", false) => {
+            "a list of questions, such as [[\"man\", \"king\", \"woman\", \"queen\"]]"
+        }
+        ("questions", true) => {
+            "four words, the answer last, such as [\"man\", \"king\", \"woman\", \"queen\"]"
+        }
+        ("Request-Timeout-Ms", _) => option("timeout_ms"),
+        ("queries", _) => "a list of 1 to 1024 queries",
+        (name, _) => option(name),
+    }
+}
+
+fn option(name: &str) -> &'static str {
+    must_be(name).unwrap_or("a different value")
+}
+
+/// Whether a field belongs to a set of similarities, whose pairs have scores.
+fn is_scored(field: &str) -> bool {
+    field.starts_with("similarities[")
+}
+
+pub(super) fn invalid(field: &str) -> ApiError {
+    ApiError::InvalidValue { field: field.to_owned(), expected: expected(field).to_owned() }
+}
+
+/// That not exactly one of these was given.
+pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
+    ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use kindred::options::DECLARATIONS;
+
+    /// Where the options of questions are explained to those who use them.
+    #[test]
+    fn every_declared_option_is_documented() {
+        let openapi = include_str!("../../../../../openapi.yaml");
+        let docs = include_str!("../../../../../docs/http.md");
+        for option in DECLARATIONS {
+            let name = option.name;
+            assert!(openapi.contains(&format!("{name}:")), "openapi.yaml does not have `{name}`");
+            assert!(docs.contains(name), "docs/http.md does not have `{name}`");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! GET requests: from form-encoded query parameters to the same fields as JSON bodies have.
+
+use std::borrow::Cow;
+
+use kindred::question::{WordWithWeight, cut};
+use kindred::{Error, Method, Options, Unknown, expression, with_options};
+use percent_encoding::percent_decode;
+
+use super::bodies::Parts;
+use super::invalid;
+use super::targets::{RawTarget, WeightedWord};
+use crate::http::ApiError;
+
+/// The names of the options that a kind of question has.
+macro_rules! names {
+    (options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {
+        &[$(stringify!($option)),+]
+    };
+}
+
+/// The options of a kind of question, out of parameters.
+macro_rules! taken_out {
+    ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
+        let mut options = Options::new();
+        $(options.$option = <$type as FromParameters>::take($parameters, stringify!($option))?;)+
+        options
+    }};
+}
+
+/// How an option is read from parameters.
+trait FromParameters: Sized {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError>;
+}
+
+macro_rules! given_once {
+    ($($type:ty),+) => {
+        $(impl FromParameters for $type {
+            fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+                parameters.take_parsed(name)
+            }
+        })+
+    };
+}
+
+given_once!(u64, f64, bool, Unknown, Method);
+
+/// Given as often as there are words.
+impl FromParameters for Vec<String> {
+    fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
+        let words = parameters.take(name);
+        Ok((!words.is_empty()).then_some(words))
+    }
+}
+
+/// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
+pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let word = parameters.take_one("word")?;
+    let text = parameters.take_one("text")?;
+    let options = parameters.options_of_nearest()?;
+    parameters.none_left(&["word", "text"], with_options! { nearest: names! {} })?;
+    let target = RawTarget::Nearest { word, vector: None, text };
+    if !target.is_given() {
+        let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
+        return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
+    }
+    Ok(Parts { target, queries: None, options })
+}
+
+/// The parameters of `GET /analogy`: an expression, or words that repeat, and the options.
+pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let expressions = parameters.take("expression");
+    for text in &expressions {
+        // Before anything else that may be wrong, as in a body.
+        expression::parse(text).map_err(Error::from)?;
+    }
+    let expression = at_most_one("expression", expressions)?;
+    let [positive, negative] = ["positive", "negative"].map(|name| {
+        let words = parameters.take(name).into_iter();
+        let words: Vec<_> =
+            words.map(|word| WeightedWord(WordWithWeight { word, weight: 1.0 })).collect();
+        (!words.is_empty()).then(|| words.into())
+    });
+    let options = parameters.options_of_analogy()?;
+    let own = ["expression", "positive", "negative"];
+    parameters.none_left(&own, with_options! { analogy: names! {} })?;
+    let target = RawTarget::Analogy { expression, positive, negative };
+    if !target.is_given() {
+        let reason =
+            "a parameter is missing: `expression`, or `positive` and/or `negative`".to_owned();
+        return Err(ApiError::InvalidRequest { reason });
+    }
+    Ok(Parts { target, queries: None, options })
+}
+
+/// What `GET /words` is asked for.
+pub(in crate::http) enum WordsRequest {
+    /// Words that begin with this.
+    Prefix { prefix: String, limit: Option<usize> },
+    /// All about one word.
+    Word { word: String, with_vector: bool },
+}
+
+/// The parameters of `GET /words`: how words begin and how many of them, or one word and whether with its
+/// vector.
+pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let prefix = parameters.take_one("prefix")?;
+    let word = parameters.take_one("word")?;
+    let limit = parameters.take_parsed("limit")?;
+    let with_vector = parameters.take_parsed("with_vector")?;
+    parameters.only(&["prefix", "limit", "word", "with_vector"])?;
+    let reason = match (prefix, word) {
+        (Some(prefix), None) if with_vector.is_none() => {
+            return Ok(WordsRequest::Prefix { prefix, limit });
+        }
+        (None, Some(word)) if limit.is_none() => {
+            return Ok(WordsRequest::Word { word, with_vector: with_vector.unwrap_or(false) });
+        }
+        (Some(_), None) => "`with_vector` can only be used with `word`, not with `prefix`",
+        (None, Some(_)) => "`limit` can only be used with `prefix`, not with `word`",
+        _ => "give exactly one of `prefix` and `word`, as in /words?prefix=fro",
+    };
+    Err(ApiError::InvalidRequest { reason: reason.to_owned() })
+}
+
+/// The parameters of `GET /words/{word}`: whether with its vector.
+pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let with_vector = parameters.take_parsed("with_vector")?;
+    parameters.only(&["with_vector"])?;
+    Ok(with_vector.unwrap_or(false))
+}
+
+/// Whether the query string can be decoded at all.
+pub(in crate::http) fn check_encoding(query: &str) -> Result<(), ApiError> {
+    Parameters::decode(query).map(|_| ())
+}
+
+/// Routes without parameters: whatever is there is unknown.
+pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
+    let parameters = Parameters::decode(query)?;
+    match parameters.0.into_iter().next() {
+        None => Ok(()),
+        Some((field, _)) => Err(ApiError::InvalidRequest {
+            reason: format!("this route has no parameters; remove `{}`", cut(field.into_owned())),
+        }),
+    }
+}
+
+/// Names and values, decoded, in order.
+struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Parameters<'a> {
+    fn decode(query: &'a str) -> Result<Self, ApiError> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let decoded = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name)
+                .ok_or_else(|| ApiError::NotUtf8 { place: "a parameter name".into() })?;
+            let value = decode(value)
+                .ok_or_else(|| ApiError::NotUtf8 { place: format!("parameter `{name}`") })?;
+            Ok((name, value))
+        });
+        decoded.collect::<Result<_, ApiError>>().map(Self)
+    }
+
+    /// All values of a parameter, taken out.
+    fn take(&mut self, name: &str) -> Vec<String> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        self.0
+            .extract_if(.., |(found, _)| found == name)
+            .map(|(_, value)| value.into_owned())
+            .collect()
+    }
+
+    fn take_one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        at_most_one(name, self.take(name))
+    }
+
+    fn take_parsed<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+        self.take_one(name)?.map(|value| value.parse().map_err(|_| invalid(name))).transpose()
+    }
+
+    fn options_of_nearest(&mut self) -> Result<Options, ApiError> {
+        if self.0.is_empty() {
+            // As it is most often.
+            return Ok(Options::default());
+        }
+        let parameters = self;
+        Ok(with_options! { nearest: taken_out! { parameters } })
+    }
+
+    fn options_of_analogy(&mut self) -> Result<Options, ApiError> {
+        let parameters = self;
+        Ok(with_options! { analogy: taken_out! { parameters } })
+    }
+
+    /// That nothing is left, where a search takes these parameters and the options.
+    fn none_left(self, own: &[&str], options: &[&str]) -> Result<(), ApiError> {
+        let Some((field, _)) = self.0.first() else {
+            return Ok(());
+        };
+        if ["vector", "queries"].contains(&&**field) {
+            let reason = format!("`{field}` is possible with POST and a JSON body only");
+            return Err(ApiError::InvalidRequest { reason });
+        }
+        self.only(&[own, options].concat())
+    }
+
+    /// That nothing is left, where there are these parameters alone.
+    fn only(self, known: &[&str]) -> Result<(), ApiError> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((field, _)) => Err(ApiError::UnknownField {
+                field: cut(field.into_owned()),
+                known: known.iter().map(|&name| name.to_owned()).collect(),
+            }),
+        }
+    }
+}
+
+fn at_most_one(name: &str, values: Vec<String>) -> Result<Option<String>, ApiError> {
+    if values.len() > 1 {
+        let reason = format!("`{name}` is given {} times; give it once", values.len());
+        return Err(ApiError::InvalidRequest { reason });
+    }
+    Ok(values.into_iter().next())
+}
+
+/// Form encoding: a plus is a space, %XX is a byte. `None` if the bytes are not UTF-8.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['+', '%']) {
+        return Some(Cow::Borrowed(text));
+    }
+    let spaced = text.replace('+', " ");
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(|text| Cow::Owned(text.into_owned()))
+}

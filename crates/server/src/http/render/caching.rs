@@ -1,0 +1,62 @@
+//! What lets callers keep answers. The same question to the same version of a model has the same answer, so answers of
+//! searches and words are tagged with the model's name and version, and no search is needed to know the tag. All
+//! others are tagged with a hash of their content.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::http::ApiError;
+use crate::http::render;
+use crate::models::{ServedModel, weak_tag};
+
+/// Answers may be kept but are to be asked for again, for the model may have been replaced.
+pub(in crate::http) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// An answer, with the version of the model that it is from.
+pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> Response {
+    response.headers_mut().insert(header::ETAG, tag(served));
+    response
+}
+
+/// Made each time: clones of one value would count their references in one place, for all threads.
+fn tag(served: &ServedModel) -> HeaderValue {
+    HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
+}
+
+/// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
+/// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
+pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
+    has(headers, &served.etag)
+}
+
+/// An answer to a GET that is tagged with its content, or that its caller has it already.
+pub(in crate::http) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
+    file(headers, &weak_tag(&body), || Ok(render::response(body, None)))
+}
+
+/// A file of a page, with its entity tag, or that the client has it already.
+pub(in crate::http) fn file(
+    headers: &HeaderMap,
+    tag: &str,
+    content: impl FnOnce() -> Result<Response, ApiError>,
+) -> Result<Response, ApiError> {
+    let mut response =
+        if has(headers, tag) { StatusCode::NOT_MODIFIED.into_response() } else { content()? };
+    let tag = HeaderValue::try_from(tag).expect("hexadecimal digits in quotes");
+    response.headers_mut().insert(header::ETAG, tag);
+    Ok(response)
+}
+
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let version = tag.trim_start_matches("W/");
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|tag| {
+        let tag = tag.trim();
+        tag.strip_prefix("W/").unwrap_or(tag) == version
+    })
+}
+
+/// The answer to who has it already.
+pub(in crate::http) fn not_modified(served: &ServedModel) -> Response {
+    tagged(StatusCode::NOT_MODIFIED.into_response(), served)
+}

@@ -1,0 +1,82 @@
+//! From what was found to JSON, written straight into the body, and what an answer counts for.
+
+pub(super) mod caching;
+pub(super) mod neighbors;
+mod problem;
+pub(super) mod server_timing;
+pub(super) mod size;
+
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use serde::Serialize;
+
+use scheduler::account::Held;
+
+/// Any other body of JSON, a small one.
+pub(super) fn json(answer: &impl Serialize) -> Response {
+    json_in(answer, None)
+}
+
+/// Any other body of JSON, in memory that was counted for it.
+pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
+    response(bytes(answer), room)
+}
+
+/// As JSON.
+pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
+    let mut body = Vec::new();
+    write(&mut body, answer);
+    body
+}
+
+/// Until when an answer is of use: what its body said, for whoever goes on working on it.
+#[derive(Clone)]
+pub(super) struct Until(pub(super) Instant);
+
+/// Marks answers whose memory is counted. All others of any size are counted by `front`.
+#[derive(Clone)]
+pub(super) struct IsCounted;
+
+/// An answer that says how much memory it takes, until the last of it is sent.
+struct Counted {
+    body: Vec<u8>,
+    _room: Held,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// Bytes whose memory is counted by this, as long as there are any of them.
+pub(super) fn counted(mut body: Vec<u8>, mut room: Held) -> Bytes {
+    if body.capacity() - body.len() > body.len() / 4 {
+        body.shrink_to_fit();
+    }
+    room.set(body.capacity() as u64);
+    Bytes::from_owner(Counted { body, _room: room })
+}
+
+/// Appends a value as JSON.
+fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
+}
+
+pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
+    let is_counted = room.is_some();
+    let body = match room {
+        None => Body::from(body),
+        Some(room) => counted(body, room).into(),
+    };
+    let mut response = Response::new(body);
+    if is_counted {
+        response.extensions_mut().insert(IsCounted);
+    }
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}

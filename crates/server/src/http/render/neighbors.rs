@@ -1,0 +1,214 @@
+//! Neighbours as JSON. By hand: answers come by the hundred thousand.
+
+use axum::response::Response;
+use contract::Hit;
+use kindred::question::{Explanation, Formula, Notes, OddOneOut, placed};
+
+use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
+use super::{response, write};
+use crate::http::ApiError;
+use crate::http::aside::goes_on;
+use crate::http::render::caching;
+use crate::models::ServedModel;
+use crate::workers::Patience;
+use scheduler::account::Held;
+
+/// Neighbours that are to be written.
+pub(in crate::http) struct Neighbors<'a> {
+    pub(in crate::http) served: &'a ServedModel,
+    pub(in crate::http) hits: &'a [Hit],
+    pub(in crate::http) with_vectors: bool,
+    pub(in crate::http) notes: &'a Notes,
+    pub(in crate::http) explanation: Option<&'a Explanation>,
+}
+
+impl Neighbors<'_> {
+    /// About how long they will be.
+    fn bytes(&self) -> usize {
+        let components = if self.with_vectors { self.served.model.dim() } else { 0 };
+        let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
+        let bytes = BYTES_PER_NEIGHBOR + components * BYTES_PER_COMPONENT + terms * BYTES_PER_TERM;
+        self.hits.len() * bytes
+    }
+
+    fn write(&self, body: &mut Vec<u8>) {
+        let formula = self.explanation.map(|explanation| &explanation.formula);
+        body.extend_from_slice(b"\"neighbors\":");
+        write_hits(body, self.served, self.hits, self.with_vectors, formula);
+        write_notes(body, self.notes, self.served);
+        if let Some(explanation) = self.explanation {
+            body.extend_from_slice(b",\"inputs\":");
+            write(body, &placed(&self.served.model, &explanation.inputs));
+        }
+    }
+}
+
+/// One item's answer in a batch, or its problem.
+pub(in crate::http) enum ItemAnswer<'a> {
+    Found(Neighbors<'a>),
+    Failed(&'a ApiError),
+}
+
+/// The answer to a single query.
+pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response {
+    let mut body = begin(neighbors.served, neighbors.bytes());
+    neighbors.write(&mut body);
+    body.push(b'}');
+    caching::tagged(response(body, room), neighbors.served)
+}
+
+/// The answers to `queries`, in their order; about n bytes. A body that grew on its way would take twice what it
+/// needs.
+pub(in crate::http) fn many<'a>(
+    served: &ServedModel,
+    items: impl Iterator<Item = ItemAnswer<'a>>,
+    bytes: usize,
+    room: Option<Held>,
+    patience: &Patience,
+) -> Result<Response, ApiError> {
+    let mut body = begin(served, bytes);
+    body.extend_from_slice(b"\"results\":[");
+    for (place, item) in items.enumerate() {
+        goes_on(patience)?;
+        body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
+        match item {
+            ItemAnswer::Found(neighbors) => neighbors.write(&mut body),
+            ItemAnswer::Failed(error) => {
+                body.extend_from_slice(b"\"error\":");
+                write(&mut body, error);
+            }
+        }
+        body.push(b'}');
+    }
+    body.extend_from_slice(b"]}");
+    Ok(caching::tagged(response(body, room), served))
+}
+
+/// The answer to which word is odd.
+pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> Response {
+    let mut body = begin(served, found.ranked.len() * BYTES_PER_NEIGHBOR);
+    if let Some(odd) = found.ranked.last() {
+        body.extend_from_slice(b"\"odd_one_out\":");
+        served.words.write(&mut body, &served.model, odd.row);
+    }
+    body.extend_from_slice(b",\"ranked\":");
+    write_hits(&mut body, served, &found.ranked, false, None);
+    write_notes(&mut body, &found.notes, served);
+    body.push(b'}');
+    caching::tagged(response(body, None), served)
+}
+
+/// What an answer says of the words that were asked for.
+fn write_notes(body: &mut Vec<u8>, notes: &Notes, served: &ServedModel) {
+    if let Some(used) = &notes.used {
+        body.extend_from_slice(b",\"used\":[");
+        for (place, &row) in used.iter().enumerate() {
+            if place > 0 {
+                body.push(b',');
+            }
+            served.words.write(body, &served.model, row);
+        }
+        body.push(b']');
+    }
+    if let Some(skipped) = &notes.skipped {
+        body.extend_from_slice(b",\"skipped\":");
+        write(body, skipped);
+    }
+}
+
+#[inline]
+fn write_hits(
+    body: &mut Vec<u8>,
+    served: &ServedModel,
+    hits: &[Hit],
+    with_vectors: bool,
+    explained_by: Option<&Formula>,
+) {
+    let (model, table) = (&served.model, served.model.table());
+    body.push(b'[');
+    for (place, hit) in hits.iter().enumerate() {
+        body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
+        served.words.write(body, model, hit.row);
+        body.extend_from_slice(b",\"score\":");
+        // The float64 itself, in its shortest form that reads back the same.
+        body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
+        body.extend_from_slice(b",\"row\":");
+        body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
+        if with_vectors {
+            body.extend_from_slice(b",\"vector\":");
+            write(body, table.row(hit.row));
+        }
+        if let Some(formula) = explained_by {
+            body.extend_from_slice(b",\"terms\":");
+            write(body, &formula.terms(model, hit.row));
+        }
+        body.push(b'}');
+    }
+    body.push(b']');
+}
+
+fn begin(served: &ServedModel, bytes: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + served.beginning.len() + bytes);
+    body.extend_from_slice(&served.beginning);
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use contract::Row;
+    use model_store::ModelStore;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn any_word_and_score_read_back_as_they_are() {
+        let words = ["plain", "\"", "back\\slash", "käse", "\u{1}\u{7f}", "a/b", "\u{1F438}"];
+        let rows = words.map(|word| (word, &[1.5f32, -0.5][..]));
+        let served = crate::models::for_tests(ModelStore::from_rows("m\"", 2, rows).unwrap());
+        let scores = [1.0, -1.0, 0.0, 0.1 + 0.2, 5e-324, 1.0 / 3.0, -1e-7];
+        let hits: Vec<Hit> =
+            scores.into_iter().zip(0..).map(|(score, row)| Hit { row: Row(row), score }).collect();
+        let notes = Notes::default();
+        for with_vectors in [false, true] {
+            let neighbors = |hits| Neighbors {
+                served: &served,
+                hits,
+                with_vectors,
+                notes: &notes,
+                explanation: None,
+            };
+            let expected: Vec<Value> = hits
+                .iter()
+                .zip(words)
+                .map(|(hit, word)| {
+                    let mut one = json!({"word": word, "score": hit.score, "row": hit.row.0});
+                    if with_vectors {
+                        one["vector"] = json!([1.5, -0.5]);
+                    }
+                    one
+                })
+                .collect();
+            let read = async |response: Response| -> Value {
+                let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+                serde_json::from_slice(&body).unwrap()
+            };
+            let one = read(single(&neighbors(&hits), None)).await;
+            let version = served.model.version();
+            assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
+            let error = ApiError::Internal;
+            let failed = || ItemAnswer::Failed(&error);
+            let items = [0, 1, 2].into_iter().map(|place| match place {
+                0 => ItemAnswer::Found(neighbors(&hits)),
+                1 => failed(),
+                _ => ItemAnswer::Found(neighbors(&[])),
+            });
+            let patience = Patience::until(Instant::now() + Duration::from_secs(60));
+            let many = read(many(&served, items, 0, None, &patience).unwrap()).await;
+            let results = json!([{"neighbors": expected}, {"error": serde_json::to_value(&error).unwrap()}, {"neighbors": []}]);
+            assert_eq!(many, json!({"model": "m\"", "version": version, "results": results}));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Problem documents (RFC 9457): how an error is written.
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::http::ApiError;
+use crate::http::error::Shape;
+
+impl ApiError {
+    /// What some codes carry besides.
+    fn write_extras<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::BadExpression(e) => {
+                map.serialize_entry("column", &e.column)?;
+                map.serialize_entry("expected", &e.expected)
+            }
+            Self::BodyTooLarge { limit }
+            | Self::UriTooLong { limit }
+            | Self::HeadersTooLarge { limit } => map.serialize_entry("limit", limit),
+            Self::UnknownField { field, known } => {
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("known", known)
+            }
+            Self::InvalidValue { field, expected } => {
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("expected", expected)
+            }
+            Self::DimensionMismatch { found, expected } => {
+                map.serialize_entry("found", found)?;
+                map.serialize_entry("expected", expected)
+            }
+            Self::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
+            Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
+            _ => match self.retry_after_seconds() {
+                Some(seconds) => map.serialize_entry("retry_after", &seconds),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn write_problem<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let Shape { status, code, title, detail } = self.shape();
+        map.serialize_entry("type", &format_args!("urn:kindred:problem:{code}"))?;
+        map.serialize_entry("title", title)?;
+        map.serialize_entry("status", &status.as_u16())?;
+        map.serialize_entry("detail", &detail)?;
+        map.serialize_entry("code", code)?;
+        self.write_extras(map)
+    }
+
+    /// The problem document that answers the request of this id.
+    pub(in crate::http) fn document(&self, request_id: &str) -> Vec<u8> {
+        let mut document = Vec::with_capacity(256);
+        let mut writer = serde_json::Serializer::new(&mut document);
+        let written = writer.serialize_map(None).and_then(|mut map| {
+            self.write_problem(&mut map)?;
+            map.serialize_entry("request_id", request_id)?;
+            map.end()
+        });
+        written.expect("texts and numbers become JSON");
+        document
+    }
+}
+
+/// As a problem document: what answers one of several queries of a request.
+impl Serialize for ApiError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write_problem(&mut map)?;
+        map.end()
+    }
+}
+
+/// Without its body: `front` writes it, which knows the request's id.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Self::Unauthorized { .. } = self {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,101 @@
+//! `POST /similarity`: how alike two words are, or two sets of words, many pairs at once. `POST /odd-one-out`: which of
+//! some words is least like all of them together. Neither needs a search.
+
+use kindred::question::{Similarity, odd_one_out, similarity};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::search::Answered;
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::aside::{goes_on, stage};
+use crate::http::parse::body::Received;
+use crate::http::parse::comparisons::{OddOneOutBody, SimilarityBody, read_pair};
+use crate::http::parse::negotiation;
+use crate::http::render;
+use crate::http::render::neighbors;
+use crate::http::render::size::Size;
+use crate::models::Call;
+use crate::workers::Patience;
+
+#[derive(Serialize)]
+struct SimilarityAnswer<'a> {
+    model: &'a str,
+    version: &'a str,
+    results: Vec<PairAnswer>,
+}
+
+/// The answer to one pair.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PairAnswer {
+    Score {
+        score: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        skipped: Option<Vec<String>>,
+    },
+    Failed {
+        error: Box<ApiError>,
+    },
+}
+
+/// `POST /similarity`
+pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> Answered {
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
+    let compare_all = move |patience: &Patience| {
+        let received = received.whole()?;
+        let (pairs, unknown) = received.parse::<SimilarityBody<'_>>()?.check()?;
+        let compare = |(index, pair): (usize, &RawValue)| {
+            goes_on(patience)?;
+            let score = |pair| Ok(similarity(&same.model, pair, unknown)?);
+            Ok(read_pair(index, pair).and_then(score))
+        };
+        let results: Vec<Result<Similarity, ApiError>> =
+            pairs.into_iter().enumerate().map(compare).collect::<Result<_, ApiError>>()?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        Ok((results, received.into_room()))
+    };
+    let (mut results, _room) = stage(&call, work, latest, compare_all).await?;
+    let faults = results.iter_mut().filter_map(|result| result.as_mut().err());
+    suggestions::fill_in(&call, faults).await;
+    let errors = results.iter().filter_map(|result| result.as_ref().err());
+    let size: Size = errors.map(Size::of_error).sum();
+    let skipped = results.iter().flatten().map(skipped_bytes).map(Size::of_text).sum();
+    let size: Size = [size, skipped, Size::of_rows(results.len())].into_iter().sum();
+    let (room, served) = (size.room(&call)?, call.served().clone());
+    let write = move |_: &Patience| {
+        let results = results.into_iter().map(PairAnswer::from);
+        let (model, version) = (served.model.name(), served.model.version());
+        Ok(render::json_in(&SimilarityAnswer { model, version, results: results.collect() }, room))
+    };
+    stage(&call, size.work(), call.latest(), write).await
+}
+
+impl From<Result<Similarity, ApiError>> for PairAnswer {
+    fn from(result: Result<Similarity, ApiError>) -> Self {
+        match result {
+            Ok(Similarity { score, skipped }) => Self::Score { score, skipped },
+            Err(error) => Self::Failed { error: Box::new(error) },
+        }
+    }
+}
+
+/// Bytes of the words that were left out.
+fn skipped_bytes(similarity: &Similarity) -> usize {
+    similarity.skipped.iter().flatten().map(String::len).sum()
+}
+
+/// `POST /odd-one-out`
+pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) -> Answered {
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
+    let compare = move |_: &Patience| {
+        let received = received.whole()?;
+        let (words, unknown) = received.parse::<OddOneOutBody>()?.check()?;
+        let odd = odd_one_out(&same.model, words, unknown)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        // So few words are no more than the body that they came in.
+        Ok(neighbors::odd_one_out(&same, &odd))
+    };
+    let compared = stage(&call, work, latest, compare).await;
+    suggestions::with(&call, compared).await
+}

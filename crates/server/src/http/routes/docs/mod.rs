@@ -1,0 +1,219 @@
+//! `/docs`: `openapi.yaml` as a page to read and to try, by Swagger UI, which is built in.
+//!
+//! The page asks this service alone, and by relative addresses, so that it works offline and behind the prefix of
+//! a proxy. It holds no data: by default it needs no API key, and its button "Authorize" takes one.
+
+use std::io::Read;
+use std::sync::{LazyLock, OnceLock};
+
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use flate2::read::GzDecoder;
+
+use crate::http::ApiError;
+use crate::http::parse::{negotiation, query_string};
+use crate::http::render::caching;
+use crate::models::weak_tag;
+
+/// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.
+const SECURITY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// What is sent to browsers.
+struct File {
+    name: &'static str,
+    media_type: &'static str,
+    content: Content,
+}
+
+enum Content {
+    Plain(&'static str),
+    /// With gzip, as `build.rs` packs what it takes from Swagger UI.
+    Packed(&'static [u8]),
+}
+
+macro_rules! packed {
+    ($name:literal) => {
+        Content::Packed(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz")))
+    };
+}
+
+/// The page itself, and what it asks for.
+static FILES: [File; 7] = [
+    File {
+        name: "",
+        media_type: "text/html; charset=utf-8",
+        content: Content::Plain(include_str!("page.html")),
+    },
+    File {
+        name: "start.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: Content::Plain(include_str!("start.js")),
+    },
+    File {
+        name: "page.css",
+        media_type: "text/css; charset=utf-8",
+        content: Content::Plain(include_str!("page.css")),
+    },
+    File {
+        name: "swagger-ui-bundle.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: packed!("swagger-ui-bundle.js"),
+    },
+    File {
+        name: "swagger-ui.css",
+        media_type: "text/css; charset=utf-8",
+        content: packed!("swagger-ui.css"),
+    },
+    File { name: "favicon.png", media_type: "image/png", content: packed!("favicon.png") },
+    File {
+        name: "license.txt",
+        media_type: "text/plain; charset=utf-8",
+        content: packed!("license.txt"),
+    },
+];
+
+/// Of each file, a hash of its content.
+static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
+    std::array::from_fn(|place| {
+        let bytes = match FILES[place].content {
+            Content::Plain(text) => text.as_bytes(),
+            Content::Packed(bytes) => bytes,
+        };
+        // Weak: the same for the packed form and the plain one.
+        weak_tag(bytes)
+    })
+});
+
+/// `GET /docs`: the page.
+pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::HTML)?;
+    let mut response = send(0, &headers)?;
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, SECURITY);
+    Ok(response)
+}
+
+/// `GET /docs/`: where the page is. Its addresses are relative, so it can be in one place only.
+pub(in crate::http) async fn elsewhere(uri: Uri) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    // Relative as well: nobody here knows which prefix a proxy has taken away.
+    Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../docs")]).into_response())
+}
+
+/// `GET /docs/{file}`: a file of the page, whatever `Accept` says.
+pub(in crate::http) async fn file(
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    let place = FILES.iter().position(|file| file.name == name);
+    send(place.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
+}
+
+/// The file in this place, in the form that the request takes, or that the client has it already.
+fn send(place: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let file = &FILES[place];
+    let kind = [(header::CONTENT_TYPE, file.media_type)];
+    let mut response = caching::file(headers, &TAGS[place], || {
+        Ok(match file.content {
+            Content::Plain(text) => (kind, text).into_response(),
+            Content::Packed(bytes) if takes_gzip(headers) => {
+                (kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
+            }
+            Content::Packed(bytes) => (kind, unpacked(place, bytes)).into_response(),
+        })
+    })?;
+    let varies = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().insert(header::VARY, varies);
+    Ok(response)
+}
+
+/// The content of the packed file in this place. Unpacked once, for all who ask: it is large, and takes longer than other
+/// requests should wait.
+fn unpacked(place: usize, packed: &[u8]) -> &'static [u8] {
+    static ALL: [OnceLock<Vec<u8>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+    ALL[place].get_or_init(|| {
+        let mut plain = Vec::new();
+        GzDecoder::new(packed).read_to_end(&mut plain).expect("build.rs has packed it");
+        plain
+    })
+}
+
+/// Whether `Accept-Encoding` names gzip, and not to refuse it (RFC 9110, section 12.5.3).
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT_ENCODING).iter();
+    lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
+        name.trim().eq_ignore_ascii_case("gzip") && matches!(weight, Some(Ok(q)) if q > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(name: header::HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    async fn body(response: Response) -> Vec<u8> {
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec()
+    }
+
+    #[test]
+    fn gzip_is_taken_by_who_says_so() {
+        for taken in ["gzip", "br, GZIP", "deflate,gzip;q=0.5", "gzip; q=1.0"] {
+            assert!(takes_gzip(&asking(header::ACCEPT_ENCODING, taken)), "{taken}");
+        }
+        for refused in ["", "br", "gzip;q=0", "gzip; q=0.000", "x-gzip", "gzip;level=9", "identity"]
+        {
+            assert!(!takes_gzip(&asking(header::ACCEPT_ENCODING, refused)), "{refused}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+
+    #[tokio::test]
+    async fn both_forms_of_a_file_are_the_same_file_and_who_has_it_is_told_so() {
+        for (place, file) in FILES.iter().enumerate() {
+            let plain = send(place, &HeaderMap::new()).unwrap();
+            let tag = plain.headers()[header::ETAG].clone();
+            assert!(!plain.headers().contains_key(header::CONTENT_ENCODING), "{}", file.name);
+            let plain = body(plain).await;
+            assert!(plain.len() > 50, "{}", file.name);
+
+            let packed = send(place, &asking(header::ACCEPT_ENCODING, "gzip, br")).unwrap();
+            assert_eq!(packed.headers()[header::ETAG], tag);
+            assert_eq!(packed.headers()[header::CONTENT_TYPE], file.media_type);
+            if packed.headers().contains_key(header::CONTENT_ENCODING) {
+                let packed = body(packed).await;
+                let mut unpacked = Vec::new();
+                GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+                assert_eq!(unpacked, plain, "{}", file.name);
+            }
+
+            let known = HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]);
+            let known = send(place, &known).unwrap();
+            assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+            assert!(body(known).await.is_empty());
+        }
+        let tags: std::collections::BTreeSet<_> = TAGS.iter().collect();
+        assert_eq!(tags.len(), FILES.len(), "each has its own");
+    }
+
+    #[test]
+    fn the_page_names_nothing_but_files_beside_it() {
+        let page = include_str!("page.html");
+        let addresses = page.split("=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let addresses = addresses.filter(|value| value.contains('/') || value.ends_with(".yaml"));
+        for address in addresses.filter(|value| !value.starts_with("image/")) {
+            let name = address.strip_prefix("docs/");
+            let is_file = name.is_some_and(|name| FILES.iter().any(|file| file.name == name));
+            assert!(is_file || address == "openapi.yaml", "{address}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `GET /`: the explorer, a page to look at the model with; its files lie in `crates/server/explorer`.
+
+use std::borrow::Cow;
+
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::info;
+use crate::http::ApiError;
+use crate::http::parse::{negotiation, query_string};
+use crate::http::render::caching;
+
+// `FILES`: names and contents of all files of the folder.
+include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
+
+/// A file of the page or of what it loads.
+struct File {
+    name: &'static str,
+    content: Cow<'static, [u8]>,
+}
+
+impl File {
+    /// Part of the program, but read from the disk each time while the program is built for debugging, so that a
+    /// change shows when the page is loaded again.
+    fn get(name: &str) -> Option<Self> {
+        let &(name, content) = FILES.iter().find(|(found, _)| *found == name)?;
+        let path = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("explorer").join(name);
+        let on_disk = cfg!(debug_assertions).then(|| std::fs::read(path()).ok()).flatten();
+        Some(Self { name, content: on_disk.map_or(Cow::Borrowed(content), Cow::Owned) })
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.name.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("css") => "text/css; charset=utf-8",
+            Some("html") => "text/html; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "application/octet-stream",
+        }
+    }
+}
+
+/// `GET /`: the page for who asks for HTML, as browsers do, and text for all others.
+pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+    if negotiation::names_html(&headers) {
+        // Whatever parameters a link to the page was given on its way are not for us.
+        let page = File::get("index.html").expect("the explorer has a page");
+        let mut response = answer(&headers, page)?;
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        return Ok(response);
+    }
+    info::start_page(headers, uri).await
+}
+
+/// `GET /explorer/{file}`: what the page loads.
+pub(in crate::http) async fn file(
+    name: Path<String>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    let file = File::get(&name);
+    answer(&headers, file.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?)
+}
+
+fn answer(headers: &HeaderMap, file: File) -> Result<Response, ApiError> {
+    let hash = blake3::hash(&file.content).to_hex();
+    caching::file(headers, &format!("W/\"{}\"", &hash[..16]), || {
+        Ok(([(header::CONTENT_TYPE, file.kind())], file.content).into_response())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_together_stay_small() {
+        let bytes = FILES.iter().map(|(_, content)| content.len()).sum::<usize>();
+        assert!(bytes < 150_000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn every_file_has_a_kind() {
+        for (name, _) in FILES {
+            let file = File::get(name).expect("it is listed");
+            assert_ne!(file.kind(), "application/octet-stream", "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere() {
+        for (name, content) in FILES {
+            let text = std::str::from_utf8(content).expect("all files are text");
+            let text = text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!text.contains("http:") && !text.contains("https:"), "{name}");
+        }
+    }
+}

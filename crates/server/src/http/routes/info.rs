@@ -1,0 +1,100 @@
+//! What is served: the model, the contract, and where to begin.
+
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::http::ApiError;
+use crate::http::parse::negotiation;
+use crate::http::render::{self, caching};
+use crate::models::{Call, ServedModel};
+use kindred::evaluation::results::Engine;
+
+const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
+
+/// `GET /`: where to begin, as text.
+pub(in crate::http) async fn start_page(
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::TEXT)?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], super::start_text()).into_response())
+}
+
+/// `GET /openapi.yaml`: the contract for clients.
+pub(in crate::http) async fn openapi(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::YAML)?;
+    Ok(([(header::CONTENT_TYPE, "application/yaml")], OPENAPI).into_response())
+}
+
+/// `GET /model`: name, version, shape, engine and provenance of the model.
+pub(in crate::http) async fn model(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    caching::content(&headers, render::bytes(&Description::of(&call)))
+}
+
+/// `GET /models`: all models that are served.
+pub(in crate::http) async fn models(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    let models = call.all_models();
+    let answer = json!({
+        "default": models[0].name(),
+        "models": models.iter().map(|served| Description::of(served)).collect::<Vec<_>>(),
+    });
+    caching::content(&headers, render::bytes(&answer))
+}
+
+/// A model, for who wants to know what answers.
+#[derive(Serialize)]
+struct Description<'a> {
+    name: &'a str,
+    version: &'a str,
+    rows: usize,
+    dim: usize,
+    engine: Engine<'a>,
+    provenance: ProvenanceDescription<'a>,
+}
+
+#[derive(Serialize)]
+struct ProvenanceDescription<'a> {
+    source: &'a str,
+    source_format: &'a str,
+    source_bytes: u64,
+    source_checksum: String,
+    prepared_by: &'a str,
+    prepared_at: &'a str,
+    bad_rows_skipped: u64,
+    duplicate_words_dropped: u64,
+}
+
+impl<'a> Description<'a> {
+    fn of(served: &'a ServedModel) -> Self {
+        let from = &served.model.header().provenance;
+        Self {
+            name: served.name(),
+            version: served.model.version(),
+            rows: served.model.rows(),
+            dim: served.model.dim(),
+            engine: Engine { name: served.engine.name, detail: &served.engine.detail },
+            provenance: ProvenanceDescription {
+                source: &from.source,
+                source_format: &from.source_format,
+                source_bytes: from.source_bytes,
+                source_checksum: from.source_checksum.to_string(),
+                prepared_by: &from.prepared_by,
+                prepared_at: &from.prepared_at,
+                bad_rows_skipped: from.bad_rows_skipped,
+                duplicate_words_dropped: from.duplicate_words_dropped,
+            },
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The routes: what follows from their table ([`table`]), and their handlers.
+
+mod compare;
+mod docs;
+mod evaluate;
+mod explorer;
+mod info;
+mod operations;
+mod plan;
+mod rank;
+pub(super) mod search;
+mod suggestions;
+mod table;
+mod words;
+
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{Method, Uri};
+use axum::middleware::{self, from_fn};
+use axum::response::{IntoResponse, Response};
+use tower::Service;
+
+use self::table::{Access, Mention, ROUTES, Route, State};
+use crate::http::ApiError;
+use crate::http::edge::keys::require_admin;
+use crate::http::render::server_timing;
+use crate::models::Reloader;
+use crate::observe::MAX_ROUTES;
+
+pub(super) use self::table::PastRouter;
+pub use self::words::MAX_LISTED;
+
+/// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
+#[derive(Clone)]
+pub(super) struct Routes {
+    /// All routes by their own paths: those of a model speak to the default one.
+    plain: Router,
+    /// Behind `/models/NAME`: the routes of that model.
+    of_model: Router,
+}
+
+impl Routes {
+    /// With this behind the routes that reload models and count what is served.
+    pub(super) fn new(reloader: &Arc<Reloader>) -> Self {
+        let of_model = |route: &&Route| route.is_of_a_model;
+        Self {
+            plain: router(ROUTES.iter(), reloader.clone()),
+            of_model: router(ROUTES.iter().filter(of_model), reloader.clone()),
+        }
+    }
+
+    /// Answers a request, whose path is without its model's name if it has one.
+    pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
+        let router = if has_name { &self.of_model } else { &self.plain };
+        router.clone().call(request).await.unwrap_or_else(|never| match never {})
+    }
+}
+
+fn router<'a>(routes: impl Iterator<Item = &'a Route>, state: State) -> Router {
+    let (mut searching, mut others) = (Router::new(), Router::new());
+    for route in routes {
+        let mut handler = (route.handler)();
+        if route.access == Access::Admin {
+            handler = handler.route_layer(from_fn(admins_only));
+        }
+        let part = if route.searches { &mut searching } else { &mut others };
+        *part = std::mem::take(part).route(route.path, handler);
+    }
+    searching
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn(server_timing::layer))
+        .merge(others)
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(no_such_route)
+        .with_state(state)
+}
+
+async fn admins_only(request: Request, next: middleware::Next) -> Response {
+    match require_admin(request.extensions()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn no_such_route(uri: Uri) -> ApiError {
+    // A target without a slash has no path.
+    let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
+    ApiError::NoSuchRoute { path }
+}
+
+async fn method_not_allowed(method: Method) -> ApiError {
+    ApiError::MethodNotAllowed { method: method.to_string() }
+}
+
+/// Method and path of every route.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROUTES.iter().map(|route| (route.method.name(), route.path))
+}
+
+/// The name, as it is written, and the route's path of a path `/models/NAME/ROUTE`. `None` for a path without a model's
+/// name.
+pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
+    let named = path.strip_prefix("/models/")?;
+    let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
+    // `/models/NAME` itself describes that model.
+    Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
+}
+
+/// The way past the router that a GET of this path takes, if it does. The path is without a model's name.
+#[inline]
+pub(super) fn past_router(path: &str) -> Option<PastRouter> {
+    find_past_router(path).map(|(_, _, way)| way)
+}
+
+/// Whether a path, without a model's name, belongs to a route for admins.
+pub(super) fn is_for_admins(path: &str) -> bool {
+    let mut routes = ROUTES.iter().filter(|route| route.access == Access::Admin);
+    routes.any(|route| route.path == path)
+}
+
+#[inline]
+fn find_past_router(path: &str) -> Option<(usize, &'static str, PastRouter)> {
+    PAST_ROUTER.iter().find(|(_, known, _)| *known == path).copied()
+}
+
+/// The routes' labels, in metrics and logs: their paths, and last what stands for every other path. A request's route is
+/// counted by the index of its label ([`index`]).
+pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
+    let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
+    let mut row = 0;
+    while row < ROUTES.len() {
+        if is_first(row) {
+            labels[count_paths(row)] = ROUTES[row].path;
+        }
+        row += 1;
+    }
+    labels
+};
+
+const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
+
+/// Index, path and way of each route that goes past the router.
+const PAST_ROUTER: [(usize, &str, PastRouter); count_past_router()] = {
+    let mut routes = [(0, "", PastRouter::Nearest); count_past_router()];
+    let (mut row, mut found) = (0, 0);
+    while row < ROUTES.len() {
+        if let Some(way) = ROUTES[row].past_router {
+            assert!(is_first(row), "its method that goes past the router comes first");
+            routes[found] = (count_paths(row), ROUTES[row].path, way);
+            found += 1;
+        }
+        row += 1;
+    }
+    routes
+};
+
+/// The index of the label of a path's route, which is the same behind `/models/NAME`.
+#[inline]
+pub(super) fn index(path: &str) -> usize {
+    static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
+        let mut router = matchit::Router::new();
+        for (index, path) in LABELS[..LABELS.len() - 1].iter().enumerate() {
+            router.insert(*path, index).expect("the router has them, too");
+        }
+        router
+    });
+    if let Some((index, ..)) = find_past_router(path) {
+        return index;
+    }
+    let path = split_model_name(path).map_or(path, |(_, path)| path);
+    ROUTER.at(path).map_or(LABELS.len() - 1, |found| *found.value)
+}
+
+/// How many different paths there are before this row.
+const fn count_paths(rows: usize) -> usize {
+    let (mut row, mut count) = (0, 0);
+    while row < rows {
+        count += is_first(row) as usize;
+        row += 1;
+    }
+    count
+}
+
+const fn count_past_router() -> usize {
+    let (mut row, mut count) = (0, 0);
+    while row < ROUTES.len() {
+        count += ROUTES[row].past_router.is_some() as usize;
+        row += 1;
+    }
+    count
+}
+
+/// Whether no row before this one has its path.
+const fn is_first(row: usize) -> bool {
+    let mut before = 0;
+    while before < row {
+        if is_same(ROUTES[before].path, ROUTES[row].path) {
+            return false;
+        }
+        before += 1;
+    }
+    true
+}
+
+/// `==`, for constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// The text at `/`: where to begin, for people with curl.
+fn start_text() -> String {
+    let mut text =
+        "Kindred finds the exact nearest neighbours of words in a table of word vectors.\n\n"
+            .to_owned();
+    let mut paths = Vec::new();
+    for route in ROUTES {
+        match route.mention {
+            Mention::None => {}
+            Mention::OnNextLine => paths.push(route.path),
+            Mention::Line(example, about) => {
+                paths.push(example);
+                let (method, paths) = (route.method.name(), std::mem::take(&mut paths).join(", "));
+                let line = format!("  {method:<4} {paths:<20} {about}");
+                let _ = writeln!(text, "{}", line.trim_end());
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::http::edge::keys::covers;
+
+    fn label(path: &str) -> &'static str {
+        LABELS[index(path)]
+    }
+
+    #[test]
+    fn every_route_has_its_label_and_its_way() {
+        for route in ROUTES {
+            let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
+            assert_eq!(label(&path), route.path);
+            if let Some(way) = route.past_router {
+                assert_eq!(past_router(&path), Some(way));
+            }
+        }
+        assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
+        assert_eq!((LABELS.last(), past_router("/rank")), (Some(&"other"), None));
+        assert!(is_for_admins("/admin/reload") && !is_for_admins("/nearest"));
+    }
+
+    #[test]
+    fn paths_are_told_apart_by_their_template_alone() {
+        for (path, route) in [
+            ("/words/king", "/words/{word}"),
+            ("/words/%ff", "/words/{word}"),
+            ("/docs/start.js", "/docs/{file}"),
+            ("/docs/a/b", "other"),
+            ("/models/en", "/model"),
+            ("/models/en/", "/model"),
+            ("/models/en/nearest", "/nearest"),
+            ("/models/a%2Fb/words/king", "/words/{word}"),
+            ("/models/en/made-up", "other"),
+            ("/words/a/b", "other"),
+            ("/nearest/", "other"),
+            ("/made-up", "other"),
+            ("*", "other"),
+            ("", "other"),
+        ] {
+            assert_eq!(label(path), route, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_routes_that_are_public_by_default_are_those_of_the_settings() {
+        let public = Config::defaults().public_routes;
+        for route in ROUTES {
+            let is_public = public.iter().any(|setting| covers(setting, route.path));
+            assert_eq!(is_public, route.access == Access::Public, "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn the_text_lists_what_people_ask() {
+        let lines = "\
+Kindred finds the exact nearest neighbours of words in a table of word vectors.
+
+  GET  /nearest?word=frog&k=5
+  GET  /analogy?expression=king+-+man+%2B+woman
+  POST /nearest, /analogy   the same as JSON, one query or a batch
+  POST /rank, /similarity, /odd-one-out, /evaluate
+  GET  /words?prefix=fro    words of the model
+  GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+  GET  /health/live, /health/ready
+  GET  /metrics             metrics for Prometheus
+  GET  /docs, /openapi.yaml the whole API: to read and try in a browser, and as OpenAPI
+";
+        assert_eq!(start_text(), lines);
+    }
+}

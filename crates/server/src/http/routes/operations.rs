@@ -1,0 +1,113 @@
+//! What those who run the service ask: whether it answers, its metrics, and to reload it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::http::ApiError;
+use crate::http::aside::{Work, elsewhere};
+use crate::http::error::whole_seconds;
+use crate::http::parse::negotiation;
+use crate::http::parse::query_string;
+use crate::http::render;
+use crate::http::render::counted;
+use crate::http::render::size::room_for;
+use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel, Service};
+use crate::observe::{Format, Known};
+use crate::workers::Patience;
+
+/// `GET /health/live`: the process answers.
+pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    Ok(render::json(&json!({"status": "live"})))
+}
+
+/// `GET /health/ready`: of every model, a query went through its queue and came back right, within the last
+/// second or now.
+pub(in crate::http) async fn ready(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    check(call.service(), call.all_models()).await?;
+    Ok(render::json(&json!({"status": "ready"})))
+}
+
+/// Whether the service is ready, or why not.
+pub(in crate::http) async fn check(
+    service: &Service,
+    models: &[Arc<ServedModel>],
+) -> Result<(), ApiError> {
+    if service.is_draining() {
+        return Err(ApiError::Draining);
+    }
+    for served in models {
+        served.readiness.check(&served.queue).await.map_err(|why| match why {
+            NotReady::EngineGone => ApiError::EngineGone,
+            NotReady::EngineFailed => ApiError::EngineFailed,
+            NotReady::EngineRestarting { retry_after } => {
+                ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
+            }
+            NotReady::TooSlow(_) | NotReady::WrongAnswer => {
+                ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// How long the figures wait to hear that the engine answers: much less than Prometheus waits for them.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
+/// `GET /metrics`: all figures, in the form that is asked for.
+pub(in crate::http) async fn get_metrics(
+    State(reloader): State<Arc<Reloader>>,
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    query_string::nothing(uri.query().unwrap_or_default())?;
+    let format = Format::wanted(&headers);
+    if format == Format::Text {
+        negotiation::check(&headers, &negotiation::TEXT)?;
+    }
+    let (service, models) = (reloader.models().service(), reloader.models().current());
+    let ready = check(service, models.models());
+    let ready = tokio::time::timeout(READY_WITHIN, ready).await;
+    let is_ready = matches!(ready, Ok(Ok(())));
+    // Sums over all threads, and files of the system: not between two requests of a connection.
+    const NUMBERS: usize = 5000;
+    let write = move |_: &Patience| {
+        let memory = &reloader.models().service().memory;
+        let known = Known { engine: models.models()[0].engine.name, is_ready, memory };
+        let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
+        Ok(reloader.models().service().observer.write(known, &figures, format))
+    };
+    let text = elsewhere(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
+    let body = match room_for(&call, text.len() as u64)? {
+        Some(room) => counted(text.into(), room).into(),
+        None => Body::from(text),
+    };
+    Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
+}
+
+/// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does, and says what became of it. It goes
+/// on if the caller hangs up.
+pub(in crate::http) async fn post_reload(
+    State(reloader): State<Arc<Reloader>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    let reloaded = reloader.reload().await.map_err(|e| match e {
+        ReloadError::InProgress => ApiError::ReloadInProgress,
+        e => ApiError::ReloadFailed { reason: e.to_string() },
+    })?;
+    Ok(render::json(&reloaded))
+}

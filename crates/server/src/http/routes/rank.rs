@@ -1,0 +1,72 @@
+//! `POST /rank`: where given words stand among the neighbours of a query, by one pass over all rows.
+
+use contract::{RankedRow, Row};
+use kindred::asking::Asking;
+use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
+use scheduler::account::Held;
+use serde::Serialize;
+
+use super::search::{Answered, answered, with_timing};
+use super::suggestions;
+use crate::http::aside::{goes_on, stage};
+use crate::http::parse::bodies::{RankBody, RankRequest};
+use crate::http::parse::body::Received;
+use crate::http::parse::negotiation;
+use crate::http::render;
+use crate::http::render::server_timing::Timing;
+use crate::http::render::size::Size;
+use crate::models::{Call, ServedModel};
+use crate::workers::Patience;
+
+#[derive(Serialize)]
+struct RankAnswer<'a> {
+    model: &'a str,
+    version: &'a str,
+    ranked: Vec<Placed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<&'a [String]>,
+}
+
+/// `POST /rank`
+pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answered {
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
+    let plan = move |patience: &Patience| {
+        let received = received.whole()?;
+        let body = received.parse::<RankBody>()?;
+        let deadline = same.deadline(body.timeout_ms())?;
+        let RankRequest { words, target, options } = body.check()?;
+        let options = Checked::new(&same.model, options, None)?;
+        goes_on(&patience.at_most(deadline))?;
+        let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        Ok((query, notes, deadline, received.into_room()))
+    };
+    let planned = stage(&call, work, latest, plan).await;
+    let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
+    let room = Size::of_rows(query.ranked().len()).room(&call)?;
+    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let answer = answered(&call, asking.full_pass(vec![query]).await)?;
+    let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
+    let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
+    Ok(with_timing((write(&call, ranks, &notes, room), timing)))
+}
+
+fn write(
+    served: &ServedModel,
+    ranks: &[RankedRow],
+    notes: &Notes,
+    room: Option<Held>,
+) -> axum::response::Response {
+    let model = &served.model;
+    let word = |row: &Row| model.words().word(*row);
+    let ranked = RankAnswer {
+        model: model.name(),
+        version: model.version(),
+        ranked: placed(model, ranks),
+        used: notes.used.as_ref().map(|used| used.iter().map(word).collect()),
+        skipped: notes.skipped.as_deref(),
+    };
+    render::json_in(&ranked, room)
+}

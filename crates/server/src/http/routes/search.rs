@@ -1,0 +1,276 @@
+//! `/nearest` and `/analogy` in both their forms: fields in, queries through the queue, JSON out.
+
+use std::time::Instant;
+
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use kindred::asking::{Asking, Times};
+use kindred::question::{EngineQuery, Prepared};
+use kindred::search::{Found, Search};
+use scheduler::SubmitError;
+use scheduler::account::Held;
+
+use super::plan::{Batch, Plan, Ready, plan, prepare_one};
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::aside::{Work, goes_on, stage};
+use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
+use crate::http::parse::body::Received;
+use crate::http::parse::query_string;
+use crate::http::render::Until;
+use crate::http::render::caching;
+use crate::http::render::neighbors::{self, ItemAnswer, Neighbors};
+use crate::http::render::server_timing::Timing;
+use crate::models::{Call, ServedModel};
+use crate::workers::Patience;
+
+/// An answer, and where its time went.
+type Timed = Result<(Response, Timing), ApiError>;
+pub(super) type Answered = Result<Response, ApiError>;
+
+/// `GET /nearest`
+pub(in crate::http) async fn nearest(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
+    get(call, headers, uri, query_string::nearest).await
+}
+
+/// `GET /analogy`
+pub(in crate::http) async fn analogy(call: &Call, headers: &HeaderMap, uri: &Uri) -> Timed {
+    get(call, headers, uri, query_string::analogy).await
+}
+
+async fn get(
+    call: &Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+    parse: fn(&str) -> Result<Parts<'static>, ApiError>,
+) -> Timed {
+    /// Shorter ones take no time worth a look.
+    const SHORT: usize = 512;
+    let query = uri.query().unwrap_or_default();
+    let work = || Work::of_text(std::iter::once(query.as_bytes()));
+    let ready = if query.len() > SHORT && work().is_long() {
+        let (same, query, headers) = (call.clone(), query.to_owned(), headers.clone());
+        let prepare =
+            move |_: &Patience| parse(&query).and_then(|p| prepare_one(&same, &headers, p));
+        Box::pin(stage(call, work(), call.latest(), prepare)).await
+    } else {
+        parse(query).and_then(|parts| prepare_one(call, headers, parts))
+    };
+    answer_one(call, ready, Some(headers)).await
+}
+
+/// `GET /nearest`, by the router
+pub(in crate::http) async fn get_nearest(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    nearest(&call, &headers, &uri).await.map(with_timing)
+}
+
+/// `GET /analogy`, by the router
+pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
+    analogy(&call, &headers, &uri).await.map(with_timing)
+}
+
+/// `POST /nearest`
+pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Answered {
+    let parse = |call: &Call, received: &Received, patience: &Patience| {
+        plan(call, &received.headers, received.parse::<NearestBody<'_>>()?, patience)
+    };
+    post(&call, received, parse).await.map(with_timing)
+}
+
+/// `POST /analogy`
+pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Answered {
+    let parse = |call: &Call, received: &Received, patience: &Patience| {
+        plan(call, &received.headers, received.parse::<AnalogyBody<'_>>()?, patience)
+    };
+    post(&call, received, parse).await.map(with_timing)
+}
+
+/// For [`server_timing::layer`](crate::http::render::server_timing::layer).
+pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
+    response.extensions_mut().insert(timing);
+    response
+}
+
+async fn post(
+    call: &Call,
+    received: Received,
+    parse: impl FnOnce(&Call, &Received, &Patience) -> Result<Plan, ApiError> + Send + 'static,
+) -> Timed {
+    let (work, latest, same) = (received.work(), received.latest(call), call.clone());
+    let planned = stage(call, work, latest, move |patience| {
+        let received = received.whole()?;
+        let plan = parse(&same, &received, patience);
+        // What was made of it takes no more than what was counted for the body.
+        plan.map(|plan| (plan, received.into_room()))
+    });
+    match planned.await {
+        Ok((Plan::Many(batch), _room)) => answer_many(call, batch).await,
+        Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
+        Err(error) => answer_one(call, Err(error), None).await,
+    }
+}
+
+/// All of a request that waits. What is rare is boxed: it must not make every request's future larger,
+/// which is copied a few times.
+async fn answer_one(
+    call: &Call,
+    prepared: Result<Ready, ApiError>,
+    get: Option<&HeaderMap>,
+) -> Timed {
+    let Ready { prepared, deadline, size } = match prepared {
+        Ok(ready) => ready,
+        Err(mut error) => {
+            Box::pin(suggestions::fill_in(call, std::iter::once(&mut error))).await;
+            return Err(error);
+        }
+    };
+    if get.is_some_and(|headers| caching::is_known(headers, call)) {
+        return Ok((caching::not_modified(call), Timing::default()));
+    }
+    let mut room = size.room(call)?;
+    let (found, mut timing) = search_one(call, prepared, deadline, &mut room).await?;
+    timing.encoding_since = Some(Instant::now());
+    let response = if size.work().is_long() {
+        let served = call.served().clone();
+        let write = move |_: &Patience| Ok(neighbors::single(&to_write(&found, &served), room));
+        let mut response = Box::pin(stage(call, size.work(), deadline, write)).await?;
+        response.extensions_mut().insert(Until(deadline));
+        response
+    } else {
+        if get.is_none() {
+            size.work().count(call.service());
+        }
+        neighbors::single(&to_write(&found, call), room)
+    };
+    Ok((response, timing))
+}
+
+async fn answer_many(call: &Call, batch: Batch) -> Timed {
+    let Batch { mut items, deadline, size } = batch;
+    suggestions::fill_in(call, items.iter_mut().filter_map(|item| item.as_mut().err())).await;
+    let mut room = size.room(call)?;
+    let mut queries = Vec::with_capacity(items.len());
+    let faults: Vec<Option<ApiError>> = items
+        .into_iter()
+        .map(|item| match item {
+            Ok(prepared) => {
+                queries.push(prepared);
+                None
+            }
+            Err(error) => Some(error),
+        })
+        .collect();
+    let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
+    timing.encoding_since = Some(Instant::now());
+    let served = call.served().clone();
+    let response = stage(call, size.work(), deadline, move |patience| {
+        let mut found = found.iter();
+        let results = faults.iter().map(|fault| match fault {
+            // What was found stands in the order of those items that became queries.
+            None => {
+                let found = found.next().expect("one for each query");
+                ItemAnswer::Found(to_write(found, &served))
+            }
+            Some(error) => ItemAnswer::Failed(error),
+        });
+        neighbors::many(&served, results, size.bytes(), room, patience)
+    });
+    let mut response = response.await?;
+    response.extensions_mut().insert(Until(deadline));
+    Ok((response, timing))
+}
+
+/// Asks one query. What it was found and how long that took.
+async fn search_one(
+    call: &Call,
+    prepared: Prepared,
+    deadline: Instant,
+    room: &mut Option<Held>,
+) -> Result<(Found, Timing), ApiError> {
+    let (query, with_vectors, notes) = match prepared {
+        // The plain case, by the hundred thousand.
+        Prepared {
+            query: EngineQuery::Search(query),
+            with_vectors,
+            notes,
+            fold: None,
+            explain: None,
+        } => (query, with_vectors, notes),
+        prepared => {
+            let (mut found, timing) =
+                Box::pin(search(call, vec![prepared], deadline, room)).await?;
+            return Ok((found.pop().expect("one for each query"), timing));
+        }
+    };
+    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let mut answer = answered(call, asking.search(vec![query]).await)?;
+    let hits = answer.hits.pop().expect("the engine answers every query");
+    let found = Found { hits, with_vectors, notes, explanation: None };
+    Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
+}
+
+/// Asks all of them together. What was found for each, in their order, and how long that took. Hits are folded where
+/// that keeps nobody waiting.
+async fn search(
+    call: &Call,
+    prepared: Vec<Prepared>,
+    deadline: Instant,
+    room: &mut Option<Held>,
+) -> Result<(Vec<Found>, Timing), ApiError> {
+    let mut search = Search::new(prepared);
+    let asking = Asking::new(&call.queue, call.account(), deadline);
+    while let Some(to_fold) = answered(call, search.round(asking).await)? {
+        let hits = to_fold.hits();
+        if let Some(room) = room {
+            // Later rounds ask for more than was counted at first.
+            room.set(room.bytes().max((hits * size_of::<contract::Hit>()) as u64));
+        }
+        let served = call.served().clone();
+        let fold =
+            move |patience: &Patience| to_fold.fold(served.model.words(), || goes_on(patience));
+        // A word in lower case, and looked for twice.
+        search.take(stage(call, Work::of_writing(4 * hits), deadline, fold).await?);
+    }
+    let (found, times) = search.done();
+    Ok((found, timing(times)))
+}
+
+/// What was found, as it is to be written.
+fn to_write<'a>(found: &'a Found, served: &'a ServedModel) -> Neighbors<'a> {
+    Neighbors {
+        served,
+        hits: &found.hits,
+        with_vectors: found.with_vectors,
+        notes: &found.notes,
+        explanation: found.explanation.as_deref(),
+    }
+}
+
+pub(super) fn timing(Times { queue, engine }: Times) -> Timing {
+    Timing { queue, engine, ..Timing::default() }
+}
+
+/// What the queue said, or the error for it.
+pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
+    answer.map_err(|why| match why {
+        SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,
+        why => why.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request's future is copied a few times: each byte of it costs every request. What is rare is boxed.
+    #[test]
+    fn the_future_of_a_plain_get_stays_small() {
+        fn size<F: Future>(
+            _: impl Fn(&'static Call, &'static HeaderMap, &'static Uri) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let size = size(nearest);
+        assert!(size <= 1280, "{size} bytes");
+    }
+}

@@ -1,0 +1,175 @@
+//! The table of routes: each method of each path, once. From it follow the routers ([`Routes`](super::Routes)), the way
+//! past them in `front`, the routes' labels in metrics and logs, which routes need an admin's key, the text at `/`, and
+//! the tests that hold `openapi.yaml` and the default of `public_routes` against the routes.
+
+use std::sync::Arc;
+
+use axum::routing::{MethodRouter, get, post};
+
+use super::{compare, docs, evaluate, explorer, info, operations, rank, search, words};
+use crate::models::Reloader;
+
+/// What handlers may ask for besides their request.
+pub(super) type State = Arc<Reloader>;
+
+use Method::{Get, Post};
+
+/// All routes, in the order in which the text at `/` lists them. A path that has two methods has two entries.
+pub(super) const ROUTES: &[Route] = &[
+    Route::new(Get, "/nearest", || get(search::get_nearest))
+        .of_a_model()
+        .searches()
+        .past_router(PastRouter::Nearest)
+        .line("/nearest?word=frog&k=5", ""),
+    Route::new(Get, "/analogy", || get(search::get_analogy))
+        .of_a_model()
+        .searches()
+        .past_router(PastRouter::Analogy)
+        .line("/analogy?expression=king+-+man+%2B+woman", ""),
+    Route::new(Post, "/nearest", || post(search::post_nearest))
+        .of_a_model()
+        .searches()
+        .on_next_line(),
+    Route::new(Post, "/analogy", || post(search::post_analogy))
+        .of_a_model()
+        .searches()
+        .line("/analogy", "the same as JSON, one query or a batch"),
+    Route::new(Post, "/rank", || post(rank::post_rank)).of_a_model().searches().on_next_line(),
+    Route::new(Post, "/similarity", || post(compare::post_similarity))
+        .of_a_model()
+        .searches()
+        .on_next_line(),
+    Route::new(Post, "/odd-one-out", || post(compare::post_odd_one_out))
+        .of_a_model()
+        .searches()
+        .on_next_line(),
+    Route::new(Post, "/evaluate", || post(evaluate::post_evaluate))
+        .of_a_model()
+        .searches()
+        .line("/evaluate", ""),
+    Route::new(Get, "/words", || get(words::get_words))
+        .of_a_model()
+        .line("/words?prefix=fro", "words of the model"),
+    Route::new(Get, "/words/{word}", || get(words::get_word)).of_a_model(),
+    Route::new(Get, "/models", || get(info::models)).on_next_line(),
+    Route::new(Get, "/model", || get(info::model))
+        .of_a_model()
+        .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
+    Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
+    Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
+    Route::new(Get, "/metrics", || get(operations::get_metrics))
+        .public()
+        .line("/metrics", "metrics for Prometheus"),
+    Route::new(Get, "/docs", || get(docs::page)).public().on_next_line(),
+    Route::new(Get, "/openapi.yaml", || get(info::openapi))
+        .public()
+        .line("/openapi.yaml", "the whole API: to read and try in a browser, and as OpenAPI"),
+    Route::new(Get, "/docs/", || get(docs::elsewhere)).public(),
+    Route::new(Get, "/docs/{file}", || get(docs::file)).public(),
+    Route::new(Get, "/", || get(explorer::start)).public(),
+    Route::new(Get, "/explorer/{file}", || get(explorer::file)).public(),
+    Route::new(Post, "/admin/reload", || post(operations::post_reload)).admin(),
+];
+
+/// The methods that routes have. HEAD comes with GET.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Post,
+}
+
+impl Method {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// Who may ask a route, where the service has API keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Anybody, by default: the setting `public_routes` decides.
+    Public,
+    /// Whoever has a key.
+    Key,
+    /// Whoever has an admin's key; nobody where there are no keys. Such requests have no deadline.
+    Admin,
+}
+
+/// The routes whose GET goes past the router, for it comes by the hundred thousand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum PastRouter {
+    Nearest,
+    Analogy,
+}
+
+/// How the text at `/` mentions a route.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mention {
+    /// Not at all.
+    None,
+    /// On the line of the route behind it, by its path.
+    OnNextLine,
+    /// At the end of a line: how to ask it, and what the line's routes do.
+    Line(&'static str, &'static str),
+}
+
+/// One method of one path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) handler: fn() -> MethodRouter<State>,
+    /// It speaks to one model: it is there behind `/models/NAME` as well.
+    pub(super) is_of_a_model: bool,
+    pub(super) access: Access,
+    /// It searches: its answers have `Server-Timing`, and bound their bodies themselves.
+    pub(super) searches: bool,
+    pub(super) past_router: Option<PastRouter>,
+    pub(super) mention: Mention,
+}
+
+impl Route {
+    const fn new(method: Method, path: &'static str, handler: fn() -> MethodRouter<State>) -> Self {
+        Self {
+            method,
+            path,
+            handler,
+            is_of_a_model: false,
+            access: Access::Key,
+            searches: false,
+            past_router: None,
+            mention: Mention::None,
+        }
+    }
+
+    const fn of_a_model(self) -> Self {
+        Self { is_of_a_model: true, ..self }
+    }
+
+    const fn public(self) -> Self {
+        Self { access: Access::Public, ..self }
+    }
+
+    const fn admin(self) -> Self {
+        Self { access: Access::Admin, ..self }
+    }
+
+    const fn searches(self) -> Self {
+        Self { searches: true, ..self }
+    }
+
+    const fn past_router(self, way: PastRouter) -> Self {
+        Self { past_router: Some(way), ..self }
+    }
+
+    const fn on_next_line(self) -> Self {
+        Self { mention: Mention::OnNextLine, ..self }
+    }
+
+    const fn line(self, example: &'static str, about: &'static str) -> Self {
+        Self { mention: Mention::Line(example, about), ..self }
+    }
+}

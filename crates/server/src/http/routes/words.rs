@@ -1,0 +1,135 @@
+//! `GET /words`: which words the model has, by how they begin, and what it knows of one of them.
+
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use contract::Row;
+use kindred::question::unknown_words;
+use model_store::ModelStore;
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::aside::{Work, elsewhere};
+use crate::http::parse::negotiation;
+use crate::http::parse::query_string::WordsRequest;
+use crate::http::parse::{invalid, query_string};
+use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
+use crate::http::render::{self, caching};
+use crate::models::Call;
+use crate::workers::Patience;
+use scheduler::account::Held;
+
+/// Most words that one answer lists.
+pub const MAX_LISTED: usize = 1000;
+/// Words that are listed for who does not say how many.
+const DEFAULT_LISTED: usize = 10;
+
+/// Words that begin alike.
+#[derive(Serialize)]
+struct Listed<'a> {
+    model: &'a str,
+    version: &'a str,
+    words: Vec<ListedWord<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedWord<'a> {
+    word: &'a str,
+    row: u32,
+}
+
+/// What is known of a word.
+#[derive(Serialize)]
+struct Described<'a> {
+    model: &'a str,
+    version: &'a str,
+    word: &'a str,
+    row: u32,
+    norm: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vector: Option<&'a [f32]>,
+    suggestions: Vec<String>,
+}
+
+/// `GET /words`: a list, or one word
+pub(in crate::http) async fn get_words(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    match query_string::words(uri.query().unwrap_or_default())? {
+        WordsRequest::Prefix { prefix, limit } => {
+            let limit = limit.unwrap_or(DEFAULT_LISTED);
+            if !(1..=MAX_LISTED).contains(&limit) {
+                return Err(invalid("limit"));
+            }
+            negotiation::check(&headers, &negotiation::JSON)?;
+            if caching::is_known(&headers, &call) {
+                return Ok(caching::not_modified(&call));
+            }
+            let (served, deadline) = (call.served().clone(), call.deadline(None)?);
+            let room = Size::of_rows(limit).room(&call)?;
+            let work = Work::of_listing(call.model.rows());
+            let search = move |_: &Patience| Ok(served.model.words().with_prefix(&prefix, limit));
+            let found = elsewhere(&call, work, deadline, search).await?;
+            Ok(caching::tagged(list(&call.model, &found, room), &call))
+        }
+        WordsRequest::Word { word, with_vector } => {
+            describe(&call, &headers, word, with_vector).await
+        }
+    }
+}
+
+/// `GET /words/{word}`
+pub(in crate::http) async fn get_word(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    let with_vector = query_string::word_options(uri.query().unwrap_or_default())?;
+    let escaped = uri.path().strip_prefix("/words/").unwrap_or_default();
+    // Not form-encoded as parameters are: here a plus is a plus.
+    let word = percent_decode_str(escaped)
+        .decode_utf8()
+        .map_err(|_| ApiError::NotUtf8 { place: "the path".to_owned() })?;
+    describe(&call, &headers, word.into_owned(), with_vector).await
+}
+
+fn list(model: &ModelStore, rows: &[Row], room: Option<Held>) -> Response {
+    let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
+    let (name, version) = (model.name(), model.version());
+    render::json_in(&Listed { model: name, version, words: words.collect() }, room)
+}
+
+async fn describe(
+    call: &Call,
+    headers: &HeaderMap,
+    word: String,
+    with_vector: bool,
+) -> Result<Response, ApiError> {
+    let model = &call.model;
+    let Some(row) = model.words().row(&word) else {
+        let mut error = unknown_words([word]).into();
+        suggestions::fill_in(call, std::iter::once(&mut error)).await;
+        return Err(error);
+    };
+    negotiation::check(headers, &negotiation::JSON)?;
+    if caching::is_known(headers, call) {
+        return Ok(caching::not_modified(call));
+    }
+    let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
+    let table = model.table();
+    let described = Described {
+        model: model.name(),
+        version: model.version(),
+        word: model.words().word(row),
+        row: row.0,
+        norm: table.norm(row),
+        vector: with_vector.then(|| table.row(row)),
+        suggestions,
+    };
+    let components = if with_vector { table.dim() } else { 0 };
+    let room = room_for(call, (components * BYTES_PER_COMPONENT) as u64)?;
+    Ok(caching::tagged(render::json_in(&described, room), call))
+}

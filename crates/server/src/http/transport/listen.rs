@@ -1,0 +1,74 @@
+//! Sockets: how the service listens, and room for as many connections as it lets in. The baseline of the load tests
+//! (`examples/bare.rs`) listens the same way.
+
+use std::io;
+use std::net::SocketAddr;
+
+use axum::serve::{Listener, ListenerExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// Connections that may wait to be accepted; the system may allow fewer. Where a thousand clients come at
+/// once and there is no room, some of them wait for a fifth of a second.
+const BACKLOG: u32 = 4096;
+
+/// Files that the process has open besides: the log, the model, engines, threads' event queues.
+const OTHER_FILES: u64 = 256;
+
+/// Listens on `address`, which is a host and a port; the first that can be had, if the host has several.
+///
+/// # Errors
+/// If there is no such host, or the port can't be had.
+pub async fn bind(address: &str) -> io::Result<TcpListener> {
+    let mut last = None;
+    for address in tokio::net::lookup_host(address).await? {
+        match bind_one(address) {
+            Ok(listener) => return Ok(listener),
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such host")))
+}
+
+fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A service that was just stopped may start again at once. On Windows this would mean something else.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// A listener whose connections send small writes at once: an answer is one of them and should not
+/// wait for another.
+pub fn without_delay(listener: TcpListener) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
+    listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    })
+}
+
+/// Raises this process's limit of open files as far as it may go, and says in the log if that is not enough
+/// for so many connections.
+#[cfg(unix)]
+pub fn make_room(max_connections: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    // None is without limit.
+    let Some(files) = current else { return };
+    let needed = max_connections as u64 + OTHER_FILES;
+    if files < needed {
+        tracing::warn!(
+            "max_connections is {max_connections}, but this process may open only {files} files: raise its \
+             hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd), or set max_connections to {}",
+            files.saturating_sub(OTHER_FILES).max(1)
+        );
+    }
+}
+
+/// Nothing to do: such a limit is only on Unix.
+#[cfg(not(unix))]
+pub fn make_room(_max_connections: usize) {}

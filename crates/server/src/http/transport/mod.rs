@@ -1,0 +1,123 @@
+//! Connections: sockets, threads, TLS, HTTP's two versions and their bounds, and the time-outs of a connection.
+//!
+//! A connection is accepted ([`serve`]), put on a thread for its whole life ([`HttpThreads`]), has a bounded time for
+//! everything (`timeouts`, from what `activity` notes), may have TLS (`tls`), and speaks HTTP/1.1 or HTTP/2 within
+//! named bounds. What is left of a request's body is read (`drain`), and answers of HTTP/2 are watched on their way
+//! (`sending`). Nothing here knows routes, keys or models.
+
+mod activity;
+mod connections;
+mod drain;
+mod listen;
+mod sending;
+mod threads;
+mod timeouts;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio_rustls::rustls::ServerConfig;
+
+use self::activity::Activity;
+use self::timeouts::{Timeouts, Watch};
+use self::tls::Tls;
+use crate::config::Config;
+
+pub use self::connections::serve;
+pub use self::listen::{bind, make_room, without_delay};
+pub use self::threads::HttpThreads;
+pub use self::tls::TlsError;
+
+pub(super) use self::sending::kept_with;
+
+/// Requests of one HTTP/2 connection that may be in progress at the same time. The client is told.
+const MAX_CONCURRENT_STREAMS: u32 = 200;
+/// Streams that a client opened and reset before they were looked at; more end the connection ("rapid
+/// reset", CVE-2023-44487).
+const MAX_PENDING_RESET_STREAMS: usize = 20;
+/// Streams that were reset because of the client's own faults; more end the connection (CVE-2025-8671).
+const MAX_FAULTY_STREAMS: usize = 1024;
+/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes that an HTTP/2 client may send ahead, of one body and of all of them.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// The least that hyper takes.
+const LEAST_BUFFER_BYTES: usize = 8192;
+
+/// How connections are served, as the settings say.
+pub struct Transport {
+    max_connections: usize,
+    timeouts: Timeouts,
+    protocols: Builder<TokioExecutor>,
+    tls: Option<Tls>,
+}
+
+impl Transport {
+    /// Reads the certificate, if there is one.
+    ///
+    /// # Errors
+    /// If it can't be used.
+    pub fn new(config: &Config) -> Result<Arc<Self>, TlsError> {
+        Ok(Arc::new(Self {
+            max_connections: config.max_connections,
+            timeouts: Timeouts {
+                header_read: Duration::from_millis(config.header_read_timeout_ms),
+                idle: Duration::from_millis(config.idle_timeout_ms),
+                write: Duration::from_millis(config.write_timeout_ms),
+            },
+            protocols: protocols(config.max_uri_bytes + config.max_header_bytes),
+            tls: Tls::open(&config.tls_certificate, &config.tls_private_key)?,
+        }))
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Reads the certificate again. The closure that is returned puts it in force and says what changed; if it is
+    /// dropped, the old one stays. `None` without TLS.
+    pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, TlsError> {
+        self.tls.as_ref().map(Tls::reload).transpose()
+    }
+
+    /// TLS for a new connection.
+    pub(super) fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.as_ref().map(Tls::config)
+    }
+
+    /// Begins to watch a new connection.
+    fn watch(&self, activity: Arc<Activity>) -> Watch {
+        Watch::new(activity, self.timeouts)
+    }
+}
+
+/// Serves a connection in either version: in HTTP/2 if the client begins with its preface.
+///
+/// The edge's limits answer a head that is larger than `head_bytes` with a problem document. hyper does not read one
+/// of more than twice that: it answers 431 or 414 itself, without a body, as it does for more than 100 fields in
+/// HTTP/1.1. (Another number would cost an allocation for each request.)
+fn protocols(head_bytes: usize) -> Builder<TokioExecutor> {
+    let head = (2 * head_bytes).max(LEAST_BUFFER_BYTES);
+    let mut builder = Builder::new(TokioExecutor::new());
+    // `timeouts.rs` has the time-outs.
+    builder.http1().max_buf_size(head).keep_alive(true).header_read_timeout(None);
+    builder
+        .http2()
+        .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESET_STREAMS)
+        .max_local_error_reset_streams(MAX_FAULTY_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}

@@ -1,0 +1,150 @@
+//! Answers of an HTTP/2 connection, in pieces whose way to the client is watched.
+//!
+//! In HTTP/1.1 a client that does not read blocks its socket. In HTTP/2 it need not: it may keep one stream's window
+//! shut and go on with others. So each answer notes when its client last took something of it, and the connection
+//! closes when one of them waits for too long ([`super::timeouts`]).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+
+use super::activity::{Activity, Unsent};
+
+/// Bytes that are handed out at a time: HTTP/2 keeps what it was given until the client takes it.
+const PIECE: usize = 16 << 10;
+
+/// An answer whose way is watched.
+pub(super) fn watched(response: Response, activity: &Arc<Activity>) -> Response {
+    if response.body().is_end_stream() {
+        return response;
+    }
+    let unsent = Arc::new(activity.unsent());
+    response.map(|body| Body::new(Watched { body, rest: Bytes::new(), unsent }))
+}
+
+struct Watched {
+    body: Body,
+    /// What the body gave and nobody took yet.
+    rest: Bytes,
+    unsent: Arc<Unsent>,
+}
+
+/// Bytes that keep something until the last of them is gone.
+fn keeping<T: Send + Sync + 'static>(bytes: Bytes, kept: Arc<T>) -> Bytes {
+    struct Keeping<T> {
+        bytes: Bytes,
+        _kept: Arc<T>,
+    }
+    impl<T> AsRef<[u8]> for Keeping<T> {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    Bytes::from_owner(Keeping { bytes, _kept: kept })
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // It is asked for only when the client has room for more.
+        self.unsent.progress();
+        while self.rest.is_empty() {
+            let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                other => return Poll::Ready(other),
+            };
+            match frame.into_data() {
+                Ok(bytes) => self.rest = bytes,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let bytes = self.rest.split_to(length);
+        // While there is any piece on its way, the answer is not sent.
+        Poll::Ready(Some(Ok(Frame::data(keeping(bytes, self.unsent.clone())))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest + body.lower());
+        if let Some(upper) = body.upper() {
+            hint.set_upper(rest + upper);
+        }
+        hint
+    }
+}
+
+/// A body that keeps something until the last of its bytes is gone.
+pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc<T>) -> Body {
+    struct Kept<T>(Body, Arc<T>);
+    impl<T: Send + Sync + 'static> HttpBody for Kept<T> {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            let kept = self.1.clone();
+            let frame = Pin::new(&mut self.0).poll_frame(context);
+            frame.map_ok(|frame| frame.map_data(|bytes| keeping(bytes, kept)))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_end_stream()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.0.size_hint()
+        }
+    }
+    Body::new(Kept(body, kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_unsent_until_its_last_piece_is_gone() {
+        let activity = Activity::new();
+        let body: Vec<u8> = (0..PIECE * 2 + 1).map(|i| i as u8).collect();
+        let response = watched(Response::new(Body::from(body.clone())), &activity);
+        assert_eq!(response.body().size_hint().exact(), Some(body.len() as u64));
+        let created = activity.unsent_since().unwrap();
+        let mut watched = response.into_body();
+        let mut pieces = Vec::new();
+        while !watched.is_end_stream() {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            let frame = std::future::poll_fn(|c| Pin::new(&mut watched).poll_frame(c)).await;
+            pieces.push(frame.unwrap().unwrap().into_data().unwrap());
+            let since = activity.unsent_since().unwrap().duration_since(created);
+            assert_eq!(since, Duration::from_secs(pieces.len() as u64), "the oldest progress");
+        }
+        assert_eq!(pieces.concat(), body);
+        drop(watched);
+        let last = pieces.pop();
+        drop(pieces);
+        assert!(activity.unsent_since().is_some(), "the last piece is on its way");
+        drop(last);
+        assert!(activity.unsent_since().is_none());
+        let empty = super::watched(Response::new(Body::empty()), &activity);
+        assert!(activity.unsent_since().is_none() && empty.body().is_end_stream());
+    }
+}

@@ -1,0 +1,225 @@
+//! TLS: the certificate in force, and its exchange while connections go on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Why the certificate can't be used. Names the setting or the file, and the cure.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that can't be read.
+    #[error("can't read {}, which the setting `{setting}` names: {source}", path.display())]
+    Unreadable {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A certificate without its key, or the other way round.
+    #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
+    Half {
+        /// The setting that is there.
+        has: &'static str,
+        /// The setting that is not.
+        lacks: &'static str,
+    },
+    /// A certificate or key that can't be used.
+    #[error("{}, which the setting `{setting}` names: {reason}", path.display())]
+    BadPem {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A certificate and its key, from two PEM files.
+pub(super) struct Tls {
+    certificate: PathBuf,
+    private_key: PathBuf,
+    /// With its own store of sessions, so that none of another certificate is taken up again.
+    in_force: ArcSwap<InForce>,
+}
+
+struct InForce {
+    chain: Vec<CertificateDer<'static>>,
+    config: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// From these files; none if neither is named.
+    pub(super) fn open(certificate: &Path, private_key: &Path) -> Result<Option<Self>, TlsError> {
+        let is_none = |path: &Path| path.as_os_str().is_empty();
+        let (has, lacks) = match (is_none(certificate), is_none(private_key)) {
+            (true, true) => return Ok(None),
+            (false, false) => {
+                let (certificate, private_key) = (certificate.to_owned(), private_key.to_owned());
+                let in_force = ArcSwap::from_pointee(read(&certificate, &private_key)?);
+                return Ok(Some(Self { certificate, private_key, in_force }));
+            }
+            (false, true) => ("tls_certificate", "tls_private_key"),
+            (true, false) => ("tls_private_key", "tls_certificate"),
+        };
+        Err(TlsError::Half { has, lacks })
+    }
+
+    /// For a new connection.
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        self.in_force.load().config.clone()
+    }
+
+    /// Reads the files again. What is returned puts them in force; without, the old ones stay.
+    pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, TlsError> {
+        let new = Arc::new(read(&self.certificate, &self.private_key)?);
+        Ok(move || {
+            let old = self.in_force.swap(new.clone());
+            let path = self.certificate.display();
+            let same = if old.chain == new.chain {
+                "the same certificate as before"
+            } else {
+                "a new certificate"
+            };
+            format!("{path}: {same}, for new connections")
+        })
+    }
+}
+
+fn read(certificate: &Path, private_key: &Path) -> Result<InForce, TlsError> {
+    let bad = |setting, path: &Path, reason: String| TlsError::BadPem {
+        setting,
+        path: path.to_owned(),
+        reason,
+    };
+    let unreadable = |setting, path: &Path, error: pem::Error| match error {
+        pem::Error::Io(source) => TlsError::Unreadable { setting, path: path.to_owned(), source },
+        pem::Error::NoItemsFound if setting == "tls_private_key" => bad(
+            setting,
+            path,
+            "it has no `-----BEGIN PRIVATE KEY-----` (PKCS #8, PKCS #1 or SEC 1, not encrypted)"
+                .into(),
+        ),
+        other => bad(setting, path, format!("it is not PEM: {other:?}")),
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| unreadable("tls_certificate", certificate, e))?;
+    if chain.is_empty() {
+        let reason = "it has no `-----BEGIN CERTIFICATE-----`; give the certificate, then those that vouch for it";
+        return Err(bad("tls_certificate", certificate, reason.into()));
+    }
+    let key = PrivateKeyDer::from_pem_file(private_key)
+        .map_err(|e| unreadable("tls_private_key", private_key, e))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain.clone(), key))
+        .map_err(|e| {
+            let with = private_key.display();
+            bad(
+                "tls_certificate",
+                certificate,
+                format!("it can't be used with the key in {with}: {e}"),
+            )
+        })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(InForce { chain, config: Arc::new(config) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Files {
+        _folder: tempfile::TempDir,
+        certificate: PathBuf,
+        private_key: PathBuf,
+    }
+
+    impl Files {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let (certificate, private_key) =
+                (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+            let files = Self { _folder: folder, certificate, private_key };
+            files.write();
+            files
+        }
+
+        fn write(&self) {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            std::fs::write(&self.certificate, made.cert.pem()).unwrap();
+            std::fs::write(&self.private_key, made.signing_key.serialize_pem()).unwrap();
+        }
+
+        fn open(&self) -> Result<Option<Tls>, TlsError> {
+            Tls::open(&self.certificate, &self.private_key)
+        }
+    }
+
+    #[test]
+    fn both_files_or_neither() {
+        assert!(Tls::open(Path::new(""), Path::new("")).unwrap().is_none());
+        let files = Files::new();
+        for (certificate, key, lacks) in [
+            (files.certificate.as_path(), Path::new(""), "tls_private_key"),
+            (Path::new(""), files.private_key.as_path(), "tls_certificate"),
+        ] {
+            let said = Tls::open(certificate, key).err().unwrap().to_string();
+            assert!(said.contains(lacks), "{said}");
+        }
+        assert!(files.open().unwrap().is_some());
+    }
+
+    #[test]
+    fn bad_files_are_errors_that_name_them_and_leave_the_old_ones_in_force() {
+        let files = Files::new();
+        let tls = files.open().unwrap().unwrap();
+        let config = tls.config();
+        let good = (
+            std::fs::read(&files.certificate).unwrap(),
+            std::fs::read(&files.private_key).unwrap(),
+        );
+        let others = Files::new();
+        let other_key = std::fs::read(&others.private_key).unwrap();
+        for (certificate, key, named, said) in [
+            (&b""[..], &good.1[..], "cert.pem", "BEGIN CERTIFICATE"),
+            (
+                &b"-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n"[..],
+                &good.1,
+                "cert.pem",
+                "PEM",
+            ),
+            (
+                &b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"[..],
+                &good.1,
+                "cert.pem",
+                "can't be used",
+            ),
+            (&good.1, &good.1, "cert.pem", "BEGIN CERTIFICATE"),
+            (&good.0, &b""[..], "key.pem", "BEGIN PRIVATE KEY"),
+            (&good.0, &good.0, "key.pem", "BEGIN PRIVATE KEY"),
+            (&good.0, &other_key, "cert.pem", "key.pem"),
+        ] {
+            std::fs::write(&files.certificate, certificate).unwrap();
+            std::fs::write(&files.private_key, key).unwrap();
+            let error = tls.reload().err().unwrap_or_else(|| panic!("{named} {said}")).to_string();
+            assert!(error.contains(named) && error.contains(said), "{error}");
+            assert!(Arc::ptr_eq(&tls.config(), &config), "{error}");
+        }
+        std::fs::remove_file(&files.private_key).unwrap();
+        assert!(tls.reload().err().unwrap().to_string().contains("key.pem"));
+        files.write();
+        assert!(tls.reload().unwrap()().contains("a new certificate"));
+        assert!(!Arc::ptr_eq(&tls.config(), &config));
+        assert!(tls.reload().unwrap()().contains("the same certificate"));
+    }
+}

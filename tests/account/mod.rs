@@ -1,0 +1,224 @@
+//! The account is true: requests of every route, shape and option, at random, take no more than three times what the
+//! service accounted for them, beside small constants. What is accounted decides what is admitted, whose turn it is
+//! and what leaves the threads of HTTP, so a new feature that takes more than is accounted for it is an attack.
+//!
+//! CPU time is what the system says of each thread, so that it does not matter what else the machine does.
+
+mod asked;
+mod measure;
+mod others;
+mod searches;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use self::asked::{Asked, PLAIN, Random};
+use self::measure::{Accounted, Cost, Measured};
+use self::searches::Maker;
+use crate::support::{Service, cache, kindred};
+
+/// Of the random requests; TEST_SEED is another.
+const SEED: u64 = 1;
+
+/// Requests to each model.
+const REQUESTS: usize = 150;
+
+/// What a request takes may be this many times what was accounted.
+const TIMES: f64 = 3.0;
+
+/// Beside that.
+const BESIDES: Cost = Cost {
+    // A pass over a table for one query, which shares it with no other, and threads that wake up.
+    engine: 3e6,
+    // Connection, head, and the short stages of a GET, which are up to 0.4 ms by the estimate and not counted.
+    outside: 2e6,
+    // Stacks, the connection's buffers, bodies and answers too small to be counted, and what the allocator keeps.
+    memory: 4e6,
+};
+
+/// Noise does not fail a request that once took no more.
+const REPETITIONS: usize = 3;
+
+/// Nanoseconds of the engine's threads.
+#[derive(Debug)]
+struct Units {
+    /// For a plain query of a search.
+    search: f64,
+    /// For a component of a row of a full pass.
+    full_pass: f64,
+}
+
+impl Units {
+    fn of(measured: &mut Measured, maker: &Maker) -> Self {
+        let words = maker.words.iter().cycle().take(1024);
+        let queries: Vec<Value> = words.map(|word| json!({"word": word})).collect();
+        let batch = Asked::post("/nearest", &json!({"queries": queries}));
+        let one = &maker.words[7];
+        let rank = Asked::post("/rank", &json!({"word": maker.words[8], "words": [one]}));
+        let mut median = |asked: &Asked, work: fn(Accounted) -> f64| {
+            let mut took: Vec<f64> = (0..9)
+                .map(|_| {
+                    let before = measured.accounted();
+                    let (cost, reply) = measured.take(asked);
+                    assert_eq!(reply.status, 200);
+                    cost.engine / work(measured.accounted() - before)
+                })
+                .collect();
+            took.sort_by(f64::total_cmp);
+            took[took.len() / 2]
+        };
+        Self {
+            search: median(&batch, |accounted| accounted.searches),
+            full_pass: median(&rank, |accounted| accounted.full_passes),
+        }
+    }
+
+    fn cost(&self, accounted: Accounted) -> Cost {
+        Cost {
+            engine: accounted.searches * self.search + accounted.full_passes * self.full_pass,
+            outside: accounted.stages,
+            memory: accounted.memory,
+        }
+    }
+}
+
+/// By what factor reality exceeds the account, beside the constants.
+fn times(took: Cost, accounted: Cost) -> [(&'static str, f64); 3] {
+    let times =
+        |took: f64, accounted: f64, besides: f64| (took - besides).max(0.0) / accounted.max(1.0);
+    [
+        ("engine", times(took.engine, accounted.engine, BESIDES.engine)),
+        ("outside", times(took.outside, accounted.outside, BESIDES.outside)),
+        ("memory", times(took.memory, accounted.memory, BESIDES.memory)),
+    ]
+}
+
+/// What was found over all requests.
+#[derive(Default)]
+struct Found {
+    routes: BTreeSet<&'static str>,
+    statuses: BTreeMap<u16, usize>,
+    worst: BTreeMap<&'static str, (f64, String)>,
+    faults: Vec<String>,
+}
+
+impl Found {
+    /// What is accounted, and the time, is measured of one service, and memory of another like it whose allocator
+    /// gives back at once what is free.
+    fn check(&mut self, [timed, lean]: &mut [Measured; 2], units: &Units, asked: &Asked) {
+        self.routes.insert(asked.route);
+        let mut least: BTreeMap<&str, (f64, String)> = BTreeMap::new();
+        for repetition in 0..REPETITIONS {
+            let before = timed.accounted();
+            let (mut took, reply) = timed.take(asked);
+            let accounted = units.cost(timed.accounted() - before);
+            took.memory = lean.take(asked).0.memory;
+            if repetition == 0 {
+                *self.statuses.entry(reply.status).or_default() += 1;
+                let text = || {
+                    String::from_utf8_lossy(&reply.bytes[..reply.bytes.len().min(1000)])
+                        .into_owned()
+                };
+                assert!(reply.status < 500 && reply.status != 429, "{}: {}", asked.shown(), text());
+            }
+            for (what, times) in times(took, accounted) {
+                let said = format!(
+                    "{what} {times:.2} ×: {}\n  took {took:.0?}\n  for  {accounted:.0?}, answered {}",
+                    asked.shown(),
+                    reply.status
+                );
+                let best = least.entry(what).or_insert_with(|| (times, said.clone()));
+                if times < best.0 {
+                    *best = (times, said);
+                }
+            }
+            if least.values().all(|(times, _)| *times <= TIMES) {
+                break;
+            }
+        }
+        for (what, (times, said)) in least {
+            if times > TIMES {
+                self.faults.push(said.clone());
+            }
+            let worst = self.worst.entry(what).or_default();
+            if times > worst.0 {
+                *worst = (times, said);
+            }
+        }
+    }
+}
+
+/// Asks one model n requests.
+fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
+    let serve = |purge_delay: Option<&str>| {
+        let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--log-level", "warn"]);
+        command.args(arguments);
+        command.envs(purge_delay.map(|delay| ("MIMALLOC_PURGE_DELAY", delay)));
+        Measured::new(Service::spawn(command))
+    };
+    let mut services = [serve(None), serve(Some("0"))];
+    let service = &services[0].service;
+    let of_letter = |letter| service.get(&format!("/words?prefix={letter}&limit=1000")).json();
+    let mut words = Vec::new();
+    for letter in 'a'..='z' {
+        let list = of_letter(letter);
+        let listed = list["words"].as_array().expect("words").iter();
+        let listed = listed.map(|one| one["word"].as_str().expect("a word").to_owned());
+        words.extend(listed.filter(|word| word.bytes().all(|b| b.is_ascii_alphanumeric())));
+    }
+    let dim = service.get("/model").json()["dim"].as_u64().expect("a number") as usize;
+    let mut maker = Maker { random: Random(seed), words, dim };
+    // What is made or mapped when it is first needed is no request's.
+    let plain =
+        PLAIN.map(|(route, target)| Asked { accept: Some("br"), ..Asked::get(route, target) });
+    for service in &services {
+        plain.iter().for_each(|asked| drop(service.ask(asked)));
+        (0..40).for_each(|number| drop(service.ask(&maker.make(number))));
+    }
+    let units = Units::of(&mut services[0], &maker);
+    println!("{arguments:?}: {units:.1?} ns");
+    for asked in &plain {
+        found.check(&mut services, &units, asked);
+    }
+    for number in PLAIN.len()..REQUESTS {
+        found.check(&mut services, &units, &maker.make(number));
+    }
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "only Linux says what each thread took")]
+fn no_request_takes_more_than_three_times_what_is_accounted() {
+    let seed = std::env::var("TEST_SEED").map_or(SEED, |seed| seed.parse().expect("a number"));
+    println!("seed {seed}");
+    let _alone = crate::alone();
+    let started = Instant::now();
+    let folder = tempfile::tempdir().expect("a folder");
+    let synthetic = folder.path().join("synthetic");
+    let synthetic = synthetic.to_str().expect("a UTF-8 path");
+    let made = kindred(&["synth", "--rows", "100000", "--dim", "64", "--out", synthetic]).output();
+    assert!(made.is_ok_and(|output| output.status.success()));
+    let (mut found, cache) = (Found::default(), cache());
+    let cache = cache.to_str().expect("a UTF-8 path");
+    ask_model(&mut found, &["--device", "cpu", "--cache-dir", cache], seed);
+    ask_model(&mut found, &["--device", "cpu", "--model", synthetic], !seed);
+
+    println!("answered {:?}, in {:.0?}; worst:", found.statuses, started.elapsed());
+    found.worst.values().for_each(|(_, said)| println!("{said}"));
+    let answered = found.statuses.get(&200).copied().unwrap_or(0);
+    assert!(answered * 10 >= 2 * REQUESTS * 9, "nearly all requests are valid");
+    let contract = include_str!("../../openapi.yaml").lines();
+    let routes = contract
+        .filter_map(|line| line.strip_prefix("  /").and_then(|line| line.strip_suffix(':')));
+    let routes: BTreeSet<String> = routes.map(|route| format!("/{route}")).collect();
+    let missing = routes.iter().filter(|route| !found.routes.contains(&route[..]));
+    assert_eq!(missing.collect::<Vec<_>>(), ["/admin/reload"], "that one is an operator's");
+    let faults = found.faults;
+    assert!(
+        faults.is_empty(),
+        "{} requests took more than was accounted:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}

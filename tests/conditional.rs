@@ -1,0 +1,41 @@
+//! Tests that need more than Rust: data, or programs such as Python. What is missing is said, and its tests are reported
+//! as ignored, by name. `cargo test -p server --test conditional docs::` runs one module.
+
+mod containers;
+mod docs;
+mod examples;
+mod prometheus;
+mod real_data;
+mod support;
+mod terminal;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// The tests of a module, whose names begin with the module's.
+type Tests = fn() -> Vec<Trial>;
+
+const MODULES: [(&str, Tests); 6] = [
+    ("containers", containers::trials),
+    ("docs", docs::trials),
+    ("examples", examples::trials),
+    ("prometheus", prometheus::trials),
+    ("real_data", real_data::trials),
+    ("terminal", terminal::trials),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    // Other modules than the one that the filter names are not asked what they lack.
+    let only = arguments.filter.as_deref().and_then(|filter| filter.split_once("::"));
+    let mut trials = Vec::new();
+    for (module, tests) in MODULES {
+        if only.is_none_or(|(only, _)| module == only) {
+            trials.extend(tests());
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    real_data::end();
+    conclusion.exit_code()
+}

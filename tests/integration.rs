@@ -1,0 +1,28 @@
+//! The program from outside: each module is a file of tests. `cargo test -p server --test integration http::` runs one.
+//!
+//! Tests that measure time or memory are in `measured.rs`, tests that may be skipped in `conditional.rs`.
+
+mod access_log;
+mod api_docs;
+mod cli;
+mod console;
+mod edge;
+mod eval;
+mod evaluate;
+mod explorer;
+mod files;
+mod fold_case;
+mod http;
+mod links;
+mod malformed;
+mod methods;
+mod metrics;
+mod models;
+mod openapi;
+mod requests;
+mod restarts;
+mod structure;
+mod supervision;
+mod support;
+mod tls;
+mod words;

@@ -1,0 +1,86 @@
+//! That every path of the repository that a document names in backticks exists.
+
+use std::path::Path;
+
+use pulldown_cmark::{Event, Parser};
+
+use super::files;
+
+/// Documents that tell of what was.
+const HISTORY: [&str; 1] = ["CHANGELOG.md"];
+
+/// Folders at the top in which readers keep files of their own, as examples show.
+const OF_READERS: [&str; 1] = ["models"];
+
+/// The paths that do not exist, each with its document.
+pub(crate) fn faults(top: &Path) -> Vec<String> {
+    let folders: Vec<String> = std::fs::read_dir(top)
+        .expect("the top can be listed")
+        .map(|entry| entry.expect("an entry"))
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().expect("UTF-8"))
+        .filter(|name| !OF_READERS.contains(&&name[..]) && name != "target")
+        .collect();
+    let mut faults = Vec::new();
+    for document in files::below(top, Path::new(""), |name| name.ends_with(".md")) {
+        if HISTORY.iter().any(|history| document == Path::new(history)) {
+            continue;
+        }
+        for path in named(&folders, &files::read(top, &document)) {
+            if !top.join(path.trim_end_matches('/')).exists() {
+                faults.push(format!("{}: `{path}`", document.display()));
+            }
+        }
+    }
+    faults
+}
+
+/// The paths that a document names, in the repository's folders.
+fn named(folders: &[String], document: &str) -> Vec<String> {
+    let code = Parser::new(document).filter_map(|event| match event {
+        Event::Code(code) => Some(code.into_string()),
+        _ => None,
+    });
+    code.flat_map(|code| written_out(&code)).filter(|path| is_ours(folders, path)).collect()
+}
+
+/// `a/{b,c}` is two paths.
+fn written_out(code: &str) -> Vec<String> {
+    let Some((before, rest)) = code.split_once('{') else { return vec![code.to_owned()] };
+    let Some((group, after)) = rest.split_once('}') else { return vec![code.to_owned()] };
+    let one = |name: &str| format!("{before}{}{after}", name.trim());
+    group.split(',').flat_map(|name| written_out(&one(name))).collect()
+}
+
+fn is_ours(folders: &[String], path: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    let in_folder =
+        path.split_once('/').is_some_and(|(folder, _)| folders.iter().any(|f| f == folder));
+    in_folder && path.chars().all(is_plain) && !path.contains("...")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_backticks_are_told_from_other_code() {
+        let folders = ["crates", "docs"].map(str::to_owned);
+        let document = "`crates/a/src` and `docs/{b, c}.md`, `crates/x/`; not docs/d.md, `cargo x docs/e`, \
+                        `docs/*.md`, `http/f.rs`, `GET /docs/{file}`, `crates`.\n\n    `docs/g.md`\n";
+        assert_eq!(
+            named(&folders, document),
+            ["crates/a/src", "docs/b.md", "docs/c.md", "crates/x/"]
+        );
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path();
+        std::fs::create_dir_all(top.join("docs")).unwrap();
+        std::fs::write(top.join("docs/a.md"), "`docs/a.md`, `docs/none.md`").unwrap();
+        std::fs::write(top.join("CHANGELOG.md"), "`docs/gone.md`").unwrap();
+        assert_eq!(faults(top), ["docs/a.md: `docs/none.md`"]);
+    }
+}
