@@ -107,7 +107,7 @@ fn processor_has_amx() -> bool {
     __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (TILE | INT8) == TILE | INT8
 }
 
-/// The system must save 8 kB of tile registers per thread, so it requires a request first (Linux 5.16 or later).
+/// The system must save 8 kB of tile registers per thread, so a process must request them (Linux 5.16 or later).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(unsafe_code)]
 fn system_permits_amx() -> bool {
@@ -122,7 +122,8 @@ fn system_permits_amx() -> bool {
     false
 }
 
-/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names the version for a set.
+/// Functions with versions for some of the sets, as methods of [`InstructionSet`]. Each arm names the version for a
+/// set.
 macro_rules! dispatched {
     ($(
         $(#[$meta:meta])*

@@ -4,7 +4,8 @@
 //!   it, to the bit.
 //! - [`FullScanEngine`] scores every row by the formula, for a whole batch at once, on all cores.
 //! - [`CpuEngine`] scans a table of 8 or 4 bits per component, proves for nearly all rows that they are not in the
-//!   answer, and scores the rest. Without a certificate, it falls back to scoring every row.
+//!   answer, and scores the rest. Without a certificate it declines, and its caller asks for a full pass;
+//!   [`Engine::search`] scores every row itself.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,6 +31,7 @@
 //! ```
 //!
 //! [`Engine`]: contract::Engine
+//! [`Engine::search`]: contract::Engine::search
 
 mod certified;
 mod full_scan;

@@ -15,7 +15,7 @@ pub struct Answer<'a> {
     pub used: Option<Vec<&'a str>>,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
-    /// With `explain`: where the words of the question stand themselves.
+    /// With `explain`: score and rank of the question's own words.
     pub inputs: Option<Vec<Placed<'a>>>,
     /// Where the time went.
     pub times: Times,
@@ -28,7 +28,7 @@ pub struct Neighbor<'a> {
     pub word: &'a str,
     /// Its row, from 0.
     pub row: u32,
-    /// Its score: a cosine from −1 to 1, or what the method makes of several.
+    /// Its score: a cosine from −1 to 1, or the result of the method's formula.
     pub score: f64,
     /// With `with_vectors`: its vector, `[dim]`.
     pub vector: Option<&'a [f32]>,
@@ -36,7 +36,7 @@ pub struct Neighbor<'a> {
     pub terms: Option<Vec<Term<'a>>>,
 }
 
-/// Where words stand among the neighbours of a query.
+/// The ranks of words among the neighbours of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks<'a> {
     /// The words in their order, with score and rank.

@@ -10,8 +10,8 @@ use std::thread::{self, Thread};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// An answer on its way: await it on any executor, or [`wait`](Self::wait) for it. Dropped, it is abandoned: what has
-/// not been searched by then never will be.
+/// An answer on its way: await it on any executor, or [`wait`](Self::wait) for it. Dropping it abandons the question:
+/// what has not been searched by then never will be.
 #[must_use = "await it, or call `wait`"]
 pub struct Answering<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
@@ -25,7 +25,7 @@ impl<'a, T> Answering<'a, T> {
 
     /// Waits for it; the thread sleeps meanwhile.
     pub fn wait(mut self) -> T {
-        // Also on a thread of somebody's runtime, which could not hand the answer out while this waits.
+        // Needed on a thread of another runtime, too: that runtime could not hand the answer out while this waits.
         let _within = self.timer.enter();
         block_on(self.future.as_mut())
     }
@@ -65,7 +65,7 @@ impl Timer {
         let (until_dropped, dropped) = oneshot::channel();
         let handle = runtime.handle().clone();
         thread::Builder::new().name("kindred-timer".into()).spawn(move || {
-            // That it was dropped is what is waited for.
+            // Waits until the sender is dropped.
             let _ = runtime.block_on(dropped);
         })?;
         Ok(Self { handle, _until_dropped: until_dropped })

@@ -12,7 +12,7 @@ use crate::queue::{
     self, Answer, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError, Workers,
 };
 
-/// What it takes to ask: a queue, on whose account, and until when an answer is of use.
+/// What a query needs to be asked: a queue, an account and a deadline.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
     queue: &'a QueueHandle,
@@ -36,7 +36,7 @@ impl<'a> Asking<'a> {
         Self { queue, account, deadline }
     }
 
-    /// Until when an answer is of use.
+    /// The deadline: an answer is of no use after it.
     #[inline]
     pub fn deadline(&self) -> Instant {
         self.deadline
@@ -84,12 +84,11 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A queue with an engine thread of its own. When it is dropped, the engine ends: a device should be given back in
-/// order.
+/// A queue with an engine thread of its own. Dropping it ends the engine, so that its device is released in order.
 pub(crate) struct OwnQueue {
-    /// None only while it is dropped.
+    /// `None` only while it is dropped.
     handle: Option<QueueHandle>,
-    /// Behind a lock only so that threads may share this.
+    /// The lock is only there so that threads may share this.
     thread: Mutex<Option<Workers>>,
     engine: EngineDescription,
 }
@@ -106,7 +105,7 @@ impl OwnQueue {
         Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
     }
 
-    /// On this account.
+    /// For asking on this account.
     pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
         Asking::new(self.handle(), account, deadline)
     }

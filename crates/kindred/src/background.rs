@@ -1,23 +1,23 @@
-//! Work beside a service that runs.
+//! Background work beside a running service.
 
 use std::panic::resume_unwind;
 use std::{io, thread};
 
-/// Lets this thread, and those that it starts, have what time others leave: a tenth, where those want all of it.
-/// Only where that can be asked for a thread; elsewhere nothing changes.
+/// Lowers the priority of this thread and of those that it starts: they get a tenth of the time if others want all of
+/// it. Only on Linux; elsewhere nothing changes.
 pub fn give_way() {
-    // In Linux this is the calling thread's, and what it starts inherits it.
+    // On Linux this is the calling thread's priority, and threads that it starts inherit it.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
-/// The same for threads whose work somebody waits for, if not as urgently: they get a third of what others get.
+/// The same for threads whose work is waited for, but less urgently: they get a third of what others get.
 pub fn give_way_a_little() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 5);
 }
 
-/// Does work that would like all cores, giving way to others.
+/// Runs work that wants all cores, at low priority.
 ///
 /// # Errors
 /// If the system has no threads left.

@@ -1,4 +1,4 @@
-//! The model that is built in, so that the first command anyone types has something to serve.
+//! The built-in model, so that the first command that anyone types has something to serve.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use tracing::{info, warn};
 const VECTORS: &[u8] = include_bytes!("../../../models/demo/demo-100d.txt.gz");
 const INPUT: Input<'_> = Input::Bytes { name: "demo-100d.txt.gz", bytes: VECTORS };
 
-/// What the model is called.
+/// The model's name.
 pub const NAME: &str = "demo";
 
-/// Opens the built-in model from the cache, where its first use prepares it. Where that is not
-/// possible it is prepared in memory, by the same code.
+/// Opens the built-in model from the cache, where its first use prepares it. If that is not possible, it is prepared in
+/// memory, by the same code.
 ///
 /// # Errors
 /// If the system has no memory left.
@@ -42,7 +42,7 @@ pub fn open(cache_dir: &Path) -> Result<ModelStore, ModelError> {
     }
 }
 
-/// Another model or another format has another name, so what is there is what is needed.
+/// Another model or format has another name, so a folder with this name has the right content.
 fn folder_name() -> PathBuf {
     let content = blake3::hash(VECTORS).to_hex();
     format!("{NAME}-{}-v{FORMAT_VERSION}", &content[..16]).into()

@@ -1,4 +1,4 @@
-//! Which engine searches.
+//! Makes the engine that searches a model.
 
 mod joined;
 mod self_check;
@@ -25,7 +25,7 @@ pub enum EngineStartError {
     /// The CPU engine does not start.
     #[error(transparent)]
     Cpu(#[from] StartError),
-    /// The GPU engine does not start, and was insisted on.
+    /// The GPU engine does not start, and no other was allowed.
     #[error(
         "--device {device}: {source}; use --device cpu, or --device auto to use a GPU only if there is one"
     )]
@@ -61,14 +61,14 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
 pub struct Wanted {
     /// What searches.
     pub device: Device,
-    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one a core.
+    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder.
     pub keep_tables: bool,
 }
 
-/// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine is
-/// as fast as it will be.
+/// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine has reached
+/// its full speed.
 ///
 /// # Errors
 /// If the device that was asked for is not there.
@@ -112,7 +112,7 @@ pub fn make(
 /// As [`make`], and the engine has answered its [`self_check`]: from here it may be used.
 ///
 /// # Errors
-/// As [`make`], or that it answers wrong.
+/// As [`make`], or if it answers wrong.
 pub fn make_checked(
     model: &Arc<ModelStore>,
     wanted: Wanted,
@@ -123,9 +123,9 @@ pub fn make_checked(
     Ok(engine)
 }
 
-/// The file beside a model folder that its derived table is kept in.
+/// The file beside a model folder that keeps its derived table.
 fn file_for_table(model: &ModelStore) -> Option<PathBuf> {
-    /// A smaller table is made in less time than anybody notices.
+    /// A smaller table is derived in less time than anybody notices.
     const KEPT_FROM_COMPONENTS: usize = 50_000_000;
     if model.rows() * model.dim() < KEPT_FROM_COMPONENTS {
         return None;
@@ -144,7 +144,7 @@ fn say(report: &TablesReport) {
     }
 }
 
-/// Says how the upload goes now and then, and what it came to.
+/// Makes the GPU engine, and logs the progress of its upload.
 fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engine>, GpuError> {
     const BETWEEN_LINES: Duration = Duration::from_secs(2);
     let started = Instant::now();

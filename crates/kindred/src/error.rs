@@ -16,7 +16,7 @@ pub enum Error {
     /// An expression that does not follow the grammar.
     #[error(transparent)]
     BadExpression(#[from] ExpressionError),
-    /// The question as a whole does not have the form of one.
+    /// The question as a whole is malformed.
     #[error("{reason}")]
     InvalidRequest {
         /// What is wrong, and what would be right.
@@ -79,7 +79,7 @@ pub struct UnknownWord {
     pub suggestions: Vec<String>,
 }
 
-/// What is said of words that the model does not have.
+/// The message for words that the model does not have.
 pub fn unknown_words(unknown: &[UnknownWord]) -> String {
     let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
     let mut detail = format!("the model does not have {}", words.join(", "));
@@ -118,7 +118,7 @@ impl Error {
         Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }
     }
 
-    /// The same, and unknown words have suggestions.
+    /// The same error, with suggestions for unknown words.
     pub(crate) fn with_suggestions(mut self, model: &ModelStore) -> Self {
         if let Self::UnknownWord { unknown } = &mut self {
             for unknown in unknown.iter_mut().take(MAX_SUGGESTED_WORDS) {

@@ -78,7 +78,7 @@ impl Model {
         self.0.name()
     }
 
-    /// What the model's content is called: another content has another version.
+    /// The version of the model's content: other content has another version.
     pub fn version(&self) -> &str {
         self.0.version()
     }
@@ -166,7 +166,7 @@ impl Model {
     /// Reads everything and checks every checksum. `progress` gets the name of each step.
     ///
     /// # Errors
-    /// Names the first file that is not what it should be.
+    /// Names the first file that is wrong.
     pub fn verify(&self, progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
         self.0.verify(progress)
     }

@@ -32,7 +32,7 @@ pub struct QueueHandle {
     full_pass: Lane<FullPass>,
 }
 
-/// What a job of searches comes back with.
+/// The answer to a job of searches.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// For each query, in order, its neighbours, best first.
@@ -43,7 +43,7 @@ pub struct Answer {
     pub engine: Duration,
 }
 
-/// What a job of full-pass queries comes back with.
+/// The answer to a job of full-pass queries.
 #[derive(Debug, Default)]
 pub struct FullPassAnswers {
     /// For each query, in order, what was found.
@@ -65,9 +65,9 @@ pub struct QueueStatistics {
     pub counted: Counted,
 }
 
-/// Starts the engine's thread, makes the engine on it, and returns both ends: the queue to put jobs in and the thread to
-/// join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. `make_engine` is called
-/// again for another engine when one has failed. `within` bounds the time in which the first is there.
+/// Starts the engine's thread, makes the engine on it, and returns both ends: the queue to put jobs in and the thread
+/// to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails,
+/// `make_engine` is called again. `within` bounds the time until the first is ready.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
@@ -109,13 +109,13 @@ impl QueueHandle {
         let answered = self.search.submit(account, queries, deadline).await?;
         let (mut answer, unproven) = answer(answered);
         if !unproven.is_empty() {
-            // Rare; so it must not make the future of every request larger.
+            // Boxed, because it is rare and must not make the future of every request larger.
             Box::pin(self.prove(account, unproven, &mut answer, deadline)).await?;
         }
         Ok(answer)
     }
 
-    /// Asks by full passes for what a search could not answer.
+    /// Answers by full passes the queries that a search could not prove.
     async fn prove(
         &self,
         account: &Arc<Account>,
@@ -133,8 +133,8 @@ impl QueueHandle {
         Ok(())
     }
 
-    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and take as many
-    /// slots of the queue as they have vectors.
+    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and take as
+    /// many slots of the queue as they have vectors.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -168,7 +168,7 @@ impl QueueHandle {
         Ok(answer)
     }
 
-    /// How the engine is.
+    /// The state of the engine.
     pub fn engine_state(&self) -> DeviceState {
         self.search.state()
     }

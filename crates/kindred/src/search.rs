@@ -1,4 +1,4 @@
-//! Prepared queries to what was found: rounds through the queue, as many as folding case takes.
+//! From prepared queries to what was found, in as many rounds through the queue as folding case needs.
 
 use crate::queue::SubmitError;
 use contract::{FullPassQuery, Hit, Query, RankedRow};
@@ -7,7 +7,7 @@ use model_store::Words;
 use crate::asking::{Asking, Times};
 use crate::question::{EngineQuery, Explain, Explanation, Fold, Notes, Prepared};
 
-/// How many times as many hits are asked for when those that came, folded, were too few.
+/// If too few hits are left after folding, the next round asks for this many times as many.
 const GROWTH: usize = 4;
 
 /// What was found for one query.
@@ -31,8 +31,8 @@ impl Found {
     }
 }
 
-/// A search for several queries together. Each [`round`](Self::round) asks what is open; while it gives hits to fold,
-/// whoever searches folds them where that keeps nobody waiting, [takes](Self::take) them back and goes on with another
+/// A search for several queries together. Each [`round`](Self::round) asks the open queries. While it returns hits to
+/// fold, the caller folds them on a thread where that delays nobody, gives them [back](Self::take) and runs another
 /// round.
 ///
 /// A single [`EngineQuery::Search`] without folding and explanation needs none of this: see [`Asking::search`].
@@ -40,11 +40,11 @@ pub struct Search {
     open: Round,
     folding: Vec<Folding>,
     found: Vec<Found>,
-    /// None before the first round.
+    /// `None` before the first round.
     times: Option<Times>,
 }
 
-/// A query whose hits are to be folded, and which is asked for more of them until enough are left.
+/// A query whose hits are folded; it is asked again for more hits until enough are left.
 struct Folding {
     index: usize,
     query: EngineQuery,
@@ -74,7 +74,7 @@ impl Search {
         Self { open, folding, found, times: None }
     }
 
-    /// Asks what is open. `Some`: hits to fold before the next round. `None`: the search is done.
+    /// Asks the open queries. `Some`: hits to fold before the next round. `None`: the search is done.
     ///
     /// # Errors
     /// If the queue is full, the deadline passes or the engine fails.
@@ -99,7 +99,7 @@ impl Search {
         Ok(Some(ToFold(with_hits.collect())))
     }
 
-    /// Takes folded hits back. Queries of which too few are left are open again, for more of them.
+    /// Takes folded hits back. Queries with too few of them left are open again.
     pub fn take(&mut self, folded: Folded) {
         for one in folded.0 {
             match one {
@@ -119,16 +119,16 @@ impl Search {
     }
 }
 
-/// Hits of which those stay whose words differ in more than case.
+/// Hits to fold: of words that differ only in case, one stays.
 pub struct ToFold(Vec<(Folding, Vec<Hit>)>);
 
-/// What became of them.
+/// Folded hits.
 pub struct Folded(Vec<OneFolded>);
 
 enum OneFolded {
     /// Its answer: enough, or all that there is.
     Done(usize, Vec<Hit>),
-    /// It has to be asked for more of them.
+    /// It has to be asked again for more hits.
     TooFew(Folding),
 }
 
@@ -138,8 +138,8 @@ impl ToFold {
         self.0.iter().map(|(_, hits)| hits.len()).sum()
     }
 
-    /// What is left of each query's hits. `go_on` is asked before each query; its error ends the work. What is done is
-    /// dropped here: it may have a thousand words to exclude.
+    /// Folds the hits of each query. `go_on` is asked before each query; its error ends the work. Finished queries are
+    /// dropped here: they may have a thousand words to exclude.
     ///
     /// # Errors
     /// As `go_on` says.

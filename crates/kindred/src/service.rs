@@ -1,4 +1,4 @@
-//! A model with an engine of its own: what asks questions of it.
+//! A model with an engine of its own, and the questions that they answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use crate::{Error, Method, Model, Options, Target};
 pub struct Settings {
     /// What searches: a GPU if there is one, else the CPU.
     pub device: Device,
-    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one a core.
+    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
     pub keep_tables: bool,
-    /// How long an answer may take, where a question says nothing else.
+    /// How long an answer may take, unless a question says otherwise.
     pub timeout: Duration,
     /// Bounds of the queue and of its engine.
     pub limits: Limits,
@@ -71,7 +71,7 @@ impl Default for Settings {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// All that asks gives an [`Answering`]: await it on any executor, or wait for it as here.
+/// Every question returns an [`Answering`]: await it on any executor, or wait for it as here.
 #[derive(Clone)]
 pub struct Kindred {
     shared: Arc<Shared>,
@@ -83,12 +83,12 @@ struct Shared {
     model: Model,
     queue: OwnQueue,
     timeout: Duration,
-    // The last to go: the engine ends while deadlines are watched.
+    // Dropped last: deadlines are watched until the engine has ended.
     timer: Timer,
 }
 
 impl Kindred {
-    /// Starts the engine for a model. It has answered queries whose answers are known before this returns.
+    /// Starts the engine for a model. Before this returns, the engine has answered queries whose answers are known.
     ///
     /// # Errors
     /// If the device that was asked for is not there, or its engine gives wrong answers.
@@ -100,8 +100,7 @@ impl Kindred {
         })
     }
 
-    /// The same with an engine of the caller's. `make` runs on the engine's own thread, and again whenever the engine
-    /// failed.
+    /// The same with your own engine. `make` runs on the engine's thread, and again whenever the engine fails.
     ///
     /// ```
     /// use cpu_core::ReferenceEngine;
@@ -143,7 +142,7 @@ impl Kindred {
         &self.shared.model
     }
 
-    /// What answers: the engine's name and what it runs on.
+    /// The engine's name and what it runs on.
     pub fn engine(&self) -> &EngineDescription {
         self.shared.queue.engine()
     }
@@ -178,8 +177,7 @@ impl Kindred {
         self.ask(Ok(target.into()), options)
     }
 
-    /// The words that an expression comes to, in the grammar of [`expression`](crate::expression) and by any
-    /// [`Method`].
+    /// The words nearest to an expression, in the grammar of [`expression`](crate::expression) and by any [`Method`].
     ///
     /// ```
     /// use kindred::{Kindred, Method, Model, Options, Settings};
@@ -214,7 +212,7 @@ impl Kindred {
     }
 
     /// Many questions together, each with options of its own: one pass answers those that fit into it. An answer or an
-    /// error for each, in order; the earliest of their deadlines is that of all.
+    /// error for each, in order; the earliest of their deadlines holds for all.
     ///
     /// ```
     /// use kindred::{Kindred, Model, Options, Settings};
@@ -259,14 +257,14 @@ impl Kindred {
             let mut found = found.into_iter();
             let answer = |found: Found| Answer::new(model, found, times);
             let each = faults.into_iter().map(|fault| {
-                // What was found stands in the order of those questions that became queries.
+                // `found` is in the order of the questions that became queries.
                 fault.and_then(|()| found.next().map(answer).ok_or(Error::Internal))
             });
             Ok(each.collect())
         }
     }
 
-    /// Where some words stand among the neighbours of a target, by one pass over all rows.
+    /// The ranks of some words among the neighbours of a target, by one pass over all rows.
     ///
     /// ```
     /// use kindred::{Kindred, Model, Options, Settings};
@@ -351,7 +349,7 @@ impl Kindred {
 
     fn asking(&self, timeout_ms: Option<u64>) -> Asking<'_> {
         let timeout = timeout_ms.map_or(self.shared.timeout, Duration::from_millis);
-        // Further off than a clock counts is never.
+        // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.timeout);
         self.shared.queue.asking(&self.account, deadline)

@@ -1,10 +1,10 @@
-//! How whoever made an engine hears that it is as fast as it will be.
+//! How the maker of an engine learns that it has reached its full speed.
 
 use std::convert::Infallible;
 use std::sync::mpsc;
 
-/// Kept by a new engine until it is warm: as fast as it will be. Whoever replaces one engine by another waits until
-/// this is dropped.
+/// A new engine keeps this until it is warm: at its full speed. A reload waits until this is dropped before it replaces
+/// the old engine.
 #[derive(Debug)]
 pub struct WarmUp {
     beside_others: bool,
@@ -12,8 +12,8 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// One to give to an engine, and what disconnects when that engine is warm. `beside_others`: others are served
-    /// meanwhile, to whom the work of warming up should give way.
+    /// One to give to an engine, and a receiver that disconnects when that engine is warm. `beside_others`: others are
+    /// served meanwhile, so warming up should have a low priority.
     pub fn new(beside_others: bool) -> (Self, mpsc::Receiver<Infallible>) {
         let (until_dropped, is_warm) = mpsc::channel();
         (Self { beside_others, _until_dropped: Some(until_dropped) }, is_warm)
@@ -24,7 +24,7 @@ impl WarmUp {
         Self { beside_others: false, _until_dropped: None }
     }
 
-    /// Whether others are served meanwhile, to whom its work should give way.
+    /// Whether others are served meanwhile, so that warming up should have a low priority.
     pub fn is_beside_others(&self) -> bool {
         self.beside_others
     }

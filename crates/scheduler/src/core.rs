@@ -1,4 +1,4 @@
-//! What the workers of one scheduler share, and what is watched from outside: who waits too long, which device hangs.
+//! What the workers of one scheduler share, and what the timer watches: callers that wait too long, devices that hang.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::dispatch::Dispatch;
 use crate::error::SubmitError;
 use crate::hand_out::HandOut;
-use crate::lane::Filled;
+use crate::lane_state::Filled;
 use crate::pass::Lent;
 use crate::shared::Shared;
 use crate::state::{DeviceState, EngineLost};
@@ -23,18 +23,18 @@ pub(crate) struct Core<D: ?Sized> {
     hang_timeout: Duration,
 }
 
-/// One worker, as it is seen from outside.
+/// One worker, as the timer sees it.
 #[derive(Default)]
 struct WorkerState {
     now: Mutex<Doing>,
-    /// What its last pass finished, to be handed out as soon as the device is at work on the next one. Here, so that
-    /// it is not lost with a device that hangs before that.
+    /// The answers of its last pass, to be handed out once the device works on the next one. Kept here, so that they
+    /// are not lost if the device hangs before that.
     finished: Mutex<Option<Box<dyn HandOut>>>,
 }
 
 #[derive(Default)]
 struct Doing {
-    /// What takes how long, unless the worker is between two slices.
+    /// What the worker does, and since when; `None` between slices.
     busy: Option<(&'static str, Instant)>,
     /// The callers of the passes that it has begun.
     lent: Vec<Box<dyn Lent>>,
@@ -74,7 +74,7 @@ impl<D: ?Sized> Core<D> {
         self.inboxes.iter().any(|inbox| inbox.is_filled())
     }
 
-    /// Notes whether the lanes have jobs left, before their lock is given back; then another worker is woken.
+    /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another worker.
     pub(crate) fn note_waiting(&self, dispatch: MutexGuard<'_, Dispatch<D>>) {
         let waits = !dispatch.is_empty();
         self.waits.store(waits, Ordering::SeqCst);
@@ -102,8 +102,8 @@ impl<D: ?Sized> Core<D> {
         }
     }
 
-    /// Before a worker does what may take long: from now on [`watch`](Self::watch) looks at the clock, and tells these
-    /// callers when their time is over.
+    /// Called before a worker does something that may take long. Until [`end`](Self::end), [`watch`](Self::watch) looks
+    /// at the clock and answers these callers when their deadlines pass.
     pub(crate) fn begin(
         &self,
         worker: usize,
@@ -116,7 +116,7 @@ impl<D: ?Sized> Core<D> {
         now.lent = lent;
     }
 
-    /// After it: what was lent. `None` if the worker was given up meanwhile.
+    /// Called after it: gives back what was lent. `None` if the worker was given up meanwhile.
     pub(crate) fn end(&self, worker: usize) -> Option<Vec<Box<dyn Lent>>> {
         let mut now = lock(&self.workers[worker].now);
         now.busy = None;
@@ -124,8 +124,8 @@ impl<D: ?Sized> Core<D> {
         (!now.is_given_up).then_some(lent)
     }
 
-    /// Tells callers whose time is over so, and gives up a device that hangs. `false` when there is nothing to watch
-    /// any more.
+    /// Answers callers whose deadline has passed, and gives up a device that hangs. `false` when there is nothing more
+    /// to watch.
     pub(crate) fn watch(&self, now: Instant) -> bool {
         for (index, worker) in self.workers.iter().enumerate() {
             let busy = lock(&worker.now).busy;
@@ -140,7 +140,7 @@ impl<D: ?Sized> Core<D> {
         self.shared.state() != DeviceState::Lost && !self.shared.parking.are_callers_gone()
     }
 
-    /// Tells callers whose time is over so.
+    /// Answers callers whose deadline has passed.
     pub(crate) fn tell_late(&self, now: Instant) {
         for worker in &self.workers {
             for lent in &mut lock(&worker.now).lent {
@@ -150,7 +150,7 @@ impl<D: ?Sized> Core<D> {
         self.dispatch().tell_late(now);
     }
 
-    /// A worker's device is no more and can't be made again. With the last one, all that wait get an error.
+    /// Gives up a worker's device for good. If it was the last, all waiting jobs get an error.
     pub(crate) fn lose(&self, worker: usize, reason: EngineLost) {
         if !self.shared.set_state(worker, DeviceState::Lost) {
             return;

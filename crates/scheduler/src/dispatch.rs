@@ -1,36 +1,36 @@
-//! Whose turn it is: all lanes, and the clocks of all callers. Workers lock this once before and once after each slice;
-//! callers never do.
+//! Whose turn it is: all lanes, and the clocks of all callers. Its lock is for workers, once before and once after each
+//! slice, and for the timer; callers never take it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::account::{Contention, Turns};
 use crate::error::SubmitError;
-use crate::lane::{AnyLane, Filled};
+use crate::lane_state::{AnyLane, Filled};
 use crate::pass::AnyPass;
 use crate::shared::LaneShared;
 
-/// A slice takes at least so long, for it takes a while to begin one.
+/// The least time for a slice, because beginning one takes time as well.
 const SHORTEST_SLICE: Duration = Duration::from_micros(100);
-/// And no longer than this, also if nobody else waits: then callers who hung up or whose time is over are dropped.
+/// The most, even if nobody else waits: after it, jobs of callers that hung up or are late are dropped.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Dispatch<D: ?Sized> {
     lanes: Vec<Box<dyn AnyLane<D>>>,
     turns: Turns,
     contention: Contention,
-    /// The lane that was served last: between two callers whose turn it is, the one in a later lane comes first.
+    /// The lane that was served last: on a tie, the next lane after it goes first.
     last: usize,
-    /// How many callers had hung up when their jobs were last looked for.
+    /// How many callers had hung up when the lanes were last checked for them.
     hung_up: u64,
 }
 
-/// What a worker is to do next.
+/// What a worker does next.
 pub(crate) struct Turn {
     pub(crate) lane: usize,
-    /// Whether others wait: then the callers are charged for their time.
+    /// Whether others wait: then callers are charged for the slice.
     pub(crate) is_contended: bool,
-    /// For how long a slice goes on even if others come.
+    /// How long the slice goes on even if others arrive.
     pub(crate) slice: Duration,
 }
 
@@ -68,8 +68,8 @@ impl<D: ?Sized> Dispatch<D> {
         self.lanes.iter_mut().for_each(|lane| lane.drop_expired(now, true));
     }
 
-    /// The next slice of a worker that has these passes under way, one for each lane at most; begins a pass where the
-    /// turn is a lane's that has none. `None` if nothing waits.
+    /// Chooses the next slice of a worker that has these passes under way, at most one for each lane. Begins a pass if
+    /// the chosen lane has none. `None` if nothing waits.
     pub(crate) fn next(
         &mut self,
         device: &D,
@@ -78,12 +78,12 @@ impl<D: ?Sized> Dispatch<D> {
     ) -> Option<Turn> {
         let lanes = self.lanes.len();
         let has_work = |&lane: &usize| under_way[lane].is_some() || !self.lanes[lane].is_empty();
-        // From the lane after the last one on, so that of equals that one comes first.
+        // The lane after the last one comes first, so that it wins a tie.
         let in_turn = (1..=lanes).map(|step| (self.last + step) % lanes);
         let waiting: Vec<usize> = in_turn.filter(has_work).collect();
         let lane = match waiting[..] {
             [] => return None,
-            // By far the most common, and looking at all clocks takes a while.
+            // By far the most common case, and it needs no clocks.
             [only] => only,
             _ => {
                 let clock = |lane: usize| match &under_way[lane] {
@@ -110,27 +110,26 @@ impl<D: ?Sized> Dispatch<D> {
         })
     }
 
-    /// After a slice of a pass, or all of it, that took so long.
+    /// Notes the time of a slice of a pass, and charges its callers.
     pub(crate) fn note_slice(&mut self, turn: &Turn, pass: &dyn AnyPass<D>, took: Duration) {
         self.lanes[turn.lane].note_slice(took);
-        // A pass that is over in one slice and kept nobody waiting is nobody's debt: there nobody has more than its
-        // share.
+        // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {
             pass.charge(&mut self.turns, took);
         }
     }
 
-    /// Takes back the jobs of a pass that is not run to its end.
+    /// Takes back the jobs of a pass that will not be finished.
     pub(crate) fn put_back(&mut self, lane: usize, pass: Box<dyn AnyPass<D>>) {
         self.lanes[lane].put_back(pass);
     }
 
-    /// Tells callers that wait and whose time is over so.
+    /// Answers waiting callers whose deadline has passed.
     pub(crate) fn tell_late(&mut self, now: Instant) {
         self.lanes.iter_mut().for_each(|lane| lane.tell_late(now));
     }
 
-    /// All that wait hear this; if `for_good`, whoever asks from now on is refused as well.
+    /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     pub(crate) fn fail_all(&mut self, error: SubmitError, for_good: bool) {
         self.lanes.iter_mut().for_each(|lane| lane.fail_all(error, for_good));
     }

@@ -30,7 +30,7 @@ pub enum SubmitError {
     /// The engine failed and there is no other yet.
     #[error("the engine is being restarted")]
     EngineRestarting {
-        /// When the next attempt should have come to its end.
+        /// When the next attempt should be over.
         retry_after: Duration,
     },
     /// There is no engine any more, and will be none.
@@ -41,7 +41,7 @@ pub enum SubmitError {
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError<E> {
-    /// It can't be made: as its maker says.
+    /// It can't be made: the error of its maker.
     #[error("{0}")]
     Device(E),
     /// Its maker panicked, or took too long.

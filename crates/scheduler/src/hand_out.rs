@@ -1,4 +1,4 @@
-//! From a pass back to those who wait for it.
+//! From a finished pass back to its callers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::sync::Home;
 pub(crate) struct Done<W: Workload> {
     pub(crate) ticket: Ticket<W::Response>,
     pub(crate) deadline: Instant,
-    /// What it asked in its last pass.
+    /// Its requests in its last pass.
     pub(crate) requests: std::vec::IntoIter<W::Request>,
-    /// How many of the pass's responses are its own.
+    /// How many of the pass's responses belong to it.
     pub(crate) number: usize,
     /// All of its responses, if several passes gave them.
     pub(crate) answered: Option<Answered<W::Response>>,
@@ -30,10 +30,10 @@ pub(crate) struct Finished<W: Workload> {
     pub(crate) took: Duration,
 }
 
-/// Answers, whatever their workload is.
+/// The answers of a pass, whatever its workload is.
 pub(crate) trait HandOut: Send {
-    /// Starts telling the callers. That costs about as much as all else that the host does for their requests, so it
-    /// happens on the runtimes on which they wait; and wakes each thread of theirs once, not once for each of them.
+    /// Starts sending the answers. That costs about as much as all other host work for the requests, so it happens on
+    /// the callers' runtimes: one task for each runtime, which wakes each thread once and not once for each caller.
     fn hand_out(self: Box<Self>, statistics: &Arc<Statistics>);
 }
 
@@ -72,7 +72,7 @@ impl<W: Workload> HandOut for Finished<W> {
 }
 
 impl<W: Workload> Done<W> {
-    /// Sends the answer, unless the caller's time is over by now.
+    /// Sends the answer, unless the deadline has passed by now.
     fn answer(
         self,
         responses: &mut impl Iterator<Item = W::Response>,
@@ -89,11 +89,11 @@ impl<W: Workload> Done<W> {
             let queued = started.saturating_duration_since(entered);
             Answered { responses: own, queued, device: took }
         });
-        // Who asks again at once has them back.
+        // Freed first, so that the caller's next request can use them.
         drop(slots);
         let result = if now < deadline { Ok(answered) } else { Err(SubmitError::DeadlinePassed) };
         tell(reply, result, statistics);
-        // They may be large; nobody waits for this any more.
+        // Last: they may be large, and nobody waits for this.
         drop(requests);
     }
 }

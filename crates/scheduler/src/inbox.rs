@@ -17,7 +17,7 @@ pub(crate) struct Inbox<W: Workload> {
 /// On cache lines of its own.
 #[repr(align(128))]
 struct Shard<W: Workload> {
-    /// Whether there are jobs. Beside the lock, for workers look often.
+    /// Whether there are jobs. Outside the lock, because workers read it often.
     is_filled: AtomicBool,
     jobs: Mutex<Jobs<W>>,
 }
@@ -56,7 +56,7 @@ impl<W: Workload> Inbox<W> {
         Ok(())
     }
 
-    /// Leaves a probe, in the place of one that may be there.
+    /// Leaves a probe, and replaces one that may be there.
     ///
     /// # Errors
     /// As [`put`](Self::put).

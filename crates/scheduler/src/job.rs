@@ -1,4 +1,11 @@
-//! What one caller asks for at once, and how it hears of it.
+//! A job: the requests that one caller submits together, and how the caller gets its answer.
+//!
+//! From the call to the answer a job has four forms, and its [`Ticket`] goes along:
+//!
+//! - `Job`: in the inbox, from `Lane::submit` until a worker collects it.
+//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`, until passes have taken all of its requests.
+//! - `Share` (`pass.rs`): what one pass took of it, held by the worker that runs the pass.
+//! - `Done` (`hand_out.rs`): answered, held by `Core` until it is handed out on the caller's runtime.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,14 +22,14 @@ use crate::sync::Home;
 /// Requests that are answered together.
 pub(crate) struct Job<W: Workload> {
     pub(crate) requests: Vec<W::Request>,
-    /// After this nobody waits any more.
+    /// Nobody waits after this.
     pub(crate) deadline: Instant,
     pub(crate) ticket: Ticket<W::Response>,
 }
 
-/// Who asked.
+/// Where the answer goes, and what the job holds until then.
 pub(crate) struct Ticket<R> {
-    /// Where the answer goes; `None` once the caller has heard something.
+    /// `None` once the caller has an answer or an error.
     pub(crate) reply: Option<Reply<R>>,
     pub(crate) home: Home,
     /// When the job entered the queue.
@@ -34,7 +41,7 @@ pub(crate) struct Ticket<R> {
 /// Where an answer goes.
 pub(crate) type Reply<R> = oneshot::Sender<Result<Answered<R>, SubmitError>>;
 
-/// What a job comes back with.
+/// The answer to a job.
 #[derive(Debug)]
 pub struct Answered<R> {
     /// For each request, in order, its response.
@@ -51,7 +58,7 @@ impl<R> Default for Answered<R> {
     }
 }
 
-/// Sends an answer, and counts what went wrong. A caller that hung up does not hear this, nor is it counted.
+/// Sends an answer, and counts errors. If the caller has hung up, nothing is counted.
 pub(crate) fn tell<R>(
     reply: Option<Reply<R>>,
     result: Result<Answered<R>, SubmitError>,
@@ -70,9 +77,9 @@ pub(crate) fn tell<R>(
     }
 }
 
-/// Who asked for a job, wherever its requests are.
+/// The ticket of a job, or of a part of one.
 pub(crate) enum Asker<R> {
-    /// All of its requests are in one place.
+    /// All requests of the job are together.
     Whole(Ticket<R>),
     /// They are spread over passes, perhaps on several devices.
     Split(Arc<Split<R>>),
@@ -101,18 +108,19 @@ impl<R> Split<R> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Whether nobody waits for the rest: the caller has heard something, or hung up.
+    /// Whether nobody waits for the rest: the caller has an answer or an error, or hung up.
     pub(crate) fn is_over(&self) -> bool {
         is_over(self.lock().ticket.reply.as_ref())
     }
 
-    /// Tells the caller of an error, if it has not heard anything yet.
+    /// Sends the caller an error, if it has nothing yet.
     pub(crate) fn fail(&self, error: SubmitError, statistics: &Statistics) {
         let reply = self.lock().ticket.reply.take();
         tell(reply, Err(error), statistics);
     }
 
-    /// Takes the responses to the requests from index `first` on. The whole answer, and who asked, once all are there.
+    /// Takes the responses to the requests from index `first` on. Returns the ticket and the whole answer once all are
+    /// there.
     pub(crate) fn deliver(
         &self,
         first: usize,
@@ -142,14 +150,14 @@ impl<R> Split<R> {
         Some((ticket, Answered { responses, queued, device: parts.device }))
     }
 
-    /// Its slots, if this was the last that held the job.
+    /// Returns the slots of the job if this was its last part.
     pub(crate) fn release(split: Arc<Self>) -> Option<Slots> {
         let parts = Arc::into_inner(split)?.0.into_inner();
         parts.expect("nothing panics while it holds this lock").ticket.slots
     }
 }
 
-/// Whether nobody waits for an answer there.
+/// Whether nobody waits for this reply.
 pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
     reply.is_none_or(oneshot::Sender::is_closed)
 }
@@ -163,7 +171,7 @@ impl<R> Asker<R> {
         }
     }
 
-    /// Tells the caller of an error, if it has not heard anything yet.
+    /// Sends the caller an error, if it has nothing yet.
     pub(crate) fn fail(&mut self, error: SubmitError, statistics: &Statistics) {
         match self {
             Self::Whole(ticket) => tell(ticket.reply.take(), Err(error), statistics),
@@ -171,8 +179,8 @@ impl<R> Asker<R> {
         }
     }
 
-    /// Ends with an error what this has of the job: frees its slots, unless other passes still hold them, and tells the
-    /// caller, if it has not heard anything yet.
+    /// Ends this part of the job with an error: frees its slots, unless other passes still hold them, and tells the
+    /// caller if it has nothing yet.
     pub(crate) fn end(self, error: SubmitError, shared: &Shared, lane: &LaneShared) {
         let (reply, slots) = match self {
             Self::Whole(ticket) => (ticket.reply, ticket.slots),
@@ -181,7 +189,7 @@ impl<R> Asker<R> {
                 (reply, Split::release(split))
             }
         };
-        // There is room for as many again before the caller hears of it.
+        // Freed first, so that the caller's next request can use them.
         shared.free(lane, slots.as_ref().map_or(0, Slots::number));
         drop(slots);
         tell(reply, Err(error), &shared.statistics);

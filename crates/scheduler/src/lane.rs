@@ -1,257 +1,176 @@
-//! The workers' end of a lane: jobs of one workload that wait for their passes.
+//! The callers' end of a lane.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use contract::Workload;
+use tokio::sync::oneshot;
 
-use crate::account::{Contention, Turns};
+use crate::account::Account;
 use crate::error::SubmitError;
 use crate::inbox::Inbox;
-use crate::job::{Asker, Job, Split};
-use crate::pass::{AnyPass, Pass, Share};
-use crate::share::{Room, Waiting, choose};
+use crate::job::{Answered, Job, Ticket};
 use crate::shared::{LaneShared, Shared};
+use crate::state::DeviceState;
+use crate::statistics::{Counted, LaneStatistics};
+use crate::sync::Home;
 
-/// A lane, whatever its workload is.
-pub(crate) trait AnyLane<D: ?Sized>: Send {
-    /// Takes in what callers have left in the inbox.
-    fn collect(&mut self, device: &D, contention: &mut Contention);
-    /// Whether callers have left something in the inbox.
-    fn inbox(&self) -> Arc<dyn Filled>;
-    fn is_empty(&self) -> bool;
-    /// Drops jobs that nobody waits for. Those who hung up are looked for only if `somebody_hung_up`.
-    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool);
-    /// The clock of the caller whose turn comes first, if anybody waits. A probe comes before all.
-    fn first_clock(&self, turns: &Turns) -> Option<u64>;
-    /// Gives a pass its requests.
-    fn begin(&mut self, device: &D, has_others: bool, now: Instant) -> Box<dyn AnyPass<D>>;
-    /// Takes back the jobs of a pass of this lane that is not run to its end.
-    fn put_back(&mut self, pass: Box<dyn AnyPass<D>>);
-    /// Tells callers whose time is over so.
-    fn tell_late(&mut self, now: Instant);
-    /// All that wait hear this; if `for_good`, whoever asks from now on is refused as well.
-    fn fail_all(&mut self, error: SubmitError, for_good: bool);
-    /// How long a pass, or a slice of one, lately took.
-    fn slice_took(&self) -> Duration;
-    fn note_slice(&mut self, took: Duration);
-    fn shared(&self) -> Arc<LaneShared>;
-}
-
-/// Whether jobs wait in an inbox.
-pub(crate) trait Filled: Send + Sync {
-    fn is_filled(&self) -> bool;
-}
-
-impl<W: Workload> Filled for Inbox<W> {
-    fn is_filled(&self) -> bool {
-        Inbox::is_filled(self)
-    }
-}
-
-pub(crate) struct LaneState<W: Workload> {
+/// Where callers submit requests of one workload. Clones share it. When all clones of all lanes are gone, the workers
+/// end.
+pub struct Lane<W: Workload> {
     workload: Arc<W>,
     inbox: Arc<Inbox<W>>,
     lane: Arc<LaneShared>,
-    shared: Arc<Shared>,
-    /// Those whose turn is first are in front.
-    waiting: VecDeque<Waiting<W>>,
-    /// Room for what comes out of the inbox; empty between.
-    spare: Vec<Job<W>>,
-    slice_took: Duration,
+    callers: Arc<CallersEnd>,
 }
 
-impl<W: Workload> LaneState<W> {
+impl<W: Workload> Clone for Lane<W> {
+    fn clone(&self) -> Self {
+        let Self { workload, inbox, lane, callers } = self;
+        let (workload, inbox, lane) = (workload.clone(), inbox.clone(), lane.clone());
+        Self { workload, inbox, lane, callers: callers.clone() }
+    }
+}
+
+pub(crate) struct CallersEnd(pub(crate) Arc<Shared>);
+
+impl Drop for CallersEnd {
+    fn drop(&mut self) {
+        self.0.parking.callers_are_gone();
+    }
+}
+
+impl<W: Workload> Lane<W> {
     pub(crate) fn new(
         workload: Arc<W>,
         inbox: Arc<Inbox<W>>,
         lane: Arc<LaneShared>,
-        shared: Arc<Shared>,
+        callers: Arc<CallersEnd>,
     ) -> Self {
-        let (waiting, spare) = (VecDeque::new(), Vec::new());
-        let slice_took = Duration::from_millis(1);
-        Self { workload, inbox, lane, shared, waiting, spare, slice_took }
+        Self { workload, inbox, lane, callers }
     }
 
-    /// What the chosen requests make, and what is left of the lane: jobs that the pass had no room for, then those
-    /// that it leaves unfinished.
-    fn take_chosen(&mut self) -> Vec<Share<W>> {
-        let mut shares = Vec::with_capacity(self.waiting.len());
-        let mut unfinished = Vec::new();
-        let mut waiting = std::mem::take(&mut self.waiting);
-        if waiting.iter().all(|job| job.chosen == job.requests.len()) {
-            shares.extend(waiting.drain(..).map(Share::of_all));
-            self.waiting = waiting;
-            return shares;
-        }
-        for mut job in waiting {
-            if job.chosen == 0 {
-                self.waiting.push_back(job);
-            } else if job.chosen == job.requests.len() {
-                shares.push(Share::of_all(job));
-            } else {
-                shares.push(job.split_off());
-                unfinished.push(job);
-            }
-        }
-        self.waiting.extend(unfinished);
-        shares
-    }
-}
-
-impl<W: Workload> Share<W> {
-    /// All that is left of a job.
-    fn of_all(job: Waiting<W>) -> Self {
-        let Waiting { requests, cost, deadline, caller, asker, taken, .. } = job;
-        Self { requests, cost, deadline, caller, asker, first: taken }
-    }
-}
-
-impl<W: Workload> Waiting<W> {
-    /// What a pass took and did not run to its end.
-    fn again(share: Share<W>) -> Self {
-        let Share { requests, cost, deadline, caller, asker, first } = share;
-        let (chosen, chosen_cost) = (0, 0);
-        Self { requests, cost, deadline, caller, asker, taken: first, chosen, chosen_cost }
+    fn shared(&self) -> &Shared {
+        &self.callers.0
     }
 
-    /// The chosen requests, of which there are fewer than are left.
-    fn split_off(&mut self) -> Share<W> {
-        if let Asker::Whole(ticket) = &mut self.asker {
-            let whole = crate::job::Ticket {
-                reply: ticket.reply.take(),
-                home: ticket.home.clone(),
-                entered: ticket.entered,
-                slots: ticket.slots.take(),
-            };
-            self.asker = Asker::Split(Split::new(whole, self.requests.len()));
-        }
-        let Asker::Split(split) = &self.asker else { unreachable!("it was split just now") };
-        let requests: Vec<W::Request> = self.requests.by_ref().take(self.chosen).collect();
-        let (first, cost) = (self.taken, self.chosen_cost);
-        self.taken += requests.len();
-        self.cost = self.cost.saturating_sub(cost);
-        let (deadline, caller) = (self.deadline, self.caller);
-        let asker = Asker::Split(split.clone());
-        Share { requests: requests.into_iter(), cost, deadline, caller, asker, first }
-    }
-}
-
-impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
-    fn collect(&mut self, device: &W::Device, contention: &mut Contention) {
-        if !self.inbox.is_filled() {
-            return;
+    /// Waits for the responses to some requests. Dropping the future abandons them: requests that have not run by then
+    /// never will.
+    ///
+    /// A caller on a tokio runtime gets the answer from a task there, any other caller from the worker.
+    ///
+    /// # Errors
+    /// At once if the deadline has passed, the queue is full or no device works; later if the deadline passes or the
+    /// device fails.
+    pub async fn submit(
+        &self,
+        account: &Arc<Account>,
+        requests: Vec<W::Request>,
+        deadline: Instant,
+    ) -> Result<Answered<W::Response>, SubmitError> {
+        if requests.is_empty() {
+            return Ok(Answered::default());
         }
         let now = Instant::now();
-        let Self { workload, inbox, waiting, spare, .. } = self;
-        let mut wait = |job: Job<W>| {
-            let Job { requests, deadline, ticket } = job;
-            let caller = ticket.slots.as_ref().map(|slots| slots.caller());
-            contention.note(caller, now);
-            let cost = requests.iter().map(|request| workload.cost(device, request)).sum();
-            let (requests, asker) = (requests.into_iter(), Asker::Whole(ticket));
-            let (taken, chosen, chosen_cost) = (0, 0, 0);
-            Waiting { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
-        };
-        inbox.take(spare, |job| waiting.push_back(wait(job)));
-        // To the front: the probe asks whether the device works, not how long the queue is.
-        if let Some(probe) = inbox.take_probe() {
-            waiting.push_front(wait(probe));
-        }
+        // Before the slots: a caller without time left must not be told to retry.
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let slots = requests.iter().map(|request| self.workload.slots(request)).sum();
+        let slots = self.shared().admit(&self.lane, account, slots)?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: Some(slots) };
+        self.put(Job { requests, deadline, ticket }, Inbox::put)?;
+        self.wait(answer).await
     }
 
-    fn inbox(&self) -> Arc<dyn Filled> {
-        self.inbox.clone()
+    /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
+    /// second takes the slot of the first.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), but never because the queue is full.
+    pub async fn probe(
+        &self,
+        request: W::Request,
+        deadline: Instant,
+    ) -> Result<Answered<W::Response>, SubmitError> {
+        let now = Instant::now();
+        self.check_time(now, deadline)?;
+        self.shared().check_devices()?;
+        let (reply, answer) = oneshot::channel();
+        let ticket =
+            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: None };
+        self.put(Job { requests: vec![request], deadline, ticket }, Inbox::put_probe)?;
+        self.wait(answer).await
     }
 
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) {
-        let is_expired = |job: &Waiting<W>| {
-            // The rest of a job that failed in another pass is not worth a pass, either.
-            let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
-            now >= job.deadline || (may_be_over && job.asker.is_over())
-        };
-        if !self.waiting.iter().any(is_expired) {
-            return;
-        }
-        let (expired, others): (VecDeque<_>, VecDeque<_>) =
-            self.waiting.drain(..).partition(is_expired);
-        self.waiting = others;
-        for job in expired {
-            job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
-        }
-    }
-
-    fn first_clock(&self, turns: &Turns) -> Option<u64> {
-        let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
-        self.waiting.iter().map(clock).min()
-    }
-
-    fn begin(
-        &mut self,
-        device: &W::Device,
-        has_others: bool,
-        now: Instant,
-    ) -> Box<dyn AnyPass<W::Device>> {
-        let workload = &*self.workload;
-        let waiting = self.waiting.iter().map(|job| job.cost).sum();
-        let all = workload.room(device, waiting).max(1);
-        let of_one_caller = if has_others {
-            workload.most_of_one_caller(workload.room(device, usize::MAX)).max(1)
-        } else {
-            usize::MAX
-        };
-        choose(workload, device, &mut self.waiting, Room { all, of_one_caller });
-        let shares = self.take_chosen();
-        let (workload, lane) = (self.workload.clone(), self.lane.clone());
-        Box::new(Pass::new(workload, shares, lane, self.shared.clone(), now))
-    }
-
-    fn put_back(&mut self, pass: Box<dyn AnyPass<W::Device>>) {
-        let pass = pass.into_any().downcast::<Pass<W>>().expect("a pass goes back to its own lane");
-        for share in pass.shares.into_iter().rev() {
-            self.waiting.push_front(Waiting::again(share));
-        }
-    }
-
-    fn tell_late(&mut self, now: Instant) {
-        let statistics = &self.shared.statistics;
-        for job in self.waiting.iter_mut().filter(|job| now >= job.deadline) {
-            job.asker.fail(SubmitError::DeadlinePassed, statistics);
-        }
-        self.inbox.for_each(|job| {
-            if now >= job.deadline {
-                crate::job::tell(
-                    job.ticket.reply.take(),
-                    Err(SubmitError::DeadlinePassed),
-                    statistics,
-                );
+    fn put(
+        &self,
+        job: Job<W>,
+        put: impl FnOnce(&Inbox<W>, Job<W>) -> Result<(), Job<W>>,
+    ) -> Result<(), SubmitError> {
+        match put(&self.inbox, job) {
+            Ok(()) => {
+                self.shared().parking.wake_one();
+                Ok(())
             }
-        });
-    }
-
-    fn fail_all(&mut self, error: SubmitError, for_good: bool) {
-        for job in std::mem::take(&mut self.waiting) {
-            job.asker.end(error, &self.shared, &self.lane);
-        }
-        for job in self.inbox.empty(for_good) {
-            Asker::Whole(job.ticket).end(error, &self.shared, &self.lane);
+            Err(mut job) => {
+                let slots = job.ticket.slots.take().map_or(0, |slots| slots.number());
+                self.shared().free(&self.lane, slots);
+                self.shared().statistics.refused_without_device.fetch_add(1, Ordering::Relaxed);
+                Err(SubmitError::EngineGone)
+            }
         }
     }
 
-    fn slice_took(&self) -> Duration {
-        self.slice_took
+    fn check_time(&self, now: Instant, deadline: Instant) -> Result<(), SubmitError> {
+        if now < deadline {
+            return Ok(());
+        }
+        self.shared().statistics.deadline_passed.fetch_add(1, Ordering::Relaxed);
+        Err(SubmitError::DeadlinePassed)
     }
 
-    fn note_slice(&mut self, took: Duration) {
-        self.slice_took = (self.slice_took * 7 + took) / 8;
+    async fn wait<A>(
+        &self,
+        answer: oneshot::Receiver<Result<A, SubmitError>>,
+    ) -> Result<A, SubmitError> {
+        let mut caller = Caller { shared: self.shared(), is_answered: false };
+        // No timer of its own: `watch` has one for all.
+        let answer = answer.await;
+        caller.is_answered = true;
+        // The worker ended while it had the job.
+        answer.unwrap_or(Err(SubmitError::EngineGone))
     }
 
-    fn shared(&self) -> Arc<LaneShared> {
-        self.lane.clone()
+    /// The state of the devices.
+    pub fn state(&self) -> DeviceState {
+        self.shared().state()
+    }
+
+    /// What this lane has counted so far.
+    pub fn statistics(&self) -> LaneStatistics {
+        self.lane.statistics()
+    }
+
+    /// What the scheduler has counted so far, over all lanes.
+    pub fn counted(&self) -> Counted {
+        self.shared().counted()
+    }
+}
+
+/// A caller that waits. It is dropped after its receiver: once its hang-up is counted, workers see that its job is
+/// abandoned.
+struct Caller<'a> {
+    shared: &'a Shared,
+    is_answered: bool,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.shared.hang_up();
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! cost and how a device runs them; each workload has a [`Lane`]. There is no artificial delay: while one pass runs,
 //! the next one gathers and the last one is handed out.
 //!
-//! A job's way:
+//! The path of a job:
 //!
 //! ```text
 //! Lane::submit ─▶ admission (shared) ─▶ inbox, in shards ─▶ lane ─▶ pass ─▶ device
@@ -13,39 +13,40 @@
 //!      └───────── hand_out ◀─────────────────────────────────────┘
 //! ```
 //!
-//! **Turns.** A pass may be cut into slices. Before each slice the caller on which the devices have spent the least
-//! time decides which lane is served (`dispatch.rs`, `account/turns.rs`). So callers of an expensive workload can't
-//! take more than their share from callers of a cheap one, and nobody waits longer than one slice or one uncut pass.
-//! Within a lane callers, and the jobs of each, share each pass fairly (`share.rs`).
+//! **Turns.** A pass may be cut into slices. Before each slice, the lane is chosen whose caller has used the least
+//! device time (`dispatch.rs`, `account/turns.rs`). So callers of an expensive workload can't take more than their
+//! share from callers of a cheap one, and nobody waits longer than one slice or one uncut pass. Within a lane, callers
+//! share each pass fairly, and so do the jobs of one caller (`choose.rs`).
 //!
-//! **Admission** has one rule, whether a job has one request or a thousand: it takes slots, as many as its workload
-//! says, and has them until it is answered, fails or is dropped. It is let in if that many slots are free and its
-//! caller then holds no more than it leaves free ([`account`]). More than half of the slots count as half. A refusal
-//! says how long the devices will take for the slots that are taken, at their present rate.
+//! **Admission** has one rule for jobs of one request or a thousand. A job takes as many slots as its workload says and
+//! keeps them until it is answered, fails or is dropped. It is admitted if that many slots are free and its caller then
+//! holds no more than it leaves free ([`account`]). A job that needs more than half of the slots counts as half. A
+//! refusal says how long the devices will need for the slots that are taken, at their present rate.
 //!
-//! **Several workers** take from the same lanes. Callers write to shards and to one counter; the lock of `dispatch` is
-//! for workers alone, so no lock is taken by all callers and all workers for every request.
+//! **Several workers** take from the same lanes. Callers write to shards and to a few atomics. The lock of `dispatch`
+//! is for workers and the timer; callers never take it. So no lock is taken by all callers and all workers for every
+//! request.
 //!
-//! **Deadlines** are looked at on entry, before each slice, while a slice runs, and when the answer is there. Jobs whose
+//! **Deadlines** are checked on entry, before each slice, while a slice runs, and before the answer is sent. Jobs whose
 //! callers hung up are dropped before the next slice.
 //!
 //! **Supervision.** A pass that fails or panics fails its own jobs; then its device is dropped and made again
-//! (`supervisor.rs`). What waits goes on waiting; while no device works, new jobs are refused. A device that can't be
-//! made again, or that hangs, is lost: [`Workers::lost`] tells the process to end.
+//! (`supervisor.rs`). Waiting jobs stay in the queue; while no device works, new jobs are refused. A device that can't
+//! be made again, or that hangs, is lost: [`Workers::lost`] tells the process to end.
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod choose;
 mod core;
 mod dispatch;
 mod error;
 mod hand_out;
-mod handle;
 mod inbox;
 mod job;
 mod lane;
+mod lane_state;
 mod parking;
 mod pass;
-mod share;
 mod shared;
 mod start;
 mod state;
@@ -56,8 +57,8 @@ mod worker;
 
 pub use contract::Workload;
 pub use error::{StartError, SubmitError};
-pub use handle::Lane;
 pub use job::Answered;
+pub use lane::Lane;
 pub use start::{Limits, Scheduler, Workers};
 pub use state::{DeviceState, EngineLost};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};

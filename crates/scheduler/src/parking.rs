@@ -74,7 +74,7 @@ impl Parking {
         lock(&self.state).callers_gone
     }
 
-    /// Does nothing for a while; at once over when there are no callers any more.
+    /// Waits for a while, or until there are no callers any more.
     pub(crate) fn pause(&self, duration: Duration) {
         let until = Instant::now() + duration;
         let (mut state, mut is_over) = (lock(&self.state), false);

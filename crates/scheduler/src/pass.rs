@@ -1,4 +1,4 @@
-//! A pass on its way: the requests of one workload that a worker runs together, in one slice or in several.
+//! A pass: the requests of one workload that a worker runs together, in one slice or in several.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Share<W: Workload> {
     pub(crate) deadline: Instant,
     pub(crate) caller: Option<u64>,
     pub(crate) asker: Asker<W::Response>,
-    /// The first of these requests among all of the job.
+    /// The index of the first of these requests among those of the job.
     pub(crate) first: usize,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Pass<W: Workload> {
     lane: Arc<LaneShared>,
     shared: Arc<Shared>,
     started: Instant,
-    /// All slices so far.
+    /// The time of all slices so far.
     took: Duration,
     slices: usize,
 }
@@ -43,35 +43,35 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn name(&self) -> &'static str;
     /// How many requests it has.
     fn len(&self) -> usize;
-    /// The clock of the caller whose turn comes first. A probe comes before all.
+    /// The lowest clock of its callers. A probe comes before all.
     fn first_clock(&self, turns: &Turns) -> u64;
-    /// Runs a slice. Whether that was the last.
+    /// Runs a slice. Returns whether it was the last.
     fn run(&mut self, device: &mut D, slice: Slice<'_>) -> Result<bool, PassError>;
     /// Whether it was over after its first slice.
     fn had_one_slice(&self) -> bool;
-    /// A slice took so long.
+    /// Notes the time of a slice.
     fn note_slice(&mut self, took: Duration);
     fn took(&self) -> Duration;
-    /// Charges its callers for that time, by what their requests cost.
+    /// Charges its callers for the time of a slice, in proportion to what their requests cost.
     fn charge(&self, turns: &mut Turns, took: Duration);
-    /// Drops shares that nobody waits for. Whether nothing is left of the pass.
+    /// Drops shares that nobody waits for. Returns whether nothing is left of the pass.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool;
-    /// What others need while a slice runs, to tell callers whose time is over so.
+    /// Lends the reply channels to the timer, so that it can answer late callers while this thread runs the slice.
     fn lend(&mut self) -> Box<dyn Lent>;
-    /// Takes back what is left of that.
+    /// Takes back the channels that are left.
     fn take_back(&mut self, lent: Box<dyn Lent>);
-    /// After the last slice: counts, frees slots, and has the answers ready.
+    /// After the last slice: counts the pass, frees slots, and returns the answers, ready to be handed out.
     fn finish(self: Box<Self>) -> Box<dyn HandOut>;
-    /// Its jobs fail, each as a whole.
+    /// Fails its jobs, each as a whole.
     fn fail(self: Box<Self>, error: SubmitError);
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-/// The callers of a pass while it runs.
+/// The reply channels of a pass while a slice runs.
 pub(crate) trait Lent: Send {
-    /// Tells callers whose time is over so.
+    /// Answers callers whose deadline has passed.
     fn tell_late(&mut self, now: Instant, statistics: &Statistics);
-    /// Tells all callers of an error.
+    /// Sends all callers an error.
     fn tell_all(&mut self, error: SubmitError, statistics: &Statistics);
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
@@ -230,7 +230,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         lane.counters.count(requests, took, cost);
         lane.note_pass(slots, took);
         let mut jobs = Vec::with_capacity(shares.len());
-        // In most passes all responses are of whole jobs, and stay where they are.
+        // In most passes all jobs are whole, and the responses stay where they are.
         let are_whole = shares.iter().all(|share| matches!(share.asker, Asker::Whole(_)));
         let (mut responses, mut of_whole_jobs) = (responses.into_iter(), Vec::new());
         let mut freed = 0;

@@ -57,12 +57,12 @@ struct Setup {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// One worker. Its first engine fails in this pass, from 1; and so many attempts to make another fail.
+/// One worker. Its first engine fails in this pass, from 1, and then this many attempts to make another fail.
 fn setup(fails_in: usize, failed_attempts: usize) -> Setup {
     setup_with(&[(fails_in, failed_attempts)])
 }
 
-/// As many workers as there are such pairs.
+/// One worker for each of these pairs.
 fn setup_with(workers: &[(usize, usize)]) -> Setup {
     let mut scheduler = Scheduler::new(LIMITS);
     let lane = scheduler.lane(Search { max_batch: 2 });

@@ -1,4 +1,4 @@
-//! What callers and workers share: how many slots are taken, how the devices are, who waits to be woken.
+//! What callers and workers share: the slots that are taken, the state of the devices, the workers that sleep.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, lock};
 pub(crate) struct Shared {
     capacity: u32,
     taken: Taken,
-    /// Of each lane, in the order of the lanes; there from the start of the workers on.
+    /// In the order of the lanes; set when the workers start.
     lanes: OnceLock<Vec<Arc<LaneShared>>>,
     pub(crate) parking: Parking,
-    /// How many workers have a device that works. Beside the lock, for every request looks.
+    /// How many workers have a device that works. Outside the lock, because every request reads it.
     working: AtomicU32,
-    /// How each worker's device is; empty before the workers start.
+    /// The state of each worker's device; empty before the workers start.
     states: Mutex<Vec<DeviceState>>,
     /// What the devices of each worker counted.
     pub(crate) devices: OnceLock<Vec<DeviceCounters>>,
-    /// Why a device is no more, for whoever ends the process then.
+    /// Why a device was lost, for the thread that then ends the process.
     lost: watch::Sender<Option<EngineLost>>,
     pub(crate) statistics: Arc<Statistics>,
 }
@@ -36,9 +36,9 @@ struct Taken(AtomicU32);
 /// One lane, as callers and workers see it.
 #[repr(align(128))]
 pub(crate) struct LaneShared {
-    /// Slots of its jobs that wait or are in work.
+    /// Slots of its jobs that wait or run.
     taken: AtomicU32,
-    /// Nanoseconds that a slot has lately taken of a device's time.
+    /// Device time for one slot in recent passes, on average, in nanoseconds.
     nanoseconds_per_slot: AtomicU64,
     pub(crate) counters: LaneCounters,
 }
@@ -49,12 +49,12 @@ impl LaneShared {
         Self { taken, nanoseconds_per_slot, counters: LaneCounters::default() }
     }
 
-    /// After a pass over n slots: for a moving average.
+    /// Adds a pass over n slots to the moving average.
     pub(crate) fn note_pass(&self, slots: usize, took: Duration) {
         let now = (took.as_nanos() / slots.max(1) as u128).min(u128::from(u64::MAX)) as u64;
         let before = self.nanoseconds_per_slot.load(Ordering::Relaxed);
         let average = if before == 0 { now } else { before - before / 8 + now / 8 };
-        // Of two workers at the same time one is forgotten: it is an average.
+        // If two workers write at once, one value is lost; an average allows that.
         self.nanoseconds_per_slot.store(average, Ordering::Relaxed);
     }
 
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// With these lanes, and n workers whose devices work.
+    /// Begins with these lanes, and n workers whose devices work.
     pub(crate) fn start(&self, lanes: Vec<Arc<LaneShared>>, workers: usize) {
         *lock(&self.states) = vec![DeviceState::Working; workers];
         self.working.store(workers as u32, Ordering::SeqCst);
@@ -86,8 +86,8 @@ impl Shared {
         let _ = self.devices.set((0..workers).map(|_| DeviceCounters::default()).collect());
     }
 
-    /// Slots for a job, if they are free and the caller does not hold too much already. More than half of the queue
-    /// count as half.
+    /// Takes slots for a job, if they are free and the caller does not hold too much already. A job that needs more
+    /// than half of the queue counts as half.
     pub(crate) fn admit(
         &self,
         lane: &LaneShared,
@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// How long the devices will take for what is in the queue.
+    /// How long the devices will need for what is in the queue.
     fn drains_in(&self) -> Duration {
         let nanoseconds = |lane: &Arc<LaneShared>| {
             let per_slot = lane.nanoseconds_per_slot.load(Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Shared {
         Duration::from_nanos(all.fold(0, u64::saturating_add) / working)
     }
 
-    /// So many slots of a lane are free again. To be called before any caller hears of it.
+    /// Frees slots of a lane. To be called before any caller hears of it.
     pub(crate) fn free(&self, lane: &LaneShared, slots: u32) {
         if slots > 0 {
             lane.taken.fetch_sub(slots, Ordering::Relaxed);
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// What a caller hears if no device works.
+    /// Refuses a caller if no device works.
     pub(crate) fn check_devices(&self) -> Result<(), SubmitError> {
         if self.working.load(Ordering::Acquire) > 0 {
             return Ok(());
@@ -157,7 +157,7 @@ impl Shared {
         Err(refusal)
     }
 
-    /// How the devices are.
+    /// The state of the devices.
     pub(crate) fn state(&self) -> DeviceState {
         let states = lock(&self.states);
         let better = |a: DeviceState, &b: &DeviceState| match (a, b) {
@@ -173,7 +173,7 @@ impl Shared {
         others.iter().fold(first, better)
     }
 
-    /// How a worker's device is from now on. `false` if it was lost already: then it stays lost.
+    /// Sets the state of a worker's device. `false` if it was lost already: then it stays lost.
     pub(crate) fn set_state(&self, worker: usize, state: DeviceState) -> bool {
         let mut states = lock(&self.states);
         if states[worker] == DeviceState::Lost {
@@ -185,24 +185,24 @@ impl Shared {
         true
     }
 
-    /// A device is lost that somebody could still have asked.
+    /// Notes why a device was lost, unless all callers are gone.
     pub(crate) fn note_lost(&self, reason: EngineLost) {
         if !self.parking.are_callers_gone() {
             self.lost.send_if_modified(|lost| lost.is_none() && lost.replace(reason).is_none());
         }
     }
 
-    /// Hears why a device was lost.
+    /// Receives why a device was lost.
     pub(crate) fn lost(&self) -> watch::Receiver<Option<EngineLost>> {
         self.lost.subscribe()
     }
 
-    /// A caller has gone without its answer.
+    /// Counts a caller that hung up.
     pub(crate) fn hang_up(&self) {
         self.statistics.hung_up.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
 
-    /// How many have, so far.
+    /// How many callers have hung up so far.
     pub(crate) fn hung_up(&self) -> u64 {
         self.statistics.hung_up.load(std::sync::atomic::Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Starts the workers: a thread for each device, which makes it, owns it and makes it again when it failed.
+//! Starts the workers: a thread for each device, which makes it, owns it and makes it again if it fails.
 
 use std::fmt::Display;
 use std::sync::{Arc, mpsc};
@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use crate::core::Core;
 use crate::dispatch::Dispatch;
 use crate::error::StartError;
-use crate::handle::{CallersEnd, Lane};
 use crate::inbox::Inbox;
-use crate::lane::{AnyLane, LaneState};
+use crate::lane::{CallersEnd, Lane};
+use crate::lane_state::{AnyLane, LaneState};
 use crate::shared::{LaneShared, Shared};
 use crate::state::EngineLost;
 use crate::supervisor::Supervisor;
@@ -29,7 +29,7 @@ pub struct Limits {
     pub hang_timeout: Duration,
 }
 
-/// A scheduler that is put together: first its lanes, then its workers.
+/// Builds a scheduler: first its lanes, then its workers.
 pub struct Scheduler<D: ?Sized> {
     limits: Limits,
     callers: Arc<CallersEnd>,
@@ -43,7 +43,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         Self { limits, callers, lanes: Vec::new() }
     }
 
-    /// A lane for the requests of a workload. They may be asked at once, and are answered once there are workers.
+    /// Adds a lane for the requests of a workload. Requests may be submitted at once; they are answered once there are
+    /// workers.
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
         let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
         let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
@@ -59,8 +60,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     }
 
     /// Starts a worker for each of these makers, waits until each has made its device, and returns what joins them in
-    /// the end. Callers' deadlines are watched on `timer`. A maker is called again for another device when one has
-    /// failed. `within` bounds the time in which the first devices are there.
+    /// the end. Callers' deadlines are watched on `timer`. If a device fails, its maker is called again. `within`
+    /// bounds the time until the first devices are ready.
     ///
     /// # Errors
     /// If a thread can't be started or a device can't be made.
@@ -92,7 +93,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                 let mut supervisor = Supervisor::new(make, core, index, limits.max_restarts);
                 match supervisor.make() {
                     Ok(device) => {
-                        // Nobody waits for this any more only if `start` itself is gone.
+                        // This fails only if `start` has returned already.
                         let _ = started.send(Ok(device.description()));
                         supervisor.run(device);
                     }
@@ -132,7 +133,7 @@ pub struct Workers {
     /// Closed when all of them have ended.
     ended: mpsc::Receiver<()>,
     lost: watch::Receiver<Option<EngineLost>>,
-    /// Which devices they owned at first.
+    /// Their first devices.
     pub descriptions: Vec<EngineDescription>,
 }
 
@@ -142,14 +143,14 @@ impl Workers {
         &self.descriptions[0]
     }
 
-    /// Waits until all jobs are answered and the threads have ended, as they do once every [`Lane`] is gone, but no
-    /// longer than this: a device that hangs would never let its thread end. Whether they ended.
+    /// Waits for `timeout` at most until all jobs are answered and the threads have ended. They end once every [`Lane`]
+    /// is gone, unless a device hangs. Returns whether they ended.
     pub fn join(self, timeout: Duration) -> bool {
         self.ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Disconnected)
     }
 
-    /// Waits until a device is no more and none can be made in its place; says why. If it was the last, all that waited
-    /// has been told so by then. `None` if the threads ended in order before that.
+    /// Waits until a device is lost for good; returns why. If it was the last, all waiting jobs have got an error by
+    /// then. `None` if the threads end in order before that.
     pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
         let mut lost = self.lost.clone();
         async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }
@@ -161,8 +162,8 @@ impl Workers {
     }
 }
 
-/// Tells callers whose time is over so, at most this much later, and sees to it that no slice takes for ever. One timer
-/// for all: with a timer for each, all HTTP threads would take the timers' one lock twice a request.
+/// Answers callers whose deadline has passed, at most `EVERY` later, and gives up a device whose slice takes too long.
+/// One timer serves all callers: with one for each, all HTTP threads would take the timers' lock twice a request.
 async fn watch<D: ?Sized>(core: Arc<Core<D>>) {
     const EVERY: Duration = Duration::from_millis(10);
     while core.watch(Instant::now()) {

@@ -1,15 +1,15 @@
-//! How devices are, as callers are told, and why one may be given up.
+//! The state of the devices, as callers see it, and why a device may be given up.
 
 use std::time::Duration;
 
-/// How the devices are.
+/// The state of the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceState {
-    /// At least one answers, as far as anybody knows.
+    /// At least one works, as far as is known.
     Working,
     /// None does, and one is being made again. Requests are refused meanwhile.
     Restarting {
-        /// When the next attempt should have come to its end.
+        /// When the next attempt should be over.
         retry_after: Duration,
     },
     /// They failed for good: the process is about to end.
@@ -40,7 +40,7 @@ pub enum EngineLost {
         /// The setting.
         milliseconds: u128,
     },
-    /// A fault of ours.
+    /// A bug in Kindred.
     #[error("the engine thread ended; see the log")]
     ThreadEnded,
 }

@@ -1,4 +1,4 @@
-//! What the scheduler and its devices have done so far, for whoever watches the service.
+//! What the scheduler and its devices have done so far, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -28,15 +28,15 @@ pub struct Counted {
     pub refused_without_device: u64,
     /// Jobs whose callers were told that their deadline had passed.
     pub deadline_passed: u64,
-    /// Jobs whose callers went without waiting for an answer.
+    /// Jobs whose callers hung up before the answer.
     pub hung_up: u64,
     /// Jobs that failed with their pass or with the device.
     pub failed: u64,
     /// Devices made after the first of each worker.
     pub restarts: u64,
-    /// How the devices are.
+    /// The state of the devices.
     pub state: DeviceState,
-    /// What the devices counted, summed over all that there were: at most 250 ms old while there is work.
+    /// What the devices counted, summed over all devices so far; at most 250 ms old while there is work.
     pub device_counters: Vec<(&'static str, u64)>,
 }
 
@@ -53,26 +53,25 @@ pub struct LaneStatistics {
     pub pass_seconds: [u64; PASS_SECONDS_BOUNDS.len() + 1],
     /// The sum of their times, in seconds.
     pub pass_seconds_sum: f64,
-    /// What their requests were estimated to cost, in the workload's unit.
+    /// The estimated cost of their requests, in the workload's unit.
     pub work: u64,
-    /// Slots taken now, by jobs that wait or are in work.
+    /// Slots taken now, by jobs that wait or run.
     pub slots_taken: u32,
 }
 
-/// Where it is counted: seldom, by any thread.
+/// Rare events, counted by any thread.
 #[derive(Default)]
 pub(crate) struct Statistics {
     pub(crate) deadline_passed: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) refused_full: AtomicU64,
     pub(crate) refused_without_device: AtomicU64,
-    /// How many callers have gone without their answer: while it stays the same, nobody needs to look for their jobs.
+    /// How many callers hung up. While it stays the same, nobody needs to look for their jobs.
     pub(crate) hung_up: AtomicU64,
     pub(crate) restarts: AtomicU64,
 }
 
-/// Workers write here, each pass; apart from what callers write, so that they don't take the cache line from each
-/// other.
+/// Workers write here after each pass. Apart from what callers write, so that the two don't contend for a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct LaneCounters {
@@ -91,7 +90,7 @@ pub(crate) struct DeviceCounters(Mutex<Devices>);
 struct Devices {
     refreshed: Option<Instant>,
     now: Vec<(&'static str, u64)>,
-    /// Of devices that are no more.
+    /// Of earlier devices.
     before: Vec<(&'static str, u64)>,
 }
 
@@ -100,7 +99,7 @@ fn all<const N: usize>(counters: &[AtomicU64; N]) -> [u64; N] {
 }
 
 impl LaneCounters {
-    /// A pass of n requests that took so long, and what they were estimated to cost.
+    /// Counts a pass: its requests, its time, and the estimated cost.
     pub(crate) fn count(&self, requests: usize, took: Duration, work: usize) {
         let seconds = took.as_secs_f64();
         let size = BATCH_SIZE_BOUNDS.partition_point(|&bound| bound < requests as u64);
@@ -150,12 +149,12 @@ impl DeviceCounters {
         }
     }
 
-    /// The device goes to sleep, or away; what it counted last.
+    /// Notes what the device has counted so far.
     pub(crate) fn note(&self, counters: Vec<(&'static str, u64)>) {
         self.lock().now = counters;
     }
 
-    /// The device is no more; another one counts from 0 again.
+    /// Keeps the counts of a dropped device; the next one counts from 0 again.
     pub(crate) fn device_is_dropped(&self) {
         let mut devices = self.lock();
         let mut before = Vec::new();

@@ -16,7 +16,7 @@ use crate::error::{StartError, SubmitError};
 use crate::state::{DeviceState, EngineLost};
 use crate::worker::{End, Worker, caught};
 
-/// Within so long there may be no more than `max_restarts` attempts.
+/// There may be at most `max_restarts` attempts within this time.
 const WINDOW: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ pub(crate) struct Supervisor<D: ?Sized, F> {
     device: PhantomData<fn() -> Box<D>>,
 }
 
-/// However the thread ends, nobody waits for it in vain.
+/// If the thread ends for any reason, waiting callers get an error.
 impl<D: ?Sized, F> Drop for Supervisor<D, F> {
     fn drop(&mut self) {
         self.core.lose(self.index, EngineLost::ThreadEnded);
@@ -66,7 +66,7 @@ where
         made
     }
 
-    /// Answers what is asked, with this device and those after it, until nobody asks any more or there is none.
+    /// Answers requests with this device and its successors, until all callers are gone or no device can be made.
     pub(crate) fn run(mut self, mut device: Box<D>) {
         let mut worker = Worker::new(self.core.clone(), self.index);
         loop {
@@ -88,7 +88,7 @@ where
         }
     }
 
-    /// Another device in place of one that failed. `None` if there is none, or nobody to ask it.
+    /// Replaces a device that failed. `None` if no other can be made, or no caller is left.
     fn replace(&mut self, device: Box<D>, failure: String) -> Option<Box<D>> {
         self.restarts_in(self.pause() + self.making_took);
         self.core.begin(self.index, "dropping the failed engine", Instant::now(), Vec::new());
@@ -128,7 +128,7 @@ where
                     last = reason.to_string();
                     let retry_after = self.pause() + self.making_took;
                     self.restarts_in(retry_after);
-                    // Other devices may still answer those who wait.
+                    // Other devices may still answer the waiting jobs.
                     if self.core.shared.state() != DeviceState::Working {
                         let error = SubmitError::EngineRestarting { retry_after };
                         self.core.dispatch().fail_all(error, false);

@@ -19,16 +19,16 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
 use crate::account::ById;
 
-/// Parts of what many threads write at the same time. Enough that threads seldom meet.
+/// The number of parts of what many threads write at the same time: enough that threads seldom meet.
 pub(crate) const SHARDS: usize = 16;
 
-/// The guard, whether or not a thread panicked while it held the lock: a device's code may panic there, and what the
-/// lock guards is whole at every step.
+/// Locks, also after a thread panicked while it held the lock: a device's code may panic there, and the guarded data is
+/// consistent at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits until notified or until the time is over, or for no reason. Whether the time is over.
+/// Waits until notified, until the time is over, or until a spurious wake-up. Returns whether the time is over.
 #[cfg(not(feature = "shuttle"))]
 pub(crate) fn wait_at_most<'a, T>(
     changed: &Condvar,
@@ -78,7 +78,7 @@ impl Home {
         self.0.as_ref().map(|runtime| runtime.id()) == other.0.as_ref().map(|runtime| runtime.id())
     }
 
-    /// Does some work there; here, if the caller is on no runtime.
+    /// Runs some work there, or here if the caller is on no runtime.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
         match &self.0 {
             Some(runtime) => drop(runtime.spawn(async move { work() })),
@@ -87,7 +87,7 @@ impl Home {
     }
 }
 
-/// All callers under the model checker wait on one.
+/// Under the model checker, all callers wait on one runtime.
 #[cfg(feature = "shuttle")]
 #[derive(Clone)]
 pub(crate) struct Home;

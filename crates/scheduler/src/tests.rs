@@ -86,7 +86,7 @@ impl Engine for HeldEngine {
 }
 
 impl HeldEngine {
-    /// How many answers are to be forgotten.
+    /// Returns how many answers to leave out.
     fn wait(&self, pass: Vec<usize>) -> Result<usize, EngineError> {
         self.passes.lock().unwrap().push(pass);
         let order = self.go.lock().unwrap().recv().unwrap_or(Order::Answer);
@@ -215,7 +215,7 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
     ks.into_iter().map(query).collect()
 }
 
-/// Full-pass queries that are told apart by their k, each with so many vectors of its own.
+/// Full-pass queries that are told apart by their k, each with this many vectors of its own.
 fn full(ks: impl IntoIterator<Item = usize>, vectors: usize) -> Vec<FullPassQuery> {
     let words: Vec<String> = (0..2000).map(|word| format!("w{word}")).collect();
     let rows = words.iter().map(|word| (word.as_str(), &[1.0f32][..]));
@@ -389,7 +389,7 @@ async fn a_caller_hears_that_its_time_is_over_while_the_engine_has_its_job() {
     let patient = setup.submit([2], later());
     assert_eq!(too_long.await.unwrap(), Err(SubmitError::DeadlinePassed));
     assert!((soon..soon + Duration::from_secs(5)).contains(&Instant::now()));
-    // Its place is taken as long as the engine works for it.
+    // Its slot stays taken while the engine works for it.
     settle().await;
     let refused = setup.submit([3], later()).await.unwrap();
     assert!(matches!(refused, Err(SubmitError::Full { .. })), "{refused:?}");

@@ -1,8 +1,8 @@
-//! What a worker does with a device that works: collect, drop expired jobs, one slice of a pass, hand out.
+//! What a worker does with a device that works: collects jobs, drops expired ones, runs a slice of a pass, hands
+//! answers out.
 //!
-//! A pass of one slice answers its requests at once. Another is long, and between two of its slices other lanes have
-//! their turn and expired jobs are dropped. Callers take turns by the device's time that they have taken, whatever they
-//! ask for (`account/turns.rs`).
+//! A short pass has one slice. Between two slices of a long pass, other lanes have their turns and expired jobs are
+//! dropped. Callers take turns by the device time that they have used, whatever they ask for (`account/turns.rs`).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,20 +24,20 @@ pub(crate) struct Worker<D: ?Sized> {
     core: Arc<Core<D>>,
     /// Which of the workers.
     index: usize,
-    /// For each lane the pass that is between two slices.
+    /// For each lane, its pass that is between two slices.
     under_way: Vec<Option<Box<dyn AnyPass<D>>>>,
-    /// How many callers had hung up when those of the passes were last looked for.
+    /// How many callers had hung up when the passes were last checked for them.
     hung_up: u64,
 }
 
-/// Why there are no more passes with this device.
+/// Why a worker stops using its device.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Every handle is gone and every job is answered.
     NobodyAsks,
     /// It failed, may be in any state and must not be used again.
     Failed(String),
-    /// It was given up, while it worked.
+    /// It was given up while it worked.
     GivenUp,
 }
 
@@ -47,7 +47,7 @@ impl<D: Device + ?Sized> Worker<D> {
         Self { core, index, under_way, hung_up: 0 }
     }
 
-    /// Answers whatever is asked, with this device.
+    /// Runs passes on this device. Returns why it stopped.
     pub(crate) fn run(&mut self, device: &mut D) -> End {
         loop {
             match self.next(device) {
@@ -57,6 +57,8 @@ impl<D: Device + ?Sized> Worker<D> {
                     }
                 }
                 None => {
+                    // No slice follows during which these answers would be handed out.
+                    self.core.hand_out(self.index);
                     if !self.sleep(device) {
                         return End::NobodyAsks;
                     }
@@ -65,7 +67,7 @@ impl<D: Device + ?Sized> Worker<D> {
         }
     }
 
-    /// What to do next, if anything waits.
+    /// Collects jobs and chooses what to do next, if anything waits.
     fn next(&mut self, device: &D) -> Option<Turn> {
         let (now, hung_up) = (Instant::now(), self.core.shared.hung_up());
         let mut dispatch = self.core.dispatch();
@@ -81,20 +83,20 @@ impl<D: Device + ?Sized> Worker<D> {
         turn
     }
 
-    /// Until there is work. `false` when there will never be more.
+    /// Sleeps until there is work. `false` when there will never be more.
     fn sleep(&mut self, device: &D) -> bool {
-        self.core.hand_out(self.index);
         self.core.counters(self.index).note(device.counters());
         let core = &self.core;
         core.shared.parking.sleep(|| core.has_work())
     }
 
-    /// One slice of a pass. Its answers, if it was the last, are handed out during the next slice.
+    /// Runs one slice of a pass. If it was the last, its answers are handed out during the next slice, or before the
+    /// worker sleeps.
     fn slice(&mut self, device: &mut D, turn: &Turn) -> Result<(), End> {
         let mut pass = self.under_way[turn.lane].take().expect("the turn is that of a pass");
         let (core, index) = (self.core.clone(), self.index);
         let began = Instant::now();
-        // All whose passes have begun: one slice keeps the others waiting.
+        // The callers of all begun passes: during one slice the others wait too.
         let mut lent = vec![pass.lend()];
         lent.extend(self.under_way.iter_mut().flatten().map(|pass| pass.lend()));
         core.begin(index, pass.name(), began, lent);
@@ -108,7 +110,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let took = began.elapsed();
         core.hand_out(index);
         let Some(lent) = core.end(index) else {
-            // All of its callers have been told. Its slots are free again, for other workers.
+            // `lose` has told all callers. Free the slots of all passes for the other workers.
             for pass in self.under_way.iter_mut().filter_map(Option::take).chain([pass]) {
                 pass.fail(SubmitError::EngineGone);
             }
@@ -144,7 +146,7 @@ impl<D: Device + ?Sized> Worker<D> {
                     pass.name(),
                     pass.len()
                 );
-                // Whoever hears that its pass failed must not be told a moment later that the service is ready.
+                // A caller that hears that its pass failed must not be told a moment later that the service is ready.
                 let state = DeviceState::Restarting { retry_after: Duration::ZERO };
                 core.shared.set_state(index, state);
                 pass.fail(SubmitError::EngineFailed);
@@ -153,8 +155,7 @@ impl<D: Device + ?Sized> Worker<D> {
         }
     }
 
-    /// The device is no more. What is between two slices begins again, with this worker's next device or with
-    /// another's.
+    /// The device is gone. Passes between two slices begin again, on this worker's next device or on another's.
     pub(crate) fn put_back(&mut self) {
         let mut dispatch = self.core.dispatch();
         for (lane, pass) in self.under_way.iter_mut().enumerate() {
@@ -167,7 +168,7 @@ impl<D: Device + ?Sized> Worker<D> {
     }
 }
 
-/// Runs something of the device's. A panic is an error, with what it said.
+/// Runs code of the device. A panic becomes an error with its message.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| format!("it panicked: {}", said(&*panic)))
 }

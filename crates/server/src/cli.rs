@@ -25,7 +25,7 @@ use kindred::method::Method;
 
 /// Kindred finds the exact nearest neighbours of words in a table of word vectors, and serves them over HTTP.
 ///
-/// Without a command it serves the built-in model.
+/// Without a command, kindred runs `serve`. Without `--model`, it serves the built-in model.
 #[derive(Debug, Parser)]
 #[command(name = "kindred", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -39,12 +39,12 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  kindred                                      serve the built-in model on 127.0.0.1:8080
-  kindred console                              query it here, line by line
+  kindred                                        # serve the built-in model on 127.0.0.1:8080
+  kindred console                                # query it here, line by line
   kindred nearest frog
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
-  kindred serve --model models/glove.6B.50d    serve the prepared model
-  curl '127.0.0.1:8080/nearest?word=frog&k=5'  query it";
+  kindred serve --model models/glove.6B.50d      # serve the prepared model
+  curl '127.0.0.1:8080/nearest?word=frog&k=5'    # query it";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -76,7 +76,7 @@ pub enum Command {
     /// Measure the quality of a model on analogy and similarity sets
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArguments),
-    /// Create an API key for the file that the setting api_keys_file names
+    /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
     ApiKey(ApiKeyArguments),
     /// Check whether a running service is ready
@@ -94,21 +94,21 @@ const SERVE_EXAMPLES: &str = "\
 Every setting can also be given in a file (--config FILE) or in the environment (KINDRED_LISTEN=…). \
 Flags override the environment; the environment overrides the file.
 
-Exit codes: 0 stopped on request, and every request was answered; 1 failed to start, or to stop in time; \
-2 invalid flags; 70 the engine failed too often or hangs: restart the service.
+Exit codes: 0: stopped cleanly, all requests answered; 1: could not start, or did not stop in time; \
+2: invalid flags; 70: the engine failed too often or hung: restart the service.
 
 Examples:
   kindred serve
   kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
+  # Two models: /nearest uses the first, /models/fr/nearest the second
   kindred serve --model en=models/glove --model fr=models/cc.fr.300
-      serve two models: /nearest uses the first, /models/fr/nearest the second
-  kill -HUP PID                                reload the models without interrupting service
-  kindred serve --listen 127.0.0.1:0           listen on a free port, named in the start-up message";
+  kill -HUP PID                          # reload models, keys and certificates without interruption
+  kindred serve --listen 127.0.0.1:0     # listen on a free port, named in the start-up message";
 
 const PREPARE_EXAMPLES: &str = "\
 INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy or safetensors, \
 plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
-DIR is written in one step: if the command fails, DIR is unchanged.
+DIR is written atomically: if the command fails, DIR is unchanged.
 
 Examples:
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
@@ -121,13 +121,13 @@ Examples:
 /// Arguments of `prepare`.
 #[derive(Debug, Clone, Args)]
 pub struct PrepareArguments {
-    /// File of word vectors; `-` means standard input
+    /// File of word vectors; `-` is standard input (not for .zip)
     pub input: PathBuf,
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// File of the words, one per line in row order, for formats without words: npy, safetensors, and
-    /// glove-norm with numbers only
+    /// File of the words, one per line in row order; needed for npy, safetensors and binary glove-norm, which
+    /// contain no words
     #[arg(long, value_name = "FILE")]
     pub words: Option<PathBuf>,
     /// Format of INPUT [default: detected from its content]
@@ -162,7 +162,7 @@ fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 }
 
 const EXPORT_EXAMPLES: &str = "\
-The output reads back bit for bit. npy and safetensors hold no words: give a file for them with --words.
+The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words.
 
 Examples:
   kindred export models/mine --format word2vec-bin --out mine.bin
@@ -189,13 +189,13 @@ pub struct ExportArguments {
 }
 
 const SYNTH_EXAMPLES: &str = "\
-The same rows, dimension and seed give the same vectors on every machine. Use them for load tests and \
-benchmarks without downloading a model. The words and vectors have no meaning.
+Give --out, --text or both. The same rows, dimension and seed give the same vectors on every machine. Use \
+them for load tests and benchmarks without downloading a model. The words and vectors have no meaning.
 
 Examples:
   kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
-  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   2.7 GB
-  kindred synth --rows 2196016 --dim 300 --text synth-large.txt   the same as GloVe text, 5.6 GB";
+  kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   # 2.7 GB
+  kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB";
 
 /// Arguments of `synth`.
 #[derive(Debug, Clone, Args)]
@@ -209,10 +209,10 @@ pub struct SynthArguments {
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Model folder to write
+    /// Model folder to write; required without --text
     #[arg(long, value_name = "DIR", required_unless_present = "text")]
     pub out: Option<PathBuf>,
-    /// GloVe text file to write, with five significant digits per component
+    /// GloVe text file to write, with five significant digits per component; required without --out
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
     /// Replace existing output
@@ -235,8 +235,8 @@ pub struct VerifyArguments {
 
 const EVAL_EXAMPLES: &str = "\
 Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
-an unknown word is wrong. Formats: Google's questions-words; four words per line, with or without a tag, as in \
-MSR; BATS, where a line is a pair `a b1/b2`, every pair is combined with every other, and a folder is one set.
+an unknown word counts as wrong. Formats: Google's questions-words; four words per line, with or without a tag, \
+as in MSR; BATS: each line is a pair `a b1/b2`; every two pairs form questions; a folder is one set.
 
 Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Formats: \
 WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space, \
@@ -245,7 +245,7 @@ with an optional header line.
 Examples:
   kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
   kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
-  kindred eval models/mine --similarities SimLex-999.txt --json | jq .similarities[0].spearman";
+  kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'";
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
@@ -259,7 +259,7 @@ pub struct EvalArguments {
     /// Similarity sets: word pairs with human scores
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "analogies")]
     pub similarities: Vec<PathBuf>,
-    /// Analogy methods, comma-separated
+    /// Analogy methods for `b - a + c`, comma-separated
     #[arg(long, value_parser = methods(), value_delimiter = ',', default_values_t = Method::ALL)]
     pub methods: Vec<Method>,
     /// Case handling when words are looked up
@@ -268,7 +268,8 @@ pub struct EvalArguments {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Device that searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
+    /// or cuda:N
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
     /// Number of CPU engine threads; 0 means one per core
@@ -278,8 +279,9 @@ pub struct EvalArguments {
 }
 
 const API_KEY_EXAMPLES: &str = "\
-Prints a new key and the line for the keys file: the key's hash, its name, and `admin`. The key itself is not \
-stored anywhere. Clients send it as `Authorization: Bearer KEY`. A reload reads the file again.
+Prints the key, and the line to add to the keys file: its hash, its name and, with --admin, `admin`. The key \
+itself is not stored anywhere. Clients send it as `Authorization: Bearer KEY`. The setting api_keys_file names the \
+keys file. A reload reads the file again.
 
 Examples:
   kindred api-key search-frontend
@@ -304,12 +306,13 @@ Examples:
   kindred health
   kindred health --url http://127.0.0.1:9000/behind/a/prefix
   KINDRED_URL=http://127.0.0.1:9000 kindred health
-  kindred health --url https://127.0.0.1:8443   loopback only: the certificate is not checked";
+  kindred health --url https://127.0.0.1:8443    # https works only for loopback addresses";
 
 /// Arguments of `health`.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArguments {
-    /// Address of the service; overrides KINDRED_URL [default: http://127.0.0.1:8080]
+    /// Address of the service; overrides KINDRED_URL. https works only for loopback addresses; the certificate is
+    /// not checked [default: http://127.0.0.1:8080]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Timeout, in ms; should exceed the service's readiness_timeout_ms
@@ -321,11 +324,13 @@ pub struct HealthArguments {
 fn methods() -> impl TypedValueParser<Value = Method> {
     let value = |method: Method| {
         PossibleValue::new(method.short_name()).help(match method {
-            Method::ThreeCosAdd => "The word nearest to b − a + c",
+            Method::ThreeCosAdd => "The word nearest to b - a + c",
             Method::ThreeCosMul => {
                 "Similarity to b times similarity to c, divided by similarity to a"
             }
-            Method::PairDirection => "The step from c most parallel to the step from a to b",
+            Method::PairDirection => {
+                "The word whose offset from c is most parallel to the offset from a to b"
+            }
         })
     };
     PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())

@@ -1,10 +1,6 @@
-//! Kindred's service: from a queue of queries to HTTP, and the command line around it.
-//!
-//! The data's path, from the outside in: [`http`] reads requests and writes answers, [`queue`] holds
-//! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
-//! [`default_model`] and `model-store` the model it searches; [`models`] holds all that are served.
-//! [`config`] says how. Beside that,
-//! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
+//! Kindred's service and command line. [`http`] reads requests and writes answers; [`models`] holds the models that are
+//! served, each with its queue; the crate `kindred` looks words up, makes queries and engines; `scheduler` runs them.
+//! [`assembly`] puts it together, [`config`] has the settings.
 #![forbid(unsafe_code)]
 
 pub mod assembly;

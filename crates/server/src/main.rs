@@ -17,7 +17,8 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // It repeats what was typed. Only then without colours: they are such characters, too.
+            // It repeats what was typed. Escape control characters in it. That also removes colours, so do it only if
+            // needed.
             let steers = |typed: OsString| {
                 let typed = typed.to_string_lossy();
                 escaped(&typed) != typed

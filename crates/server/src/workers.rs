@@ -1,9 +1,9 @@
 //! Threads for work that would hold up the other connections of an HTTP thread: parsing large bodies, looking many
-//! words up, searching words that resemble others, writing and compressing large answers.
+//! words up, searching similar words, writing and compressing large answers.
 //!
 //! Callers take turns by the time that their work has taken ([`Turns`]), and one caller never has all threads, so that
-//! others' work begins at once. What waits is bounded, for each caller and in all. Work whose caller has gone or whose deadline has passed is not begun, and long work asks its
-//! [`Patience`] now and then.
+//! others' work begins at once. What waits is bounded, for each caller and in all. Work whose caller has hung up or
+//! whose deadline has passed is not begun, and long work asks its [`Patience`] now and then.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +16,9 @@ use tracing::Span;
 
 use scheduler::account::{Account, ByCaller, Turns};
 
-/// Tasks of one caller that may wait.
+/// How many tasks of one caller may wait.
 const MOST_OF_A_CALLER: usize = 256;
-/// Tasks that may wait in all.
+/// How many tasks may wait in all.
 const MOST: usize = 4096;
 
 /// Why work was not done.
@@ -26,7 +26,7 @@ const MOST: usize = 4096;
 pub(crate) enum NotDone {
     /// The deadline passed before it began.
     Late,
-    /// Too much waits already, of this caller or of all.
+    /// Too many tasks wait already, of this caller or of all.
     Full {
         /// How many tasks wait.
         waiting: usize,
@@ -41,12 +41,12 @@ pub(crate) enum NotDone {
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     deadline: Instant,
-    /// Who waits for it, if anybody else than the thread that works.
+    /// Alive while the caller waits; `None` if it waits for the thread that works.
     caller: Option<Weak<()>>,
 }
 
 impl Patience {
-    /// Of a caller that waits for the thread that works.
+    /// For a caller that waits for the thread that works.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self { deadline, caller: None }
     }
@@ -56,7 +56,7 @@ impl Patience {
         Self { deadline: self.deadline.min(deadline), caller: self.caller.clone() }
     }
 
-    /// Whether the deadline has passed or the caller has gone.
+    /// Whether the deadline has passed or the caller has hung up.
     pub(crate) fn is_over(&self) -> bool {
         let is_gone = self.caller.as_ref().is_some_and(|caller| caller.strong_count() == 0);
         is_gone || Instant::now() >= self.deadline
@@ -73,7 +73,7 @@ struct Shared {
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// What waits, a line for each caller.
+/// The waiting tasks, a line for each caller.
 #[derive(Default)]
 struct Lines {
     by_caller: ByCaller<VecDeque<Task>>,
@@ -100,7 +100,7 @@ impl Drop for Workers {
 }
 
 impl Workers {
-    /// Starts as many as half of the cores, two at least. `begin` runs first on each of them.
+    /// Starts one thread for every two cores, at least two. `begin` runs first on each of them.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -112,7 +112,7 @@ impl Workers {
     fn with_threads(threads: usize, begin: fn()) -> io::Result<Self> {
         let lines = Lines { most_threads: (threads - 1).max(1), ..Lines::default() };
         let shared = Arc::new(Shared { lines: Mutex::new(lines), changed: Condvar::new() });
-        // Dropped where a thread can't be started, it ends the others.
+        // If a thread can't be started, dropping this ends the others.
         let workers = Self(shared);
         for _ in 0..threads {
             let shared = workers.0.clone();
@@ -146,7 +146,7 @@ impl Workers {
                 let work = AssertUnwindSafe(|| span.in_scope(|| work(&patience)));
                 catch_unwind(work).map_err(|_| NotDone::Broken)
             };
-            // Nobody may wait for it any more.
+            // This fails if the caller has hung up.
             let _ = reply.send(result);
         })?;
         let done = tokio::time::timeout_at(deadline.into(), done).await;
@@ -163,7 +163,7 @@ impl Shared {
     fn put(&self, caller: u64, task: impl FnOnce() + Send + 'static) -> Result<(), NotDone> {
         let mut lines = self.lock();
         let of_caller = lines.by_caller.get(&caller).map_or(0, VecDeque::len);
-        // Who has nothing waiting is let in where others are not.
+        // A caller with nothing waiting is admitted where others are not.
         let most_of_all = if of_caller == 0 { 2 * MOST } else { MOST };
         for (waiting, most) in [(of_caller, MOST_OF_A_CALLER), (lines.waiting, most_of_all)] {
             if waiting >= most {
@@ -193,7 +193,7 @@ impl Shared {
             task();
             let took = begun.elapsed();
             lines = self.lock();
-            // A task that was over before it began is no turn.
+            // Even a task that was over before it began counts as a little time.
             lines.turns.charge(caller, took.max(Duration::from_micros(1)));
             lines.leave(caller);
             // It may be this caller's turn again, on a thread that sleeps.
@@ -205,7 +205,7 @@ impl Shared {
 }
 
 impl Lines {
-    /// The task whose turn it is, and whose it is.
+    /// The task whose turn it is, and its caller.
     fn next(&mut self) -> Option<(u64, Task)> {
         let has_threads_left =
             |caller: &u64| self.threads.get(caller).is_none_or(|&has| has < self.most_threads);

@@ -50,8 +50,8 @@ pub trait Workload: Send + Sync + 'static {
     /// Slots of the queue that a request takes until it is answered.
     fn slots(&self, request: &Self::Request) -> usize;
 
-    /// What a request costs at most, in a unit of the workload's own: an estimate from its form, at least 1. All
-    /// that is measured is shared out by it.
+    /// What a request costs at most, in a unit of the workload's own: an estimate from its form, at least 1. Measured
+    /// time is divided among requests in proportion to it.
     fn cost(&self, device: &Self::Device, request: &Self::Request) -> usize;
 
     /// How much cost the next pass should take while requests of cost `waiting` wait, at least 1. The largest pass,

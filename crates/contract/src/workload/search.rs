@@ -55,7 +55,7 @@ impl Workload for Search {
             Some(hits) => Found::Hits(hits),
             None => Found::Unproven(Box::new((*query).clone())),
         };
-        // An engine that forgets an answer is found out by their number.
+        // `Pass::run` fails the pass if answers are missing.
         Ok(Some(found.into_iter().zip(queries).map(one).collect()))
     }
 }

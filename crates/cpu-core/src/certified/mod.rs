@@ -58,7 +58,8 @@ const PRODUCTS_PER_QUERY: usize = 1 << 16;
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 128;
 
-/// A table of at most this many bytes is bound by caches; there, only passes with this few queries and hits do the same.
+/// A table of at most this many bytes is bound by caches; there, only passes with this few queries and hits do the
+/// same.
 const SMALL_TABLE: usize = 64 << 20;
 const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 
@@ -121,7 +122,7 @@ pub struct Counters {
     pub certified: u64,
     /// Queries that only scoring every row can answer: no derived table yet, or `k` is a large part of all rows.
     pub full: u64,
-    /// Queries without a certificate, which fell back to scoring every row.
+    /// Queries without a certificate, which were left to a full pass.
     pub fallbacks: u64,
     /// Rows that a scan of high halves did not rule out, so they were compared again with all bits.
     pub second_looks: u64,

@@ -1,9 +1,9 @@
 //! One certified pass over the derived table: finds the candidates of each query.
 //!
-//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and multiplied by the first planes
-//! of all queries, and the sums are compared with the queries' thresholds. The few rows that may be among a query's best
-//! are candidates. If only their high halves were read, they are first compared again, with all 8 bits and both planes.
-//! The remaining candidates raise the floor for all threads.
+//! A sample gives the first floors. Threads take tasks of strips. A strip is unpacked and multiplied by the first
+//! planes of all queries, and the sums are compared with the queries' thresholds. The few rows that may be among a
+//! query's best are candidates. If only their high halves were read, they are first compared again, with all 8 bits and
+//! both planes. The remaining candidates raise the floor for all threads.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ struct Ceiling {
 
 impl Ceiling {
     fn of(query: &Query) -> Self {
-        // No cosine is above 1, so there such a maximum is none, though a bound may be a little higher.
+        // No cosine is above 1, so a maximum of 1 or more is no limit, though a bound may be a little higher.
         match query.filter().parts().max_score {
             Some(max) if max.is_nan() || max < 1.0 => {
                 Self { within: round_down(max), above: round_up(max) }
@@ -333,8 +333,8 @@ impl<'a> Worker<'a> {
         self.end_look(query);
     }
 
-    /// Takes a row that the filter admits, but for its score, for a candidate, unless its bounds rule it out. Only rows
-    /// that are surely admitted raise the floor.
+    /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except for the score. Only
+    /// rows that are surely admitted raise the floor.
     #[inline]
     fn judge(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
         let ceiling = self.pass.ceilings[query];

@@ -9,7 +9,7 @@ use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
 use crate::InstructionSet;
 
-/// A level of the first plane counts so many of the second.
+/// One level of the first plane equals this many of the second.
 const LOW_LEVELS: i32 = 128;
 
 /// The queries of a pass. The scan multiplies with the first plane alone; what it finds is looked at again
@@ -184,8 +184,8 @@ fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
     }
 }
 
-/// The nearest integer to a number of less than 2³¹, which then stands in the last bits of the sum: no call, as
-/// rounding is without SSE 4.1.
+/// The nearest integer to a number of less than 2³¹. Adding the constant leaves the integer in the low bits. Rounding
+/// would be a library call without SSE 4.1.
 #[inline(always)]
 fn nearest(x: f64) -> i32 {
     const LAST_BIT_IS_ONE: f64 = 1.5 * (1u64 << 52) as f64;

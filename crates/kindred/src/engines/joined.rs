@@ -3,8 +3,8 @@
 use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 use cpu_core::FullScanEngine;
 
-/// An engine that can only search, as the GPU's, and the host's full scan, which answers full passes for it:
-/// both are exact, so nobody can tell from the answers who gave them.
+/// An engine that can only search, such as the GPU's, and the host's full scan, which makes full passes for it. Both
+/// are exact, so their answers are the same.
 pub(super) struct Joined {
     search: Box<dyn Engine>,
     host: FullScanEngine,

@@ -10,7 +10,7 @@ use tracing::debug;
 
 /// Rows that the plain loop scores, at most.
 const SAMPLE_ROWS: usize = 2000;
-/// And components, for rows that are long.
+/// Components that it scores, at most, if rows are long.
 const SAMPLE_COMPONENTS: usize = 1 << 20;
 /// An engine that searches in the memory of this machine is not asked about all rows of a table with more
 /// components (64 MB): they may still be on the disk, and a start must not wait for them.
@@ -34,7 +34,7 @@ pub enum WrongAnswer {
         engine: &'static str,
         /// The question, for people.
         asked: String,
-        /// Hits of the formula: those that are all, or one that is missing.
+        /// Hits of the formula: all of them, or the one that is missing.
         expected: String,
         /// Hits of the engine.
         found: String,
@@ -44,14 +44,14 @@ pub enum WrongAnswer {
     Failed {
         /// The engine's name.
         engine: &'static str,
-        /// What it said.
+        /// Its error.
         source: EngineError,
     },
 }
 
-/// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search as it comes alone;
-/// one batch of searches that differ in vector, `k` and filter; one full pass. Takes milliseconds. Not to be asked
-/// of a model without a row that is not zero: then nothing can be.
+/// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search alone; one batch of
+/// searches that differ in vector, `k` and filter; one full pass. Takes milliseconds. If all rows of the model are
+/// zero, there is nothing to check.
 ///
 /// # Errors
 /// The first answer that is wrong.
@@ -86,7 +86,7 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
 struct Check<'a> {
     name: &'static str,
     table: Table<'a>,
-    /// The plain loop scores so many rows, from the first.
+    /// The plain loop scores this many rows, from the first.
     sample: usize,
 }
 
@@ -167,8 +167,8 @@ impl Check<'_> {
         hits
     }
 
-    /// Where the sample is all that is asked about, its best hits are the answer. Else each hit of the answer must be
-    /// right, in its place, and no row of the sample may be missing.
+    /// If the query is limited to the sample, the sample's best hits are the answer. Otherwise each hit must be right
+    /// and in order, and no row of the sample may be missing.
     fn compare(
         &self,
         found: &[Hit],
@@ -199,7 +199,7 @@ impl Check<'_> {
                 return Err(differs(real.as_slice()));
             }
         }
-        // What is better than the worst hit, or would have had a place that is empty.
+        // A row is missing if it is better than the worst hit, or if there are fewer than `k` hits.
         let worst = found.last().filter(|_| found.len() >= k);
         let missing = |hit: &&Hit| worst.is_none_or(|worst| *hit < worst) && !found.contains(hit);
         match sample.iter().find(missing) {

@@ -16,7 +16,7 @@ use super::source::Source;
 /// Questions that are counted together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     questions: Questions,
 }
@@ -25,7 +25,7 @@ pub struct Section {
 enum Questions {
     /// a, b, c and the answer.
     Listed(Vec<[String; 4]>),
-    /// Every one against every other.
+    /// Each pair against every other.
     Pairs(Vec<Pair>),
 }
 
@@ -41,9 +41,9 @@ struct Pair {
 pub struct Question<'a> {
     /// The word b is made of.
     pub a: &'a str,
-    /// What a becomes; if several words, the first that a model has is to be taken.
+    /// What a becomes; of several words, the first that the model has is taken.
     pub b: &'a [String],
-    /// What the answer is made of.
+    /// The word the answer is made of.
     pub c: &'a str,
     /// The answers that are right.
     pub answers: &'a [String],
@@ -68,11 +68,11 @@ impl Section {
         self.len() == 0
     }
 
-    /// A question by its place. Those of pairs are not made before: they are as many as the square of the
+    /// A question by its index. Questions of pairs are only made here, because there are as many as the square of the
     /// pairs.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are not that many.
     pub fn question(&self, place: usize) -> Question<'_> {
         match &self.questions {
             Questions::Listed(listed) => {

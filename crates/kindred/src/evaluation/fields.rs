@@ -1,7 +1,7 @@
-//! Lines to fields, by whatever separates them.
+//! Splits lines into fields.
 
-/// What stands between the fields of a line. All but white space may stand in a field, too, if that is in
-/// double quotes.
+/// What separates the fields of a line. A separator other than white space may also occur in a field, if the field is
+/// in double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Tab,

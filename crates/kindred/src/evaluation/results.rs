@@ -1,4 +1,4 @@
-//! What an evaluation comes to: the numbers, in the form in which they are written as JSON.
+//! The results of an evaluation, in the form in which they are written as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,7 +56,7 @@ impl TryFrom<String> for Case {
     }
 }
 
-/// All that an evaluation finds.
+/// All results of an evaluation.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     /// What was evaluated.
@@ -76,7 +76,7 @@ pub struct Report<'a> {
 pub struct Model<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What its content is called.
+    /// The version of its content.
     pub version: &'a str,
     /// Number of words.
     pub rows: usize,
@@ -111,7 +111,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What an analogy set came to.
+/// The result of an analogy set.
 #[derive(Debug, Clone, Serialize)]
 pub struct AnalogyResult {
     /// The set's name.
@@ -122,7 +122,7 @@ pub struct AnalogyResult {
     pub total: SectionResult,
 }
 
-/// What a section came to.
+/// The result of a section.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SectionResult {
     /// Its name; `total` for all of a set.
@@ -131,22 +131,22 @@ pub struct SectionResult {
     pub questions: usize,
     /// Questions whose three words and answer the model has. The others count as wrong.
     pub in_vocabulary: usize,
-    /// What each method came to.
+    /// The result of each method.
     pub methods: BTreeMap<Method, MethodResult>,
 }
 
-/// What a method came to.
+/// The result of a method.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct MethodResult {
     /// Questions whose best row is a right answer.
     pub right: usize,
-    /// The part of all questions that this is, 0 if there are none.
+    /// Their fraction of all questions, 0 if there are none.
     pub accuracy: f64,
-    /// Time that it took.
+    /// The time that it took.
     pub seconds: f64,
 }
 
-/// What a similarity set came to.
+/// The result of a similarity set.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimilarityResult {
     /// The set's name.

@@ -1,4 +1,4 @@
-//! Asks the questions of a set and counts.
+//! Asks the questions of a set and counts right answers.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::method::Method;
 /// Longer words, in bytes, are looked up as they are written only: no model has them in another case either.
 const LONGEST_FOLDED: usize = 4096;
 
-/// Who answers queries: an engine, or the queue in front of one.
+/// What answers queries: an engine, or the queue in front of one.
 pub trait Answers {
     /// Why there are no answers.
     type Error;
@@ -56,9 +56,9 @@ struct KnownQuestion {
 }
 
 impl Evaluation<'_> {
-    /// Asks all questions of a set by all methods. A question with a word that the model does not have is
-    /// wrong, and so is one that has no answer by a method, as PairDirection has none where a is b. The three
-    /// words themselves are no answers. `progress` hears how many questions were asked since it last did.
+    /// Asks all questions of a set by all methods. A question with a word that the model does not have is wrong, and so
+    /// is one that has no answer by a method, such as PairDirection if a is b. The three words themselves are no
+    /// answers. `progress` gets the number of questions that were asked since its last call.
     ///
     /// # Errors
     /// Only if there are no answers.
@@ -177,7 +177,7 @@ impl Evaluation<'_> {
 }
 
 impl KnownQuestion {
-    /// 3CosAdd. `None`: the vectors of the words lead nowhere.
+    /// For 3CosAdd. `None` if the vectors of the words have no usable sum.
     fn search(&self, table: &Table<'_>) -> Option<Query> {
         let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
         let words = words.map(|(row, weight)| WeightedWord { row, weight });
@@ -185,7 +185,7 @@ impl KnownQuestion {
         Query::new(table, vector, 1, self.filter()).ok()
     }
 
-    /// The other methods. `None`: there is nothing to score by.
+    /// For the other methods. `None` if the words can't be scored by this one.
     fn full_pass(&self, table: &Table<'_>, method: Method) -> Option<FullPassQuery> {
         let scoring = match method {
             Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,

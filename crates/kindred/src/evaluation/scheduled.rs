@@ -19,12 +19,12 @@ pub struct QueueAnswers<'a, F> {
 }
 
 impl<'a, F: FnMut(usize)> QueueAnswers<'a, F> {
-    /// Through this; `before` hears how many queries each chunk has before it is asked.
+    /// Asks through this; `before` gets the number of queries of each chunk before it is asked.
     pub fn new(asking: Asking<'a>, before: F) -> Self {
         Self { asking, before, times: Times::default() }
     }
 
-    /// Questions without a query never come to the queue, which would look at the clock.
+    /// Checked here, because a chunk without queries does not reach the queue, which checks deadlines.
     fn begin(&mut self, queries: usize) -> Result<(), SubmitError> {
         if Instant::now() >= self.asking.deadline() {
             return Err(SubmitError::DeadlinePassed);
@@ -41,7 +41,7 @@ fn best(hits: &[Hit]) -> Option<Row> {
 impl<F: FnMut(usize)> Answers for QueueAnswers<'_, F> {
     type Error = SubmitError;
 
-    /// As many as keep the full passes of other callers waiting for a few passes only.
+    /// So few that the full passes of other callers wait for a few passes only.
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, SubmitError> {

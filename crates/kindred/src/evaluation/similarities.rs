@@ -1,5 +1,5 @@
-//! Sets of word pairs with the similarity that people saw in them: WordSim-353, SimLex-999, MEN, RG-65 and
-//! what looks like them.
+//! Sets of word pairs with the similarity that people saw in them: WordSim-353, SimLex-999, MEN, RG-65 and similar
+//! files.
 //!
 //! A line has two words and a score, with tabs, semicolons, commas or white space between them. A first line
 //! that names the columns may say which is which; without one, the words are the two columns of text and the
@@ -18,14 +18,14 @@ pub struct Pair {
     pub score: f64,
 }
 
-/// What columns of words are called, in small letters and without anything but letters and digits.
+/// Names of columns of words, in lower case, only letters and digits.
 const WORDS: [[&str; 2]; 3] = [["word1", "word2"], ["w1", "w2"], ["worda", "wordb"]];
 
-/// What columns of scores are called.
+/// Names of columns of scores.
 const SCORES: [&str; 8] =
     ["simlex999", "score", "humanmean", "human", "similarity", "mean", "rating", "average"];
 
-/// Where a line has what.
+/// Which column of a line has what.
 struct Columns {
     words: [usize; 2],
     score: usize,

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::EvaluationError;
 
-/// A text and what it is called in results and errors.
+/// A text and its names in results and errors.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// For errors: the path, as given.
     pub file: String,
     /// For results: the file's name, without what comes before and after it.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// Ends of the files that are read of a folder.
+/// Extensions of the files that are read from a folder.
 const ENDS: [&str; 3] = ["txt", "csv", "tsv"];
 
 impl Source {
@@ -70,7 +70,7 @@ impl Source {
     }
 }
 
-/// What a file or folder is called in results.
+/// The name of a file or folder in results.
 pub fn name(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())

@@ -8,7 +8,7 @@
 pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (left, right) = (ranks(&left), ranks(&right));
-    // The mean of ranks, whatever is tied.
+    // The mean of the ranks, with or without ties.
     let mean = (pairs.len() as f64 + 1.0) / 2.0;
     let product = |a: &[f64], b: &[f64]| -> f64 {
         a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum()

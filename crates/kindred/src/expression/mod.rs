@@ -68,7 +68,7 @@ impl ExpressionError {
 /// ```
 ///
 /// # Errors
-/// The first place where it can't be read.
+/// The first column where it can't be read.
 pub fn parse(text: &str) -> Result<Vec<Term>, ExpressionError> {
     let pieces = split(text)?;
     let end = text.chars().count() + 1;
@@ -76,7 +76,7 @@ pub fn parse(text: &str) -> Result<Vec<Term>, ExpressionError> {
     parser.expression(1.0, 0)?;
     match parser.pieces.next() {
         None => Ok(parser.terms),
-        // An expression ends before what is no operator.
+        // An expression ends before a piece that is no operator.
         Some(piece) => Err(after_term(&piece)),
     }
 }

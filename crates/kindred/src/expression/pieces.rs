@@ -20,8 +20,8 @@ pub(super) enum PieceKind {
     Word(String),
 }
 
-/// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of parentheses. What comes
-/// behind them can't be right any more, and is not kept.
+/// More than any valid expression has: 256 terms, each with a sign, a weight and 64 pairs of parentheses. With more
+/// than this an expression can't be valid, and the rest is not kept.
 const MAX_PIECES: usize = 1 << 16;
 
 /// Splits at white space and at unquoted parentheses, then takes signs and weights off the pieces.
@@ -176,7 +176,7 @@ impl Cursor<'_> {
         self.rest.chars().next()
     }
 
-    /// Over so many bytes, which end at a character.
+    /// Advances by this many bytes, which end at a character.
     fn advance(&mut self, bytes: usize) {
         let (passed, rest) = self.rest.split_at(bytes);
         self.column += passed.chars().count();

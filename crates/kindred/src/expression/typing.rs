@@ -3,8 +3,8 @@
 use super::parse;
 use super::pieces::weight_length;
 
-/// Where the word begins that the text breaks off in, behind its sign and weight, and as much of it as is there, without
-/// quotes.
+/// The unfinished word at the end of the text: where it begins, after its sign and weight, and what there is of it,
+/// without quotes.
 pub fn open_piece(text: &str) -> (usize, String) {
     let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);
     for (at, c) in text.char_indices() {

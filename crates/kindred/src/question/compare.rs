@@ -1,5 +1,5 @@
-//! How alike words or sets of words are, and which of some words is odd. No search is needed: the scores are the
-//! contract's, of rows or of the sums that an analogy would look for.
+//! How similar words or sets of words are, and which of some words is the odd one. No search is needed: the scores are
+//! the contract's, of rows or of the sums that an analogy would look for.
 
 use contract::{Hit, Row, score};
 use model_store::ModelStore;
@@ -12,9 +12,9 @@ use crate::options::Unknown;
 
 /// Most words in one set.
 pub const MAX_SET_WORDS: usize = 256;
-/// Fewest words of which one can be odd: of two, both are as far from their middle.
+/// Fewest words of which one can be odd: two are equally far from their mean.
 pub const MIN_COMPARED_WORDS: usize = 3;
-/// Most words of which the odd one is looked for.
+/// Most words among which the odd one is looked for.
 pub const MAX_COMPARED_WORDS: usize = 256;
 
 /// What is compared with another: a word, or a set of words.
@@ -38,7 +38,7 @@ impl<const N: usize> From<[&str; N]> for Side {
     }
 }
 
-/// How alike two words or sets are.
+/// How similar two words or sets are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Similarity {
     /// The contract's score, from −1 to 1.
@@ -47,7 +47,7 @@ pub struct Similarity {
     pub skipped: Option<Vec<String>>,
 }
 
-/// What has a cosine to the other side.
+/// The vector of a side.
 enum Vector {
     /// A word's own.
     Row(Row),
@@ -55,7 +55,7 @@ enum Vector {
     Sum(Vec<f32>, f64),
 }
 
-/// How alike two words or sets of words are.
+/// How similar two words or sets of words are.
 ///
 /// # Errors
 /// [`Error::UnknownWord`] for words that the model does not have; with [`Unknown::Skip`] only if a side has no other.
@@ -87,7 +87,7 @@ pub fn similarity(
         Side::Word(word) => (look_up(&[word]), false),
         Side::Set(words) => (look_up(&words), true),
     });
-    // A side of which nothing is left can't be compared with anything.
+    // A side without known words can't be compared.
     let nothing_left = sides.iter().any(|(rows, _)| rows.is_empty());
     if nothing_left || (unknown == Unknown::Error && !missing.is_empty()) {
         return Err(unknown_words(missing));
@@ -143,7 +143,7 @@ pub fn odd_one_out(
         return Err(unknown_words(skipped));
     }
     let rows: Vec<Row> = known.into_iter().map(|(row, ())| row).collect();
-    // As a direction, the mean is the sum.
+    // The mean has the direction of the sum.
     let mean = sum(model, &rows)?;
     let (table, norm) = (model.table(), score::norm(&mean));
     let scored = each_row_once(&rows).into_iter().filter_map(|row| {

@@ -1,5 +1,4 @@
-//! Why a neighbour has its score: what each word of the query contributes, and where those words would
-//! stand themselves.
+//! Why a neighbour has its score: what each word of the query contributes, and the ranks of those words themselves.
 
 use contract::full_pass::EPSILON;
 use contract::{RankedRow, Row};
@@ -48,13 +47,13 @@ pub struct Placed<'a> {
     pub word: &'a str,
     /// Its row, from 0.
     pub row: u32,
-    /// Its score; none for a word that has none, as one of norm zero.
+    /// Its score; none if its row is zero.
     pub score: Option<f64>,
-    /// Its rank, from 1; none if it has no score or the filter leaves it out.
+    /// Its rank, from 1; none if it has no score or the filter excludes it.
     pub rank: Option<u32>,
 }
 
-/// Rows and their places, to be written.
+/// Ranked rows with their words.
 pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>> {
     let placed = ranks.iter().map(|ranked| Placed {
         word: model.words().word(ranked.row),
@@ -66,8 +65,8 @@ pub fn placed<'a>(model: &'a ModelStore, ranks: &[RankedRow]) -> Vec<Placed<'a>>
 }
 
 impl Formula {
-    /// The terms of a neighbour's score. The score of a sum was made from its vector, rounded to float32
-    /// once; the terms' contributions are not rounded, so they sum to it but for that.
+    /// The terms of a neighbour's score. The score of a sum comes from its vector, which is rounded to float32. The
+    /// terms' contributions are not rounded, so their sum differs from the score by that rounding.
     pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
         let table = model.table();
         let cosine = |a: Row, b: Row| {

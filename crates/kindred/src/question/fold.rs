@@ -1,4 +1,4 @@
-//! Words that differ only in upper and lower case, taken for one: of all that are found, the best stays.
+//! Folds words that differ only in upper and lower case: of those that are found, the best stays.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use model_store::Words;
 
 use super::prepare::Excluded;
 
-/// The best `k` hits of different words, and none of some words.
+/// Keeps the best `k` hits of different words, and leaves some words out.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    /// How many are to be left.
+    /// How many hits to keep.
     k: usize,
     /// The query's own words, in lower case.
     own: HashSet<String>,
@@ -28,7 +28,7 @@ impl Fold {
         Self { k, own: own.map(str::to_lowercase).collect(), excluded }
     }
 
-    /// How many hits are to be left at most.
+    /// How many hits to keep at most.
     pub(crate) fn k(&self) -> usize {
         self.k
     }
@@ -39,7 +39,7 @@ impl Fold {
         2 * self.k + 2 * (self.own.len() + excluded).min(8)
     }
 
-    /// What is left of hits, best first.
+    /// The hits that stay, best first.
     pub(crate) fn keep(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
         let mut seen = HashSet::new();
         let excluded = self.excluded.as_ref().map(|excluded| excluded.folded());

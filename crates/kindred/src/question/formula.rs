@@ -1,4 +1,4 @@
-//! How rows are scored for what a query names: by one vector, or by a method that takes several.
+//! How a query scores rows: by one vector, or by a method that takes several.
 
 use contract::analogy::{analogy_sum, analogy_vector};
 use contract::{FullPassQuery, Query, QueryVector, Row, Scoring, WeightedWord};
@@ -6,19 +6,19 @@ use model_store::ModelStore;
 
 use crate::{Error, Method};
 
-/// Most words that 3CosMul multiplies. Each takes a pass over the table's rows of its own.
+/// Most words that 3CosMul multiplies. Each needs its own pass over the table's rows.
 pub const MAX_FACTORS: usize = 32;
 
-/// How rows are scored, all words looked up.
+/// How rows are scored, with all words looked up.
 #[derive(Debug, Clone)]
 pub enum Formula {
     /// The cosine similarity to a vector.
     Cosine {
         /// The vector.
         vector: QueryVector,
-        /// The words that it is the sum of, if it is known as one.
+        /// The words that it is the sum of, if it is a sum of words.
         words: Vec<WeightedWord>,
-        /// The norm of the sum before it was brought to length 1.
+        /// The norm of the sum before it was scaled to length 1.
         norm: f64,
     },
     /// 3CosMul.
@@ -30,28 +30,28 @@ pub enum Formula {
     },
     /// PairDirection: from `a` to `b` as from `c` to the row.
     Direction {
-        /// Where the direction leads.
+        /// The end of the direction.
         b: Row,
-        /// Where the way begins that has it.
+        /// The start of the step to the row.
         c: Row,
-        /// Where the direction begins.
+        /// The start of the direction.
         a: Row,
     },
 }
 
 impl Formula {
-    /// A row of the table as it is.
+    /// The cosine to a row of the table.
     pub(super) fn of_row(row: Row) -> Self {
         let words = vec![WeightedWord { row, weight: 1.0 }];
         Self::Cosine { vector: QueryVector::Row(row), words, norm: 1.0 }
     }
 
-    /// A vector of the caller's.
+    /// The cosine to a vector of the caller.
     pub(super) fn of_vector(components: Vec<f32>) -> Self {
         Self::Cosine { vector: QueryVector::Components(components), words: Vec::new(), norm: 1.0 }
     }
 
-    /// A sum of words.
+    /// The cosine to a sum of words.
     pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
         let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
         let vector = QueryVector::Components(sum.vector);
@@ -88,7 +88,7 @@ impl Formula {
         }
     }
 
-    /// How an engine scores by it, row by row.
+    /// The same as engines take it.
     pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
@@ -130,7 +130,7 @@ impl EngineQuery {
     }
 }
 
-/// Whether these words, as weights and names, have the form that a method takes.
+/// Checks that these words, as weights and names, have the form that a method takes.
 pub(super) fn check_form<'a>(
     method: Method,
     words: impl Iterator<Item = (f64, &'a str)> + Clone,

@@ -1,4 +1,4 @@
-//! Several words to their rows: those that the model does not have are an error, or left out.
+//! Looks several words up: those that the model does not have are an error, or are left out.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use model_store::Words;
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
 
-/// What became of some words.
+/// The result of looking words up.
 #[derive(Debug)]
 pub(super) struct LookedUp<T> {
     /// Those that the model has, in their order, with what came with them.
@@ -17,7 +17,7 @@ pub(super) struct LookedUp<T> {
     pub(super) skipped: Vec<String>,
 }
 
-/// Looks words up. If all of them are left out, that is an error as well.
+/// Looks words up. It is an error as well if all would be left out.
 pub(super) fn look_up<T>(
     words: &Words,
     asked: impl IntoIterator<Item = (String, T)>,
@@ -33,7 +33,7 @@ pub(super) fn look_up<T>(
     leave_out(known, missing, unknown)
 }
 
-/// What to make of words that are there and words that are not.
+/// The result for known and missing words.
 pub(super) fn leave_out<T>(
     known: Vec<(Row, T)>,
     missing: Vec<String>,
@@ -54,13 +54,13 @@ pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
     Error::UnknownWord { unknown }
 }
 
-/// Words without repetitions, by their first appearance, as they are repeated to whoever asked for them.
+/// Words without repetitions, by their first appearance, each cut to a length that answers may have.
 pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.into_iter().filter(|word| seen.insert(word.clone())).map(cut).collect()
 }
 
-/// The beginning of a text that is longer than anybody would read.
+/// Cuts a text that is longer than anybody would read.
 pub fn cut(mut text: String) -> String {
     const LONGEST: usize = 32 << 10;
     if text.len() > LONGEST {

@@ -20,12 +20,12 @@ pub(super) struct Excluded {
     words: Vec<String>,
     /// Ascending.
     rows: Vec<Row>,
-    /// The words in lower case, where a query needs them.
+    /// The words in lower case, made when a query needs them.
     folded: OnceLock<HashSet<String>>,
 }
 
 impl Excluded {
-    /// Those of the words that the model has; the others can't be found anyway.
+    /// Looks the words up. Those that the model does not have can't be found anyway.
     pub(super) fn new(model: &ModelStore, words: Vec<String>) -> Result<Arc<Self>, Error> {
         if words.len() > MAX_EXCLUDED {
             return Err(Error::invalid("exclude", must_be("exclude").unwrap_or_default()));
@@ -42,7 +42,7 @@ impl Excluded {
     }
 }
 
-/// What holds for all queries of a request that say nothing else.
+/// Options of a whole request, for its queries without their own.
 #[derive(Debug, Default)]
 pub struct Common {
     options: Options,
@@ -68,14 +68,14 @@ impl Common {
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub(super) k: usize,
-    /// Most queries exclude no words.
+    /// `None` for most queries.
     excluded: Option<Arc<Excluded>>,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
     max_score: Option<f64>,
     pub(super) with_vectors: bool,
-    /// What was said of unknown words; what a target does without a word of it, it knows itself.
+    /// The option `unknown`, if given; the default depends on the target.
     pub(super) unknown: Option<Unknown>,
     fold_case: bool,
     explain: bool,
@@ -95,7 +95,7 @@ impl Checked {
         if let Some(wrong) = options.out_of_bounds() {
             return Err(Error::out_of_bounds(wrong));
         }
-        // Each of them: what is declared is used here, or by whoever asks.
+        // All fields are named here, so that none that is declared is forgotten. The caller uses `timeout_ms`.
         let Options {
             method,
             k,
@@ -115,7 +115,7 @@ impl Checked {
             (Some(words), _) => {
                 let mut own = Excluded::new(model, words)?;
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
-                    // Nobody needs them any more, and thousands of words take a while to be dropped.
+                    // Only folding needs them, and dropping thousands of words later would take a while.
                     own.words = Vec::new();
                 }
                 Some(own)
@@ -127,7 +127,7 @@ impl Checked {
             k: k.unwrap_or(DEFAULT_K) as usize,
             excluded,
             include_query: include_query.unwrap_or(false),
-            // More rows than can be counted are all rows.
+            // A limit above `u32::MAX` means all rows.
             vocab_limit: vocab_limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
             min_score,
             max_score,
@@ -151,7 +151,7 @@ impl Checked {
         self.with_vectors
     }
 
-    /// The filter that these options ask for, which leaves out the words of the query, too, unless they say otherwise.
+    /// The filter of these options. It also excludes the words of the query, unless `include_query` is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
         let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows);
@@ -174,15 +174,15 @@ pub struct Notes {
     pub skipped: Option<Vec<String>>,
 }
 
-/// What a query is for, its words looked up.
+/// A target with its words looked up.
 pub(super) struct Resolved {
     pub(super) formula: Formula,
-    /// The words that were written, as often as they were.
+    /// The words as they were written, with repetitions.
     pub(super) inputs: Vec<Row>,
     pub(super) notes: Notes,
 }
 
-/// Looks up the words of a query. `unknown` is what was said of unknown ones, if anything was.
+/// Looks up the words of a query. `unknown` is the option of this name, if given.
 pub(super) fn resolve(
     model: &ModelStore,
     target: Target,
@@ -190,7 +190,7 @@ pub(super) fn resolve(
     unknown: Option<Unknown>,
 ) -> Result<Resolved, Error> {
     let words = model.words();
-    // Of a search for a text nobody expects that it fails for one odd word.
+    // A search for a text should not fail because of one unknown word.
     let otherwise = if let Target::Text(_) = target { Unknown::Skip } else { Unknown::Error };
     let unknown = unknown.unwrap_or(otherwise);
     let mut notes = Notes::default();
@@ -201,7 +201,7 @@ pub(super) fn resolve(
             (Formula::of_row(row), vec![row])
         }
         Target::Vector(vector) => {
-            // To the nearest float32; what is out of its range becomes infinite and is refused.
+            // Rounded to float32; numbers out of its range become infinite and are refused.
             let vector = vector.into_iter().map(|x| x as f32).collect();
             (Formula::of_vector(vector), Vec::new())
         }
@@ -228,7 +228,7 @@ pub(super) fn resolve(
     Ok(Resolved { formula, inputs, notes })
 }
 
-/// A query that can be asked, and what its answer will need.
+/// A query that is ready to be asked, and what its answer will need.
 #[derive(Debug)]
 pub struct Prepared {
     /// For the engine.
@@ -237,7 +237,7 @@ pub struct Prepared {
     pub with_vectors: bool,
     /// What the answer says of the words that were asked for.
     pub notes: Notes,
-    /// What its hits are folded by, if they are.
+    /// How its hits are folded, if they are.
     pub fold: Option<Box<Fold>>,
     /// What its explanation needs, if it has one.
     pub explain: Option<Box<Explain>>,
@@ -248,11 +248,11 @@ pub struct Prepared {
 pub struct Explain {
     /// How rows are scored.
     pub formula: Formula,
-    /// Asks where the words of the query stand themselves, if it has words.
+    /// Asks for the ranks of the query's own words, if it has words.
     pub inputs: Option<FullPassQuery>,
 }
 
-/// Looks up the words of a query and makes it.
+/// Looks up the words of a target and makes its query.
 ///
 /// # Errors
 /// Words that the model does not have; a vector or sum of words that points nowhere or is not finite; words that the

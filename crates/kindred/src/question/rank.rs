@@ -1,4 +1,4 @@
-//! Where given words stand among the neighbours of a query, by one pass over all rows.
+//! The ranks of given words among the neighbours of a query, by one pass over all rows.
 
 use contract::{FullPassQuery, Row};
 use model_store::ModelStore;
@@ -12,8 +12,8 @@ use crate::options::Unknown;
 /// Most words that one question may rank.
 pub const MAX_RANKED: usize = 1000;
 
-/// Looks all words up and makes the query whose answer has the ranks of `words`. Those of the target come first, in
-/// errors as well.
+/// Looks all words up and makes the query whose answer has the ranks of `words`. In errors, unknown words of the target
+/// come first.
 ///
 /// # Errors
 /// As [`prepare`](super::prepare), for the target and for the words.
@@ -36,7 +36,7 @@ pub fn prepare_rank(
             first.extend(second);
             return Err(unknown_words(first.into_iter().map(|unknown| unknown.word)));
         }
-        // Unknown words come before known ones that can't be asked for.
+        // An error about unknown words comes before one about known words that can't be used.
         (Err(Error::ZeroQuery { .. } | Error::NotFinite { .. }), Err(error))
         | (Err(error), _)
         | (_, Err(error)) => return Err(error),

@@ -1,4 +1,4 @@
-//! What a query is for, its form checked, its words not yet looked up.
+//! The target of a query: its form is checked, its words are not yet looked up.
 
 use crate::Error;
 use crate::expression::{self, MAX_TERMS};
@@ -6,7 +6,7 @@ use crate::expression::{self, MAX_TERMS};
 /// A word of a query and its weight.
 pub type WordWithWeight = expression::Term;
 
-/// What a query is for. Its words are not looked up yet.
+/// The target of a query. Its words are not looked up yet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A word, by its exact bytes.
@@ -71,7 +71,7 @@ impl Target {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadExpression`], with the first place where it can't be read.
+    /// [`Error::BadExpression`], with the first column where it can't be read.
     pub fn expression(text: &str) -> Result<Self, Error> {
         Ok(Self::Words(expression::parse(text)?))
     }
@@ -90,7 +90,7 @@ impl Target {
         Ok(Self::Words(positive))
     }
 
-    /// Whether a sum may have n words.
+    /// Checks that a sum may have n words.
     ///
     /// # Errors
     /// [`Error::InvalidRequest`] if they are more than [`MAX_TERMS`].

@@ -1,10 +1,9 @@
 //! Texts as people type them, such as `The quick fox!`, to words of the model.
 //!
-//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,` and
-//! `n't`. So each piece between white space is looked for in steps, and the first that the model has is
-//! taken: as it is written; in lower case; without what is around its letters and digits, as written and
-//! in lower case. What is still unknown is split into its words by Unicode Standard Annex 29, each as
-//! written or in lower case.
+//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,` and `n't`. So each
+//! piece between white space is looked up in several forms, and the first that the model has is taken: as it is
+//! written; in lower case; without the signs around its letters and digits, as written and in lower case. A piece that
+//! is still unknown is split into its words by Unicode Standard Annex 29, each looked up as written and in lower case.
 
 use contract::Row;
 use model_store::Words;
@@ -40,7 +39,7 @@ pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
             if inside.peek().is_none() {
                 tokens.push(Token::Unknown(piece.to_owned()));
             }
-            // One more than there may be says enough: a piece can be as long as a body.
+            // One more than the maximum is enough: a piece can be as long as a body.
             tokens.extend(inside.take(MAX_TEXT_WORDS + 1).map(|word| {
                 row(words, word).map_or_else(|| Token::Unknown(word.to_owned()), Token::Known)
             }));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Account, at_most_half, may_take};
 
-/// So few bytes may come out of the eighth of a pool that is kept for them.
+/// Requests for this many bytes or fewer may use the eighth of a pool that is kept for them.
 const SMALL: u64 = 256 << 10;
 
 /// What memory is for. Requests and answers have a pool each, so that neither waits for the other.
@@ -19,10 +19,10 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// Both, in the order of their places.
+    /// Both, in the order of their indices.
     pub const ALL: [Self; 2] = [Self::Requests, Self::Answers];
 
-    /// What metrics call it.
+    /// Its name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -45,11 +45,11 @@ pub struct Memory {
     /// Bytes, by [`Pool`].
     capacity: [u64; Pool::ALL.len()],
     taken: [AtomicU64; Pool::ALL.len()],
-    /// All that was ever taken.
+    /// The sum of all that was ever taken.
     counted: [AtomicU64; Pool::ALL.len()],
 }
 
-/// A caller may not take so much memory now.
+/// A caller may not take that much memory now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full {
     pool: Pool,
@@ -100,7 +100,7 @@ impl Memory {
         Ok(held)
     }
 
-    /// As [`take`](Self::take), for what is there already: it is not refused but charged.
+    /// As [`take`](Self::take), for memory that is in use already: it is charged and never refused.
     pub fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Held {
         let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
         held.set(bytes);
@@ -117,7 +117,7 @@ impl Memory {
         self.capacity[pool as usize]
     }
 
-    /// All bytes that were ever taken of a pool, each time they were.
+    /// The sum of all bytes that were ever taken of a pool.
     pub fn counted(&self, pool: Pool) -> u64 {
         self.counted[pool as usize].load(Relaxed)
     }
@@ -142,7 +142,7 @@ impl Held {
         let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
         let (taken, own) = self.counters();
         // Counted first, so that two requests of one caller can't both be its first. What this request holds itself
-        // does not stand in its way.
+        // counts as free for it.
         let held = own.fetch_add(more, Relaxed).saturating_sub(self.bytes);
         let may = |taken: u64| {
             let free = (capacity + self.bytes).saturating_sub(taken);
@@ -171,7 +171,8 @@ impl Held {
         self.bytes
     }
 
-    /// What it turned out to be, more or less than was counted: it is there by now, so it is not refused but charged.
+    /// Sets the true size, more or less than was counted. The memory is in use by now, so it is charged and never
+    /// refused.
     pub fn set(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {

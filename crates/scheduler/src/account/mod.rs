@@ -1,10 +1,10 @@
 //! The account: what each caller holds of what all callers share.
 //!
-//! A caller is a connection, or all connections that use one API key. Whatever a request takes is counted for its
-//! caller before it is made: slots in a queue, memory for the request and for its answer. Everything that is shared
-//! has one rule, `may_take`: a caller may hold as much as it leaves free for the others. So one caller alone never
-//! gets more than half, two get a third each, and the caller that holds the most is refused first (the dynamic
-//! thresholds of Choudhury and Hahne 1998).
+//! A caller is a connection, or all connections that use one API key. What a request takes is counted for its caller
+//! before it is allocated: slots in a queue, memory for the request and for its answer. One rule holds for all that is
+//! shared, `may_take`: a caller may hold as much as it leaves free for the others. So one caller alone never gets more
+//! than half, two get a third each, and the caller that holds the most is refused first (the dynamic thresholds of
+//! Choudhury and Hahne 1998).
 
 mod memory;
 mod turns;
@@ -51,7 +51,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Counts them for this caller. Whether it may have them is the queue's to decide.
+    /// Counts them for this caller. The queue decides whether it may have them.
     pub fn take(account: Arc<Account>, number: u32) -> Self {
         account.slots.fetch_add(number, Relaxed);
         Self { account, number }
@@ -62,7 +62,7 @@ impl Slots {
         self.number
     }
 
-    /// Whose.
+    /// The id of its caller.
     pub fn caller(&self) -> u64 {
         self.account.id
     }
@@ -74,13 +74,13 @@ impl Drop for Slots {
     }
 }
 
-/// What one request counts for at most: half of what there is. So a request of any size is let in when its caller
-/// holds nothing else, and leaves room for others.
+/// One request counts for at most half of what there is. So a request of any size can be admitted when its caller holds
+/// nothing else, and it leaves room for others.
 pub fn at_most_half(asked: u64, capacity: u64) -> u64 {
     asked.min(capacity.div_ceil(2))
 }
 
-/// Whether a caller that holds so much may take so much more: it must fit, and what the caller then holds must not be
+/// Whether a caller that holds `held` may take `asked` more: it must fit, and what the caller then holds must not be
 /// more than what it leaves free. Its first request only has to fit.
 pub fn may_take(asked: u64, held: u64, free: u64) -> bool {
     asked <= free && (held == 0 || held + asked <= free - asked)

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::{Duration, Instant};
 
-/// Start-time fair queueing (Goyal, Vin and Cheng 1996): each caller has a clock of its own, which goes on by the
-/// time that was spent on it, and whose clock is furthest behind comes first. Who comes new, or again, begins where
-/// those are that are served now: nobody saves up time by asking for nothing.
+/// Start-time fair queueing (Goyal, Vin and Cheng 1996): each caller has a clock, which advances by the time that is
+/// spent on it, and the caller furthest behind goes first. A new or returning caller starts at the clock of those being
+/// served: nobody saves up time by asking for nothing.
 #[derive(Debug, Default)]
 pub struct Turns {
     /// Nanoseconds, by caller; only those ahead of `now`.
@@ -20,12 +20,12 @@ impl Turns {
         self.clocks.get(&caller).map_or(self.now, |&clock| clock.max(self.now))
     }
 
-    /// The caller whose turn it is has this clock.
+    /// A caller with this clock has its turn now.
     pub fn begin(&mut self, clock: u64) {
         self.now = self.now.max(clock);
     }
 
-    /// So much time was spent on a caller.
+    /// Charges a caller for the time that was spent on it.
     pub fn charge(&mut self, caller: u64, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let clock = self.clock(caller).saturating_add(nanoseconds);
@@ -42,18 +42,18 @@ impl Turns {
 #[derive(Debug, Default)]
 pub struct Contention {
     last: Option<u64>,
-    /// When somebody else asked than the one before.
+    /// When a request last came from another caller than the one before it.
     changed: Option<Instant>,
 }
 
 impl Contention {
-    /// A caller that waits for its answer before it asks again is not gone.
+    /// A caller that waits for its answer before it asks again still counts.
     const REMEMBERED: Duration = Duration::from_secs(1);
 
-    /// A caller asks; `None` is nobody in particular.
+    /// A caller asks; `None` is a probe.
     pub fn note(&mut self, caller: Option<u64>, now: Instant) {
         if caller.is_some() && caller != self.last {
-            // The first that ever asks is alone.
+            // The first caller of all is alone.
             if self.last.is_some() {
                 self.changed = Some(now);
             }
@@ -61,7 +61,7 @@ impl Contention {
         }
     }
 
-    /// Whether there were two of them lately.
+    /// Whether there were two callers recently.
     pub fn is_there(&self, now: Instant) -> bool {
         self.changed.is_some_and(|changed| now.duration_since(changed) < Self::REMEMBERED)
     }
@@ -93,7 +93,7 @@ impl Hasher for ById {
 mod tests {
     use super::*;
 
-    /// Serves whoever is first, n times; how often each caller was.
+    /// Serves the first caller, n times; returns how often each was served.
     fn served(turns: &mut Turns, callers: &[(u64, u64)], times: usize) -> Vec<usize> {
         let mut served = vec![0; callers.len()];
         for _ in 0..times {

@@ -1,4 +1,4 @@
-//! Who is let in, and whose places are free again.
+//! Which jobs are admitted, and when their slots are free again.
 
 use super::super::DeviceState;
 use super::*;
@@ -31,7 +31,7 @@ impl Setup {
         statistics.searches.slots_taken + statistics.full_passes.slots_taken
     }
 
-    /// Places are freed a moment before callers hear of it; those who hung up hear nothing.
+    /// Slots are freed a moment before callers hear of it; callers that hung up hear nothing.
     async fn until_slots_taken(&self, number: u32) {
         let deadline = later();
         while self.slots_taken() != number {
@@ -168,7 +168,7 @@ async fn whose_deadline_has_passed_hears_that_and_never_that_the_queue_is_full()
 async fn who_is_refused_hears_how_long_the_waiting_ones_will_take() {
     const PASS: Duration = Duration::from_millis(40);
     let setup = setup(40);
-    // Two passes of 4 queries that take so long: 10 ms each query.
+    // Two passes of 4 queries, 10 ms for each query.
     for pass in 1..=2 {
         let job = setup.submit(1..=4, later());
         setup.until_passes(pass).await;

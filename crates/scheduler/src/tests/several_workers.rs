@@ -83,7 +83,7 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
             tokio::spawn(async move {
                 let account = Account::new();
                 for round in 0..60 {
-                    // Batches larger than a pass are shared out to both engines.
+                    // Batches larger than a pass are divided between both engines.
                     let rows: Vec<usize> =
                         (0..1 + round % 7).map(|i| (caller * 31 + round * 7 + i) % 200).collect();
                     let queries = rows.iter().map(|&row| query(&model.table(), row)).collect();

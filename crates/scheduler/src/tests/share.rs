@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::share::Level;
+use super::super::choose::Level;
 
 fn shares(room: usize, left: &[usize]) -> Vec<usize> {
     let mut level = Level::of(room, &mut left.to_vec());
@@ -34,7 +34,7 @@ proptest! {
             prop_assert!(share == left || share + 1 >= most, "{:?} of {:?}", shares, left);
             prop_assert!(share > 0 || shares.len() > room);
         }
-        // Those that get something are the first so many.
+        // Those that get something come first.
         let first_without = shares.iter().position(|&share| share == 0).unwrap_or(shares.len());
         prop_assert!(shares[first_without..].iter().all(|&share| share == 0));
     }

@@ -156,7 +156,7 @@ async fn a_pass_that_hangs_loses_the_engine_and_nobody_waits_for_it() {
     let lost = setup.thread.lost().await;
     assert_eq!(lost, Some(EngineLost::Hangs { doing: "a search", milliseconds: 200 }));
     assert_eq!(setup.submit([4], later()).await.unwrap(), Err(SubmitError::EngineGone));
-    // Should it come back after all, nobody hears of it and the thread ends.
+    // If it returns after all, no caller gets its answer, and the thread ends.
     setup.order(Order::Answer);
     ended(setup.thread).await;
     assert_eq!(setup.passes.lock().unwrap().len(), 1);

@@ -156,7 +156,7 @@ struct Three {
 }
 
 fn three() -> Three {
-    let mut scheduler = Scheduler::new(Limits { capacity_slots: 1000, ..LIMITS });
+    let mut scheduler = Scheduler::new(Limits { capacity_slots: 100_000, ..LIMITS });
     let cheap = scheduler.lane(Squares("cheap", Duration::from_micros(500)));
     let dear = scheduler.lane(Squares("dear", Duration::from_millis(5)));
     let counting = scheduler.lane(CountUp);
@@ -204,24 +204,32 @@ async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_st
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
     let three = three();
-    let until = Instant::now() + Duration::from_millis(600);
-    let ask = |lane: &Lane<Squares>| {
-        let (lane, account) = (lane.clone(), Account::new());
-        // Many jobs at any time, so that this caller always waits for something.
-        let one = move || {
+    let ask = |lane: &Lane<Squares>, jobs: usize| {
+        let account = Account::new();
+        for _ in 0..jobs {
             let (lane, account) = (lane.clone(), account.clone());
-            tokio::spawn(async move {
-                while Instant::now() < until {
-                    lane.submit(&account, vec![1, 2, 3, 4], later()).await.unwrap();
-                }
-            })
-        };
-        (0..8).map(|_| one()).collect::<Vec<_>>()
+            let asks = async move { lane.submit(&account, vec![1, 2, 3, 4], later()).await };
+            drop(tokio::spawn(asks));
+        }
     };
-    for asked in ask(&three.cheap).into_iter().chain(ask(&three.dear)) {
-        asked.await.unwrap();
+    // More than the device does while this test looks on, so that both callers always wait for something.
+    ask(&three.cheap, 4000);
+    ask(&three.dear, 400);
+    let until = later();
+    let waits = |lane: &Lane<Squares>| lane.statistics().slots_taken >= 1000;
+    while !(waits(&three.cheap) && waits(&three.dear)) {
+        assert!(Instant::now() < until, "{:?}", three.cheap.statistics());
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let worked = three.worked.lock().unwrap();
-    let share = worked["cheap"].div_duration_f64(worked["cheap"] + worked["dear"]);
-    assert!((0.35..0.65).contains(&share), "{worked:?}");
+    let worked = || {
+        let worked = three.worked.lock().unwrap();
+        ["cheap", "dear"].map(|lane| worked.get(lane).copied().unwrap_or_default())
+    };
+    let [cheap_before, dear_before] = worked();
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let [cheap, dear] = worked();
+    assert!(waits(&three.cheap) && waits(&three.dear), "both still wait");
+    let (cheap, dear) = (cheap - cheap_before, dear - dear_before);
+    let share = cheap.div_duration_f64(cheap + dear);
+    assert!((0.4..0.6).contains(&share), "{cheap:?} and {dear:?}");
 }

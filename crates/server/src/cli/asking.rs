@@ -20,20 +20,20 @@ pub struct Place {
     /// uses it: give the folder that the service serves
     #[arg(long, value_name = "[NAME=]DIR")]
     pub model: Option<String>,
-    /// Query a running service: http://HOST:PORT, or http://HOST:PORT/models/NAME for one of several models
+    /// Query a running service: http(s)://HOST:PORT, or http(s)://HOST:PORT/models/NAME for one of several models
     #[arg(long, conflicts_with_all = ["device", "threads", "keep_tables"])]
     pub url: Option<String>,
-    /// API key of the service. Prefer the variable KINDRED_API_KEY, which other users can't see
+    /// API key of the service. Other users of this machine can see this flag; the variable KINDRED_API_KEY is safer
     #[arg(long, value_name = "KEY", requires = "url")]
     pub api_key: Option<String>,
-    /// Device that searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
-    /// [default: auto]
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
+    /// or cuda:N [default: auto]
     #[arg(long)]
     pub device: Option<Device>,
     /// Number of CPU engine threads; 0 means one per core [default: 0]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Save the CPU engine's derived table beside the model folder, for faster starts [default: true]
+    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts [default: true]
     #[arg(long, value_name = "BOOL")]
     pub keep_tables: Option<bool>,
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
@@ -45,8 +45,8 @@ pub struct Place {
 #[derive(Debug, Default, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Giving {
-    /// Also run the plain reference, one loop over all rows. Prints both times, and whether rows and score bits
-    /// are identical
+    /// Also run the reference implementation, a simple loop over all rows. Print both times, and whether rows and
+    /// scores are bit-identical
     #[arg(long)]
     pub compare: bool,
     /// Print each answer as one JSON object: the HTTP answer with the question and timings
@@ -76,14 +76,14 @@ pub struct ConsoleArguments {
     /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// Analogy method [default: 3cosadd]
+    /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
     /// The form of answers.
     #[command(flatten)]
     pub giving: Giving,
-    /// Read lines in the format of the 2020 report: `bottle 0`, `snake 1`, `king - queen ! 0`. Flag 1 also runs
-    /// the sequential CPU search
+    /// Read lines in the format of the 2020 report: a query, then 0 or 1, such as `bottle 0` or
+    /// `king - queen ! 0`. With 1, also run the plain reference
     #[arg(long, conflicts_with_all = ["compare", "method"])]
     pub compat: bool,
 }
@@ -137,7 +137,7 @@ pub struct AnalogyArguments {
     /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
-    /// Analogy method [default: 3cosadd]
+    /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
     #[arg(long, value_parser = methods(), help_heading = "Query")]
     pub method: Option<Method>,
     /// The form of answers.
@@ -149,7 +149,7 @@ pub(super) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
   kindred completions bash > ~/.local/share/bash-completion/completions/kindred
-  kindred completions zsh > ~/.zfunc/_kindred        with ~/.zfunc in fpath
+  kindred completions zsh > ~/.zfunc/_kindred    # with ~/.zfunc in fpath
   kindred completions fish > ~/.config/fish/completions/kindred.fish";
 
 /// Arguments of `completions`.
@@ -163,7 +163,7 @@ pub struct CompletionsArguments {
 pub(super) const MAN_EXAMPLES: &str = "\
 Examples:
   kindred man | man -l -
-  kindred man --out ~/.local/share/man/man1         kindred.1, kindred-serve.1 and so on";
+  kindred man --out ~/.local/share/man/man1    # kindred.1, kindred-serve.1 and so on";
 
 /// Arguments of `man`.
 #[derive(Debug, Clone, Args)]

@@ -41,8 +41,8 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let read_again = move || Config::load(&flags);
     let had_gpu = AtomicBool::new(false);
     serve_with(&config, read_again, move |model, warm| {
-        // Whoever has had a GPU is not served a hundred times slower without being told: without it, there is no
-        // engine, and the next start says so.
+        // A service that started on a GPU must not continue on the CPU unnoticed. Without the GPU it has no engine, and
+        // the next start says why.
         let insist = wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed);
         let device = if insist { Device::Cuda(None) } else { wanted.device };
         let engine = engines::make_checked(&model, engines::Wanted { device, ..wanted }, warm)?;

@@ -24,8 +24,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// Device that searches: auto (a GPU if there is one), cpu, cuda, or cuda:N for one of several GPUs
-    /// [default: auto]
+    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
+    /// or cuda:N [default: auto]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
@@ -33,31 +33,31 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// Save the CPU engine's derived table beside the model folder, for faster starts [default: true]
+    /// Cache the CPU engine's 8-bit copy of the vectors beside the model folder, for faster starts [default: true]
     #[arg(long, value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_tables: Option<bool>,
-    /// Number of HTTP threads; 0 means three per four cores, at least two [default: 0]
+    /// Number of HTTP threads; 0 means three for every four cores, at least two [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_threads: Option<usize>,
-    /// Free memory, in MB, that a reload must leave; otherwise the reload is refused [default: 64]
+    /// Memory, in MB, that must stay free after a reload; otherwise it is refused [default: 64]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_reserve_mb: Option<u64>,
-    /// Memory limit, in MB, for all requests together: bodies and parsed data [default: 1024]
+    /// Memory limit, in MB, for the bodies and parsed data of all requests in progress [default: 1024]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_memory_mb: Option<u32>,
-    /// Memory limit, in MB, for all answers that are not sent yet [default: 1024]
+    /// Memory limit, in MB, of all responses not yet sent [default: 1024]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_memory_mb: Option<u32>,
-    /// Queue capacity, in queries waiting or in progress; the excess is shed with 429 [default: 8192]
+    /// Maximum number of queries waiting or in progress; further queries get 429 [default: 8192]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_capacity_queries: Option<u32>,
-    /// Maximum batch size: queries per pass over the table [default: 1024]
+    /// Maximum number of queries searched together, in one pass over the table [default: 1024]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_batch_queries: Option<usize>,
@@ -69,7 +69,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readiness_timeout_ms: Option<u64>,
-    /// Timeout, in ms, for reading a request's head; includes the TLS handshake for the first [default: 10000]
+    /// Timeout, in ms, for reading a request's head; for the first request of a connection, includes the TLS
+    /// handshake [default: 10000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_read_timeout_ms: Option<u64>,
@@ -130,8 +131,8 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_max_restarts: Option<u32>,
-    /// Time limit, in ms, of a pass or an engine restart; after that the service exits with code 70
-    /// [default: 120000]
+    /// Time limit, in ms, for one pass over the table or for restarting the engine; after that the service exits
+    /// with code 70 [default: 120000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_hang_timeout_ms: Option<u64>,

@@ -71,8 +71,7 @@ impl Work {
         Self(FROM_MAP + rows as u64 * ROW)
     }
 
-    /// Counts it as done, for whoever watches the service. Of every stage but the short ones of a GET, which come by
-    /// the hundred thousand.
+    /// Counts it in the metrics. To be called for every stage but the short ones of a GET, which are on the hot path.
     pub(super) fn count(self, service: &Service) {
         service.observer.count_stage(self.0);
     }

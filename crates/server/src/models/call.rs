@@ -1,4 +1,4 @@
-//! A request's hold on the models, and its deadline.
+//! A call: the models as one request sees them, and its deadline.
 
 use std::convert::Infallible;
 use std::ops::Deref;
@@ -13,17 +13,16 @@ use super::set::Held;
 use super::{ServedModel, Service};
 use scheduler::account::Account;
 
-/// One request's hold on the model that it speaks to, as it was when the request came, and until when its
-/// answer is of use.
+/// The models as one request sees them, which one it asks, and its deadline.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     held: Arc<Held>,
-    /// Which of the models it speaks to.
+    /// The index of the model that it asks.
     model: usize,
-    /// Of whoever asks.
+    /// The caller's.
     account: Arc<Account>,
     arrived: Instant,
-    /// What the request's header says of its time: milliseconds, or nothing that can be read.
+    /// The time-out in the request's header: milliseconds, or that it can't be read.
     allowed: Option<Result<u64, NotMilliseconds>>,
 }
 
@@ -48,7 +47,7 @@ impl Call {
         Self { held, model, account, arrived, allowed: allowed.map(parse) }
     }
 
-    /// The call that a request is: `front` leaves it among the extensions.
+    /// The call of a request, which `front` puts among its extensions.
     ///
     /// # Panics
     /// If the request did not come that way.
@@ -61,7 +60,7 @@ impl Call {
         &self.held.set().models()[self.model]
     }
 
-    /// What its caller holds.
+    /// The account of its caller.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -81,14 +80,13 @@ impl Call {
         self.arrived
     }
 
-    /// Until when an answer may be of use, as far as is known before the body has been read. A header that makes no
-    /// sense is an error that is found later.
+    /// The latest that the deadline can be, before the body has been read. A header that can't be read becomes an error
+    /// later.
     pub(crate) fn latest(&self) -> Instant {
         self.deadline(None).unwrap_or_else(|_| self.arrived + self.service().timeouts.request)
     }
 
-    /// Until when an answer is of use: the service's own bound, or an earlier time that the request's header
-    /// or its field `timeout_ms` names.
+    /// The deadline: the service's own bound, or an earlier time in the request's header or in its field `timeout_ms`.
     ///
     /// # Errors
     /// If one of them is not a number of milliseconds.

@@ -24,7 +24,7 @@ use kindred::warm_up::WarmUp;
 pub type MakeEngine =
     Arc<dyn Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
 
-/// How long a new engine may take until it is as fast as it will be, before it serves all the same.
+/// How long a new engine may take to reach its full speed; after that, it serves anyway.
 const WARM_UP: Duration = Duration::from_secs(600);
 
 /// Why a model is not served.
@@ -65,13 +65,13 @@ impl From<NotReady> for LoadError {
     }
 }
 
-/// Ends when an engine is no more and can't be made again.
+/// Ends when an engine is lost for good.
 type UntilLost = Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>;
 
 /// A model whose engine has been made.
 struct Started {
     served: ServedModel,
-    /// Disconnected once the engine is as fast as it will be.
+    /// Disconnected once the engine has reached its full speed.
     warm: mpsc::Receiver<Infallible>,
     lost: UntilLost,
 }
@@ -83,7 +83,7 @@ pub struct Loader {
     timer: runtime::Handle,
     /// Of all engines that may still run.
     engines: Mutex<Vec<Workers>>,
-    /// The first engine that is no more, and can't be made again.
+    /// Why the first engine was lost for good, if one was.
     lost: watch::Sender<Option<EngineLost>>,
 }
 
@@ -93,7 +93,7 @@ impl Loader {
         Self { make_engine, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
-    /// A model for a service that begins: as soon as it answers.
+    /// Loads a model for a service that starts. Returns as soon as its engine answers.
     ///
     /// # Errors
     /// If the folder is not a good model, or its engine does not start.
@@ -107,12 +107,12 @@ impl Loader {
         Ok(served)
     }
 
-    /// A model for a service that runs: once every checksum is right, there is memory for it, its engine is as
-    /// fast as it will be, and gave the right answer to a query whose answer is known. `None` if this version
-    /// is the one that is served.
+    /// Loads a model for a service that runs. Returns once every checksum is right, there is memory for the model, and
+    /// its engine has reached its full speed and given the right answer to a test query. `None` if this version is
+    /// served already.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if one of these is not so.
+    /// As [`load`](Self::load), and if one of these checks fails.
     pub(super) fn load_beside(
         &self,
         source: &ModelSource,
@@ -126,7 +126,7 @@ impl Loader {
         check_memory(&model, source, config)?;
         in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
         let Started { served, warm, lost } = self.start_engine(model, config, true)?;
-        // That nothing can be received any more is what is waited for.
+        // Waits until the sender is dropped.
         if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
             warn!(
                 model = served.name(),
@@ -135,7 +135,7 @@ impl Loader {
             );
         }
         self.timer.block_on(served.readiness.check(&served.queue))?;
-        // Not before: an engine that does not stand its trial is not missed.
+        // Not before: an engine that fails its trial must not end the process.
         self.watch(lost);
         Ok(Some(served))
     }
@@ -157,7 +157,7 @@ impl Loader {
         let (warm, is_warm) = WarmUp::new(beside_others);
         let mut warm = Some(warm);
         let make = move || {
-            // For an engine that is made again nobody waits.
+            // Nobody waits for an engine that is made again.
             let warm = warm.take().unwrap_or_else(WarmUp::for_nobody);
             make_engine(for_engine.clone(), warm)
         };
@@ -180,7 +180,7 @@ impl Loader {
         Ok(Started { served, warm: is_warm, lost })
     }
 
-    /// From now on the process can't go on without this engine.
+    /// From now on the process ends if this engine is lost.
     fn watch(&self, lost: UntilLost) {
         let is_lost = self.lost.clone();
         self.timer.spawn(async move {
@@ -190,7 +190,7 @@ impl Loader {
         });
     }
 
-    /// Waits until one of the engines is no more and can't be made again; says why.
+    /// Waits until an engine is lost for good; returns why.
     pub async fn lost(&self) -> EngineLost {
         let mut lost = self.lost.subscribe();
         match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
@@ -199,8 +199,8 @@ impl Loader {
         }
     }
 
-    /// Waits for the threads of all engines, so long at the most. They end once nobody can ask them any more. Whether
-    /// all did.
+    /// Waits for the threads of all engines, for `timeout` at most. They end once nobody can ask them any more. Returns
+    /// whether all ended.
     pub fn join(self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let engines = self.engines.into_inner().expect("nothing panics while it holds this lock");

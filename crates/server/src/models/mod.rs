@@ -1,7 +1,7 @@
-//! The models that are served, each with its engine, and how one takes another's place while requests come.
+//! The models that are served, each with its engine, and how they are replaced while requests come.
 //!
-//! A request takes hold of all models when it comes and keeps them to its end (`Call`): so no answer mixes two versions,
-//! and a model that was replaced is freed when the last request that speaks to it has ended.
+//! A request takes hold of all models when it comes and keeps them to its end (`Call`). So no answer mixes two
+//! versions, and a replaced model is freed when the last request that holds it has ended.
 
 mod call;
 mod load;

@@ -1,4 +1,4 @@
-//! Whether a model's engine still answers, and right: a query whose answer is known.
+//! Whether a model's engine still gives the right answer to a query whose answer is known.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -23,31 +23,31 @@ pub(crate) enum NotReady {
     /// The engine failed and is being made again.
     #[error("the engine is restarting")]
     EngineRestarting {
-        /// When it may be there.
+        /// When it may be ready.
         retry_after: Duration,
     },
     /// The answer did not come in time.
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
-    /// Another answer came than the contract's.
+    /// The answer is not the contract's.
     #[error("the engine gave a wrong answer to a probe")]
     WrongAnswer,
 }
 
-/// A query whose answer is known, for finding out whether the engine still gives it.
+/// A query whose answer is known, to check whether the engine still gives it.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     /// `None` if every row is zero: then there is nothing to ask.
     question: Option<(Query, Hit)>,
     timeout: Duration,
     last_good: Mutex<Option<Instant>>,
-    /// One check at a time; who comes meanwhile takes its good result.
+    /// One check at a time. A request that comes meanwhile takes its good result.
     checking: tokio::sync::Mutex<()>,
 }
 
 impl Readiness {
-    /// The first row that is not zero, looked for among the rows up to itself, finds itself, with
-    /// the score that the contract's formula gives.
+    /// The query is the first row that is not zero, among the rows up to it. It must find itself, with the contract's
+    /// score.
     pub(super) fn new(model: &ModelStore, timeout: Duration) -> Self {
         let table = model.table();
         let row = table.norms().iter().position(|&norm| norm > 0.0).map(|row| Row(row as u32));
@@ -75,9 +75,9 @@ impl Readiness {
         NotReady::TooSlow(self.timeout.as_millis())
     }
 
-    /// That the engine behind this queue answers, and right: within the last second or now.
+    /// Checks that the engine behind this queue gives the right answer, now or within the last second.
     pub(crate) async fn check(&self, queue: &QueueHandle) -> Result<(), NotReady> {
-        // An engine that failed since makes the last good answer worth nothing.
+        // If the engine has failed since, the last good answer does not count.
         match queue.engine_state() {
             DeviceState::Working => {}
             DeviceState::Restarting { retry_after } => {

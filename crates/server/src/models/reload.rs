@@ -12,11 +12,11 @@ use super::{LoadError, Loader, ModelSet, Models, ServedModel};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
 
-/// Reads the settings: again, with each call.
+/// Reads the settings anew with each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
-/// Reads files that models have no part in again, all or none of them, and says what is in force now, a line for each:
-/// keys and certificates.
+/// Reads the files of keys and certificates again, all or none of them. Returns what is in force now, a line for each
+/// file.
 pub type ReloadFiles =
     Box<dyn Fn() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
@@ -30,7 +30,7 @@ pub struct Reloader {
     turn: Arc<Mutex<()>>,
 }
 
-/// Why not everything is served that should be. What was served before still is.
+/// Why a reload did not load everything. What it did not load is served as before.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// Another reload is under way.
@@ -47,7 +47,7 @@ pub enum ReloadError {
     Models {
         /// Their names, and why.
         failed: Vec<(String, LoadError)>,
-        /// Those of which there was another version, which is served now.
+        /// Those that were loaded; their new versions are served now.
         loaded: Vec<String>,
     },
     /// The thread that loads does not start, or broke.
@@ -66,21 +66,21 @@ fn and_loaded(loaded: &[String]) -> String {
     format!("; loaded nevertheless: {}", loaded.join(", "))
 }
 
-/// What became of all.
+/// The result of a reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reloaded {
-    /// The models of the settings, and those that are served no more.
+    /// The models of the settings, and those that are no longer served.
     pub models: Vec<ReloadedModel>,
     /// Of the files of keys and certificates: what is in force now.
     pub files: Vec<String>,
 }
 
-/// What became of one model.
+/// The result for one model.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReloadedModel {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// What the reload did to it.
     pub outcome: Outcome,
     /// The version that is served now; none, if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,15 +89,15 @@ pub struct ReloadedModel {
     pub seconds: f64,
 }
 
-/// What becomes of a model when models are loaded again.
+/// What a reload does to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Its folder has the version that is served.
     Unchanged,
-    /// Another version took its place, or it is new.
+    /// Another version replaced it, or it is new.
     Loaded,
-    /// The settings have it no more.
+    /// The settings no longer have it.
     Removed,
 }
 
@@ -118,12 +118,13 @@ impl Reloader {
         &self.models
     }
 
-    /// Waits until one of the engines is no more and can't be made again; says why.
+    /// Waits until an engine is lost for good; returns why.
     pub async fn lost(&self) -> EngineLost {
         self.loader.lost().await
     }
 
-    /// Waits for the threads of all engines, whose models are gone now, for `timeout` at most. Returns whether all ended.
+    /// Waits for the threads of all engines, whose models are gone now, for `timeout` at most. Returns whether all
+    /// ended.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { models, loader, .. } = self;
         drop(models);
@@ -131,8 +132,8 @@ impl Reloader {
     }
 
     /// Reads keys, certificates and settings again, and loads what the settings name: new versions of models that are
-    /// served, and new models. Whoever asks meanwhile gets answers from what there was before. Goes on if this future is
-    /// dropped.
+    /// served, and new models. Requests that come meanwhile get answers from the models before. Dropping this future
+    /// does not stop it.
     ///
     /// # Errors
     /// At once if another reload is under way; later if not all could be loaded.
@@ -176,7 +177,7 @@ impl Reloader {
     }
 
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
-        // First: whatever else is wrong, a key that was taken back must not go on to open.
+        // First: a revoked key must stop working, whatever else fails.
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
@@ -199,7 +200,7 @@ impl Reloader {
             }
         }
         if !failed.is_empty() {
-            // Nothing is taken away while something is missing.
+            // No model is removed while another could not be loaded.
             let loaded = reloaded.iter().filter(|one| one.outcome == Outcome::Loaded);
             let loaded = loaded.map(|one| one.name.clone()).collect();
             return Err(ReloadError::Models { failed, loaded });
@@ -219,7 +220,7 @@ impl Reloader {
         Ok(Reloaded { models: reloaded, files })
     }
 
-    /// Loads a model and puts it in its place at once, so that what it replaces can go.
+    /// Loads a model and serves it at once, so that the one it replaces can be freed.
     fn reload_one(
         &self,
         source: &ModelSource,

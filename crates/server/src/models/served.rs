@@ -15,19 +15,19 @@ use kindred::queue::{QueueHandle, QueueStatistics};
 /// A model that is served: its table and words, the queue in front of its engine, and what answers need to
 /// say of it.
 pub struct ServedModel {
-    // They are dropped in this order: so it is the engine's thread that has the table last and frees its memory, and not
-    // a thread that others wait for.
+    // Dropped in this order, so that the engine's thread has the table last and frees its memory, not a thread that
+    // others wait for.
     /// Table and words.
     pub(crate) model: Arc<ModelStore>,
     /// Where queries go.
     pub(crate) queue: QueueHandle,
-    /// What answers them.
+    /// The engine that answers them.
     pub(crate) engine: EngineDescription,
     /// The words as they are written in answers.
     pub(crate) words: WordsAsJson,
-    /// What answers begin with: an open object with the model's name and version.
+    /// The beginning of each answer: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
-    /// A hash of name and version, as an entity tag: answers have both. Weak, for an answer may be compressed.
+    /// A hash of name and version, as an entity tag: answers have both. Weak, because an answer may be compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
 }
@@ -99,7 +99,7 @@ impl ServedModel {
         }
     }
 
-    /// What searches it.
+    /// The engine that searches it.
     pub fn engine(&self) -> &EngineDescription {
         &self.engine
     }

@@ -26,7 +26,7 @@ pub struct Service {
     pub(crate) observer: Arc<Observer>,
     /// For requests and answers.
     pub(crate) memory: Arc<Memory>,
-    /// For what takes long and needs no engine.
+    /// For long work that needs no engine.
     pub(crate) workers: Workers,
     draining: AtomicBool,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for Service {
 }
 
 impl Service {
-    /// Starts the threads that do what would hold up others.
+    /// Starts the threads for work that would delay other requests.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -57,7 +57,7 @@ impl Service {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was.
+    /// Whether it was told to stop.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }

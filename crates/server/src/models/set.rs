@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 
 use super::{ServedModel, Service};
 
-/// All models that are served at one time; the first is the one that the plain routes speak to.
+/// All models that are served at one time; the first is the one that routes without a model's name ask.
 #[derive(Debug)]
 pub struct ModelSet {
     models: Vec<Arc<ServedModel>>,
@@ -38,8 +38,8 @@ impl ModelSet {
     }
 }
 
-/// The models as one thread holds them. The threads of HTTP count references of their own, each thread's
-/// apart: one counter for all would be fought over by all of them, with every request.
+/// The models as one thread holds them. Each HTTP thread has its own reference count; a shared one would be contended
+/// by every request.
 #[derive(Debug)]
 pub(crate) struct Held {
     set: Arc<ModelSet>,
@@ -73,7 +73,7 @@ impl View {
     }
 }
 
-/// The current models. They are freed after this is dropped, as soon as no request speaks to them any more.
+/// The current models. They are freed after this is dropped, as soon as no request holds them any more.
 #[derive(Debug)]
 pub struct Models {
     current: Mutex<Current>,
@@ -119,7 +119,7 @@ impl Models {
         Arc::new(Held { set: set.clone(), service: self.service.clone() })
     }
 
-    /// Serves other models from now on: requests that are in work keep what they began with.
+    /// Serves other models from now on. Requests in progress keep the models that they began with.
     pub fn replace(&self, set: ModelSet) {
         let set = Arc::new(set);
         let mut current = self.lock();

@@ -17,7 +17,7 @@ use super::thread_figures::Stages;
 /// The end of routes whose paths end with a word.
 const WORD: &str = "/{word}";
 
-/// Which requests are logged, and what of them.
+/// Which requests are logged, and what is logged of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessLog {
     /// One request in n is logged; `None` logs none at all. Requests that the service itself fails (5xx) are always
@@ -71,7 +71,7 @@ impl Asked {
         }))
     }
 
-    /// Writes the line, if it is this one's turn.
+    /// Writes the line, if this request is one of those that are logged.
     pub(super) fn log(
         self: Box<Self>,
         counted: &Counter,
@@ -106,7 +106,7 @@ impl Asked {
     }
 }
 
-/// A path without the word in it, which is what somebody looks for as a query string is.
+/// The path without its word; words are as private as query strings.
 fn without_word<'a>(path: &'a str, route: &str) -> Cow<'a, str> {
     match path.rsplit_once('/') {
         Some((before, _)) if route.ends_with(WORD) => format!("{before}{WORD}").into(),

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counts up. Only one thread may add: it loads and stores, which costs as much as a plain number, where
-/// an addition that several threads may make would lock the cache line. Any thread may read.
+/// Counts up. Only one thread may add: it loads and stores, which costs as much as a plain number. An addition that
+/// several threads may make would lock the cache line. Any thread may read.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -19,8 +19,7 @@ impl Counter {
     }
 }
 
-/// Upper bounds of what is measured in seconds, in nanoseconds: from what a search of a small model takes to
-/// the longest that a request may take by default.
+/// Upper bounds of times, in nanoseconds: from a search of a small model to the default time-out of a request.
 pub(crate) const BOUNDS_NANOSECONDS: [u64; 20] = [
     10_000,
     25_000,
@@ -46,7 +45,7 @@ pub(crate) const BOUNDS_NANOSECONDS: [u64; 20] = [
 
 const BUCKETS: usize = BOUNDS_NANOSECONDS.len() + 1;
 
-/// How long something took, each time. Written by one thread, as a [`Counter`].
+/// A histogram of times. Written by one thread, as a [`Counter`].
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     /// One for each bound, and one for what took longer.

@@ -16,7 +16,7 @@ pub struct EngineFigures {
     pub bytes: u64,
     /// Searches and full passes.
     pub lanes: [LaneFigures; 2],
-    /// Places of the queue, which the lanes share.
+    /// Slots of the queue, which the lanes share.
     pub queue_capacity: u64,
     /// Jobs that were refused because the queue was full.
     pub refused: u64,
@@ -26,7 +26,7 @@ pub struct EngineFigures {
     pub hung_up: u64,
     /// Jobs of passes that failed, and those that came while there was no engine.
     pub failed: u64,
-    /// How often the engine was made anew.
+    /// How often the engine was made again.
     pub restarts: u64,
     /// What the engine itself counts: [`Engine::counters`](contract::Engine::counters).
     pub counters: Vec<(&'static str, u64)>,
@@ -39,15 +39,15 @@ pub struct LaneFigures {
     pub lane: &'static str,
     /// Passes over the table.
     pub passes: u64,
-    /// Queries that they took.
+    /// Queries in these passes.
     pub queries: u64,
     /// Queries of a pass.
     pub batch: Histogram,
     /// Seconds of a pass.
     pub pass_seconds: Histogram,
-    /// What the queries were estimated to cost, as [`LaneStatistics::work`].
+    /// The estimated cost of the queries, as [`LaneStatistics::work`].
     pub work: u64,
-    /// Places of the queue that are taken: by queries that wait or are in work.
+    /// Slots of the queue that are taken by queries that wait or run.
     pub slots_taken: u64,
 }
 

@@ -1,5 +1,4 @@
-//! All figures as text. The form comes from the Prometheus project's own library; what is counted where is
-//! ours, and is summed here.
+//! All figures as text. The Prometheus project's own library writes them; the sums are made here.
 
 use std::fmt;
 
@@ -14,14 +13,14 @@ use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
 use scheduler::account::Memory;
 
-/// What is not counted but known.
+/// Figures that are known and not counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The engine that searches.
     pub engine: &'a str,
-    /// Whether `/health/ready` would say so.
+    /// Whether the service is ready, as `/health/ready` says.
     pub is_ready: bool,
-    /// What requests and answers take.
+    /// The memory of requests and answers.
     pub memory: &'a Memory,
 }
 
@@ -54,7 +53,7 @@ pub(super) struct Family {
 #[derive(Debug)]
 pub(super) enum Samples {
     Counts(Vec<(Labels, u64)>),
-    /// A count of what comes in parts.
+    /// A count that need not be whole.
     Sum(f64),
     Gauges(Vec<(Labels, f64)>),
     Histograms(Vec<(Labels, super::Histogram)>),

@@ -1,5 +1,4 @@
-//! Which metrics there are, what they are called, and where their numbers are. `docs/operating.md` has the
-//! same list for people.
+//! All metrics: their names, and where their numbers come from. `docs/operating.md` has the same list for people.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,7 +80,7 @@ fn of_requests(threads: &[Arc<ThreadFigures>], routes: &[&str]) -> Vec<Family> {
             }
         }
     }
-    // Read behind what is subtracted from it, so that it can't be less.
+    // Read after what is subtracted from it, so that it can't be less.
     let begun: u64 = sum(|one| &one.begun);
     let in_flight = begun.saturating_sub(answered + abandoned);
     let by_route = routes.iter().enumerate().filter_map(|(route, label)| {
@@ -286,7 +285,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             counted.map(|(_, count)| (named(model), *count))
         });
         let samples: Vec<_> = samples.collect();
-        // What no engine here counts is not said to be 0.
+        // A figure that no engine here counts is left out, not written as 0.
         if !samples.is_empty() {
             families.push(Family { name, help, samples: Samples::Counts(samples) });
         }

@@ -21,7 +21,7 @@ impl Format {
         }
     }
 
-    /// OpenMetrics for those who ask for it by name and would not rather have text; text for all others.
+    /// OpenMetrics for clients that ask for it by name and do not prefer text; text for all others.
     pub fn wanted(headers: &HeaderMap) -> Self {
         const OPEN_METRICS: Name<'static> = Name::new_unchecked("openmetrics-text");
         let (mut text, mut open_metrics) = (None, None);
@@ -74,7 +74,7 @@ pub(super) fn to_text(open_metrics: &str) -> String {
     text
 }
 
-/// The type stands in the line itself or in the one behind the help.
+/// The type is in the line itself or in the line after the help.
 fn is_counter(lines: &[&str], name: &str) -> bool {
     lines.iter().take(2).any(|line| {
         line.strip_prefix("# TYPE ")

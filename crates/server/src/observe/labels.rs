@@ -3,7 +3,7 @@
 
 use axum::http::Method;
 
-/// How many routes can be told apart, at most. Whoever makes an [`Observer`](super::Observer) says what they are called.
+/// How many routes can be told apart, at most. The maker of an [`Observer`](super::Observer) gives their labels.
 pub(crate) const MAX_ROUTES: usize = 32;
 
 /// The label of any method or status that is not in its list.

@@ -1,8 +1,8 @@
 //! What the service does, for those who run it: figures for Prometheus and lines in the access log.
 //!
-//! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`), and the
-//! sums are made when somebody asks for them (`exposition`). The queue and the engine count for
-//! themselves as well ([`EngineFigures`]). `docs/operating.md` lists the metrics.
+//! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`), and the sums are made
+//! when the metrics are read (`exposition`). The queue and the engine count for themselves as well ([`EngineFigures`]).
+//! `docs/operating.md` lists the metrics.
 
 mod access_log;
 mod counter;
@@ -68,12 +68,12 @@ impl Observer {
         })
     }
 
-    /// A stage of a request outside the engine begins, which is estimated to take n nanoseconds of one core. For
-    /// the calling thread, whichever does the work.
+    /// Counts a stage of a request outside the engine that is estimated to take n nanoseconds of one core. It counts
+    /// for the calling thread, whichever thread does the work.
     pub(crate) fn count_stage(self: &Arc<Self>, nanoseconds: u64) {
         type OfThread = (Weak<Observer>, Arc<ThreadFigures>);
         thread_local! {
-            /// So that a stage takes no lock: this thread's figures, and whose they are.
+            /// This thread's figures, and their observer. Kept, so that a stage takes no lock.
             static LAST: RefCell<Option<OfThread>> = const { RefCell::new(None) };
         }
         LAST.with_borrow_mut(|last| {

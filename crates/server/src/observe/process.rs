@@ -1,15 +1,15 @@
-//! The process as the system sees it. Only Linux says so in a way that we read; elsewhere there is nothing.
+//! The process as the system sees it. Only on Linux; elsewhere there are no such figures.
 
 /// Figures of this process, by the names that Prometheus's own client libraries use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProcessFigures {
-    /// Memory that is really there.
+    /// Resident memory.
     pub(super) resident_bytes: u64,
-    /// Of that, what is not mapped from files: a model folder is.
+    /// Resident memory that is not mapped from files, as model folders are.
     pub(super) anonymous_bytes: Option<u64>,
     pub(super) virtual_bytes: u64,
     pub(super) open_files: u64,
-    /// How many it may open.
+    /// How many files it may open.
     pub(super) max_files: u64,
     pub(super) threads: u64,
     /// User and system time together.
@@ -27,7 +27,7 @@ pub(super) fn figures() -> Option<ProcessFigures> {
     use rustix::process::{Resource, getrlimit};
 
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // Behind the program's name, which may have spaces and parentheses, from the third field of proc_pid_stat(5) on.
+    // From the third field of proc_pid_stat(5) on, after the program's name, which may have spaces and parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let ticks = clock_ticks_per_second() as f64;

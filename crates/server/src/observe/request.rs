@@ -26,7 +26,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A client connected from there.
+    /// Counts a client's connection from this address.
     pub(crate) fn new(observer: Arc<Observer>, client: SocketAddr) -> Self {
         observer.connections_opened.fetch_add(1, Ordering::Release);
         Self { observer, client, figures: OnceLock::new() }
@@ -38,7 +38,7 @@ impl Connection {
         self.observer.access_log.target(uri, self.observer.routes[route])
     }
 
-    /// A request for this route came. To be called on the thread that answers it.
+    /// Counts a request for this route. To be called on the thread that answers it.
     #[inline]
     pub(crate) fn begin(&self, request: &Request, route: usize) -> Observed<'_> {
         let figures = self.figures.get_or_init(|| self.observer.of_this_thread());
@@ -59,7 +59,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request in progress. If it is dropped before its answer, its caller has gone.
+/// A request in progress. If it is dropped before its answer, its caller has hung up.
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
     figures: &'a ThreadFigures,

@@ -12,7 +12,7 @@ pub(crate) struct Stages {
     pub(crate) queue: Duration,
     /// In passes of the engine.
     pub(crate) engine: Duration,
-    /// Writing what was found, where that is told apart.
+    /// Writing the answer, if that is measured apart.
     pub(crate) encode: Option<Duration>,
 }
 
@@ -23,19 +23,19 @@ pub(crate) struct Stages {
 pub(crate) struct ThreadFigures {
     /// Requests that came.
     pub(crate) begun: Counter,
-    /// Requests whose callers went before there was an answer.
+    /// Requests whose callers hung up before the answer.
     pub(crate) abandoned: Counter,
     /// Bytes of bodies that were answered.
     pub(crate) response_bytes: Counter,
     /// What stages outside the engine were estimated to take, in nanoseconds.
     pub(crate) stage_nanoseconds: Counter,
-    /// Requests that the access log had a choice about.
+    /// Requests of which the access log takes one in n.
     pub(crate) sampled: Counter,
     /// In the queue, before the first pass.
     pub(crate) queue: Durations,
     /// In passes of the engine.
     pub(crate) engine: Durations,
-    /// Writing what was found.
+    /// Writing the answer.
     pub(crate) encode: Durations,
     /// From the head of a request to its answer, by route.
     pub(crate) whole: [Durations; MAX_ROUTES],

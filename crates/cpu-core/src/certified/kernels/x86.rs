@@ -96,7 +96,7 @@ macro_rules! with_registers {
             #[target_feature(enable = $features)]
             #[inline]
             pub(in crate::certified::kernels) fn unfold(block: &Block<'_>, unfolded: &mut [Line]) {
-                // Said once, so that neither is asked for each line.
+                // Sliced once, so that the loop has no bounds checks.
                 let lines = block.high.len();
                 let low = block.low.map(|low| &low[..lines]);
                 let block = &Block { low, ..*block };
@@ -139,7 +139,7 @@ macro_rules! with_registers {
                 }
             }
 
-            /// With the first `QUERIES` of the queries; their number. `SPLIT` sums for each row and query wait less
+            /// Multiplies the first `QUERIES` queries; returns how many. `SPLIT` sums for each row and query wait less
             /// for one another, where there are few of both.
             #[target_feature(enable = $features)]
             fn tile<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize>(
@@ -213,7 +213,7 @@ macro_rules! with_registers {
                 }
             }
 
-            /// With the first `QUERIES` of the queries; their number.
+            /// Multiplies the first `QUERIES` queries; returns how many.
             #[target_feature(enable = $features)]
             fn few_tile<const QUERIES: usize, const LOW: bool>(
                 blocks: &[Block<'_>; STRIP_BLOCKS],
@@ -221,7 +221,7 @@ macro_rules! with_registers {
                 query_lines: usize,
                 sums: &mut [Sums],
             ) -> usize {
-                // Said once, so that neither is asked for each line.
+                // Sliced once, so that the loop has no bounds checks.
                 let lines = blocks[0].high.len();
                 let mut blocks = *blocks;
                 for block in &mut blocks {

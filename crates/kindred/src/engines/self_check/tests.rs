@@ -26,7 +26,7 @@ struct Changed<F> {
     passes: u64,
 }
 
-/// Changes the hits and ranks of the query in this place of this pass, from 0 each.
+/// Changes the hits and ranks of the query at this index in this pass, both from 0.
 type Change<'a> = &'a dyn Fn(u64, usize, &mut Vec<Hit>, &mut Vec<RankedRow>);
 
 impl Engine for Changed<Change<'_>> {

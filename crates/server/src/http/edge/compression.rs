@@ -44,8 +44,8 @@ impl Compressor {
         self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes)
     }
 
-    /// Says of a 304 what the 200 may have said (RFC 9110, section 15.4.5). How large that was is not known here, and it
-    /// does no harm where it was small.
+    /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size of the 200 is not
+    /// known here; the header does no harm if it was small.
     pub(super) fn vary(&self, response: &mut Response) {
         if self.from_bytes == 0 || response.status() != StatusCode::NOT_MODIFIED {
             return;

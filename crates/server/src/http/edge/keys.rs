@@ -74,7 +74,7 @@ impl PartialEq for Key {
 }
 
 impl Keys {
-    /// Those in this file; an empty path is none.
+    /// Reads the keys of this file. An empty path means no keys.
     pub(super) fn open(file: &Path, public_routes: &[String]) -> Result<Self, EdgeError> {
         let file = (!file.as_os_str().is_empty()).then(|| file.to_owned());
         if let Some(wrong) = public_routes.iter().find(|route| !route.starts_with('/')) {
@@ -118,7 +118,8 @@ impl Keys {
         })
     }
 
-    /// Lets a request through, with whose it is as an extension. The key's account, if it came with a key.
+    /// Checks the key and stores its `Caller` as an extension. Returns the key's account, if the service has keys and
+    /// the request came with one.
     pub(super) fn check(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         if self.file.is_none() {
             return Ok(None);

@@ -121,7 +121,7 @@ impl Edge {
         Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())
     }
 
-    /// CORS for this request, where there is any. What is no preflight goes on to the routes, OPTIONS too.
+    /// CORS for this request, where there is any. An OPTIONS request that is no preflight goes to the routes.
     pub(super) fn cors(&self, request: &Request) -> Option<&CorsLayer> {
         let is_theirs = request.method() != axum::http::Method::OPTIONS
             || request.headers().contains_key(ORIGIN);
@@ -134,7 +134,7 @@ impl Edge {
         self.keys.check(request)
     }
 
-    /// Of a request, what [`compress`](Self::compress) needs for its answer.
+    /// What [`compress`](Self::compress) will need from the request.
     pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         self.compressor.accepted(headers)
     }

@@ -18,8 +18,7 @@ impl From<NotDone> for ApiError {
             NotDone::Broken => Self::Internal,
             NotDone::Full { waiting, most } => Self::OverLimit {
                 reason: format!(
-                    "{waiting} of this caller's requests are waiting for a thread; the maximum is \
-                     {most}"
+                    "{waiting} requests are waiting for a thread; the maximum is {most}"
                 ),
             },
         }

@@ -1,6 +1,5 @@
 //! What every request meets: its id, the edge around its answer, the model that it speaks to, its span in the log and
-//! the guard against panics. Behind them is the router, and a way past it for requests that come by the hundred
-//! thousand.
+//! the guard against panics. Behind them is the router, and a way past it for the routes on the hot path.
 
 mod complete;
 mod guard;
@@ -114,7 +113,7 @@ impl Connection {
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
         let mut seen = Seen::default();
         let response = self.answer(request, id, arrived, &mut seen).await;
-        // Nothing was noted by a handler that panicked, nor where no handler was asked.
+        // There is no timing if the handler panicked or was not called.
         let (timing, took) = seen.noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
         observed.answered(&response, took, timing.stages(arrived + took));
         response
@@ -178,7 +177,7 @@ impl Connection {
         arrived: Instant,
         seen: &mut Seen,
     ) -> Response {
-        // Its one request gets here once, but the layer's type does not say so.
+        // The closure runs once, but the layer's type does not say so.
         let inner = Mutex::new(Seen::default());
         let respond = async |request| {
             let mut seen = Seen::default();
@@ -256,8 +255,8 @@ impl Connection {
     }
 }
 
-/// How much later than its deadline a request is given up here, if nothing else has given it up: the queue, and whatever
-/// else waits, can say more about why.
+/// How much later than its deadline a request is given up here, if nothing else has given it up: the queue, and
+/// whatever else waits, can say more about why.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The answer, or 504 if it is not ready in time.

@@ -10,8 +10,8 @@ pub const MAX_QUERIES: usize = 1024;
 pub const MAX_RESULTS: usize = 65_536;
 /// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
-/// Most words that the queries of one request may have together where their method multiplies or points: a
-/// pass over all rows compares each row with each of them.
+/// Most words that the queries of one request may have together if their method is 3CosMul or PairDirection: a pass
+/// over all rows compares each row with each of them.
 pub const MAX_FULL_PASS_WORDS: usize = 4096;
 /// Most terms in one answer: the sum of neighbours × words over its queries.
 pub const MAX_EXPLAINED_TERMS: usize = 100_000;

@@ -187,7 +187,7 @@ impl<'a> Parameters<'a> {
 
     fn options_of_nearest(&mut self) -> Result<Options, ApiError> {
         if self.0.is_empty() {
-            // As it is most often.
+            // The most common case.
             return Ok(Options::default());
         }
         let parameters = self;

@@ -23,8 +23,8 @@ fn tag(served: &ServedModel) -> HeaderValue {
     HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
 }
 
-/// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Tags are
-/// named by those who had them from this very resource, so a tag is enough to know; `*` is none.
+/// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Clients send only
+/// tags that they got here, so comparing the tag is enough. `*` matches nothing.
 pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
 }

@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use scheduler::account::Held;
 
-/// Any other body of JSON, a small one.
+/// A small JSON body, for answers without neighbours.
 pub(super) fn json(answer: &impl Serialize) -> Response {
     json_in(answer, None)
 }
 
-/// Any other body of JSON, in memory that was counted for it.
+/// The same in memory that was counted for it.
 pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
     response(bytes(answer), room)
 }

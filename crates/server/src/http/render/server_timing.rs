@@ -20,7 +20,7 @@ pub(in crate::http) struct Timing {
     pub(in crate::http) queue: Duration,
     /// In passes of the engine.
     pub(in crate::http) engine: Duration,
-    /// Since when what was found is written.
+    /// When writing the answer began.
     pub(in crate::http) encoding_since: Option<Instant>,
 }
 

@@ -16,7 +16,7 @@ pub(in crate::http) const BYTES_PER_NEIGHBOR: usize = 72 + 16;
 pub(in crate::http) const BYTES_PER_COMPONENT: usize = 12;
 /// A word's part in a score.
 pub(in crate::http) const BYTES_PER_TERM: usize = 104;
-/// n bytes of a text are written in the time of a number.
+/// Writing this many bytes of text takes as long as writing one number.
 const BYTES_PER_NUMBER: usize = 16;
 /// Anything else that stands in an answer for a query, or a problem.
 const BYTES_PER_QUERY: usize = 256;

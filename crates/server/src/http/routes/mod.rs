@@ -43,7 +43,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// With this behind the routes that reload models and count what is served.
+    /// Makes the routers; `reloader` is the state of their handlers.
     pub(super) fn new(reloader: &Arc<Reloader>) -> Self {
         let of_model = |route: &&Route| route.is_of_a_model;
         Self {
@@ -110,7 +110,7 @@ pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The way past the router that a GET of this path takes, if it does. The path is without a model's name.
+/// The handler that a GET of this path goes to directly, if it skips the router. The path is without a model's name.
 #[inline]
 pub(super) fn past_router(path: &str) -> Option<PastRouter> {
     find_past_router(path).map(|(_, _, way)| way)
@@ -127,8 +127,8 @@ fn find_past_router(path: &str) -> Option<(usize, &'static str, PastRouter)> {
     PAST_ROUTER.iter().find(|(_, known, _)| *known == path).copied()
 }
 
-/// The routes' labels, in metrics and logs: their paths, and last what stands for every other path. A request's route is
-/// counted by the index of its label ([`index`]).
+/// The routes' labels, in metrics and logs: their paths, and last what stands for every other path. A request's route
+/// is counted by the index of its label ([`index`]).
 pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
     let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
     let mut row = 0;

@@ -44,7 +44,7 @@ async fn get(
     uri: &Uri,
     parse: fn(&str) -> Result<Parts<'static>, ApiError>,
 ) -> Timed {
-    /// Shorter ones take no time worth a look.
+    /// Shorter query strings are never long work.
     const SHORT: usize = 512;
     let query = uri.query().unwrap_or_default();
     let work = || Work::of_text(std::iter::once(query.as_bytes()));
@@ -180,7 +180,7 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
     Ok((response, timing))
 }
 
-/// Asks one query. What it was found and how long that took.
+/// Runs one query. Returns what was found and how long it took.
 async fn search_one(
     call: &Call,
     prepared: Prepared,
@@ -188,7 +188,7 @@ async fn search_one(
     room: &mut Option<Held>,
 ) -> Result<(Found, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
-        // The plain case, by the hundred thousand.
+        // The plain case, on the hot path.
         Prepared {
             query: EngineQuery::Search(query),
             with_vectors,
@@ -209,8 +209,8 @@ async fn search_one(
     Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
 }
 
-/// Asks all of them together. What was found for each, in their order, and how long that took. Hits are folded where
-/// that keeps nobody waiting.
+/// Runs several queries together. Returns what was found for each, in their order, and how long it took. Hits are
+/// folded on a thread where that delays nobody.
 async fn search(
     call: &Call,
     prepared: Vec<Prepared>,

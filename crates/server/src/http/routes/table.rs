@@ -98,7 +98,7 @@ pub(super) enum Access {
     Admin,
 }
 
-/// The routes whose GET goes past the router, for it comes by the hundred thousand.
+/// The routes whose GET goes past the router, because it comes very often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum PastRouter {
     Nearest,

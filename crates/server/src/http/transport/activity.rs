@@ -82,7 +82,7 @@ impl Activity {
         let turns = self.turns.load(Relaxed);
         let written = self.written.load(Relaxed);
         if self.is_blocked.load(Relaxed) {
-            // Neither do requests that come meanwhile.
+            // Requests that arrive meanwhile are not progress either.
             return (Waiting::Reader, (0, written / PROGRESS_BYTES));
         }
         if self.in_work.load(Relaxed) > 0 {

@@ -64,7 +64,7 @@ pub async fn serve<S>(
         let closing = open.enter(number);
         let (service, connected) = (make_service(address), connected.clone());
         let transport = transport.clone();
-        // From this thread's events to that thread's.
+        // Move it from this thread's event loop to the other's.
         let io = io.into_std();
         threads.put(async move {
             let _until_closed = (entry, connected, room);
@@ -144,7 +144,8 @@ async fn serve_requests<I, S>(
             if is_closing || Pin::new(&mut closing).poll(context).is_pending() {
                 match watch.poll_expired(context) {
                     Poll::Pending => return Poll::Pending,
-                    // In HTTP/2 it is told, so that a request that is on its way is not lost.
+                    // An idle HTTP/2 client is told (GOAWAY) and gets the same time again, so that a request in flight
+                    // is not lost.
                     Poll::Ready(Waiting::Request) if !is_closing => watch.restart(),
                     Poll::Ready(waiting) => {
                         gave_up(waiting);
@@ -197,7 +198,7 @@ fn gave_up(waiting: Waiting) {
     );
 }
 
-/// The connections that are open, each with what it hears of the end.
+/// The connections that are open, each with the sender whose drop closes it.
 #[derive(Default)]
 struct Open(Mutex<HashMap<u64, oneshot::Sender<Infallible>>>);
 

@@ -20,7 +20,7 @@ struct HttpThread {
 }
 
 impl HttpThreads {
-    /// Starts so many; 0 for three for every four cores, but two: the rest is the engine's.
+    /// Starts this many; 0 means three for every four cores, at least two. The other cores are for the engine.
     ///
     /// # Errors
     /// If the system has no threads left.

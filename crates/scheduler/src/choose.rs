@@ -1,16 +1,15 @@
-//! How the waiting jobs of a lane share a pass.
+//! Chooses the requests of the next pass: how the waiting jobs of a lane share it.
 //!
-//! A pass has room for so much cost, and the callers share it by max-min fairness: every caller gets as much as it has
-//! left, but no more than a level that all have in common, and the level is as high as the room allows. A caller's
-//! jobs share what it gets in the same way. So a batch of a thousand gets what others leave it: all of the room if it
-//! is alone, and never so much that a single request has to wait for the next pass while no more callers wait than the
-//! pass has room for.
+//! A pass has room for a certain cost, and callers share it by max-min fairness: each caller gets all that it has left,
+//! up to a level that is the same for all and as high as the room allows. The jobs of one caller share its part in the
+//! same way. So a batch of a thousand gets what others leave: all of the room if it is alone, but a single request
+//! never waits for the next pass if the pass has room for one request of each caller.
 //!
-//! Where requests share work, or are of unequal cost, room is left over then. The jobs fill it in turns, a request
-//! each, until nothing more fits.
+//! If requests share work or differ in cost, room is left over. The jobs fill it in turns, one request each, until
+//! nothing more fits.
 //!
-//! A job that a pass leaves unfinished goes behind those that the pass had no room for. So where more jobs wait than
-//! fit, they take turns as well.
+//! A job that a pass leaves unfinished goes behind the jobs that had no room in it. So jobs take turns as well if more
+//! of them wait than fit.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -28,7 +27,7 @@ pub(crate) struct Waiting<W: Workload> {
     pub(crate) deadline: Instant,
     pub(crate) caller: Option<u64>,
     pub(crate) asker: Asker<W::Response>,
-    /// How many of the requests passes have taken already.
+    /// How many of its requests earlier passes have taken.
     pub(crate) taken: usize,
     /// How many the next pass takes, and what they cost.
     pub(crate) chosen: usize,
@@ -36,23 +35,23 @@ pub(crate) struct Waiting<W: Workload> {
 }
 
 impl<W: Workload> Waiting<W> {
-    /// Whose it is. All probes are one caller's.
+    /// The caller's id. All probes count as one caller's.
     pub(crate) fn caller(&self) -> u64 {
         self.caller.unwrap_or(u64::MAX)
     }
 }
 
-/// What each caller, or each job of one, gets of some room.
+/// How some room is divided among callers, or among the jobs of one caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// The most that all get.
+    /// What every one of them may have.
     pub(crate) share: usize,
     /// The first n of those with more left get one more.
     pub(crate) more: usize,
 }
 
 impl Level {
-    /// For as much as wants some of `room`, which may be less than all of it.
+    /// As [`of`](Self::of), but all together may have less left than `room`.
     fn of_any(room: usize, left: &mut [usize]) -> Self {
         if left.iter().sum::<usize>() <= room {
             return Self { share: usize::MAX, more: 0 };
@@ -60,7 +59,7 @@ impl Level {
         Self::of(room, left)
     }
 
-    /// For jobs that have so much left each, more than `room` in all. Sorts them.
+    /// For jobs with these amounts left, together more than `room`. Sorts the amounts.
     pub(crate) fn of(mut room: usize, left: &mut [usize]) -> Self {
         let mut jobs = left.len();
         if jobs >= room {
@@ -78,7 +77,7 @@ impl Level {
         Self { share: usize::MAX, more: 0 }
     }
 
-    /// What a job with so much left gets; to be asked in the order of the jobs.
+    /// What a job with this amount left gets. To be called in the order of the jobs.
     pub(crate) fn take(&mut self, left: usize) -> usize {
         if left <= self.share {
             left
@@ -91,7 +90,7 @@ impl Level {
     }
 }
 
-/// What the jobs of one caller have left, in their order, how they share what it gets, and what they were given.
+/// The jobs of one caller: what each has left, in order, how they share the caller's part, and what they were given.
 #[derive(Default)]
 struct OfCaller {
     left: Vec<usize>,
@@ -108,19 +107,19 @@ pub(crate) struct Room {
     pub(crate) of_one_caller: usize,
 }
 
-/// Chooses the requests of the next pass: sets [`Waiting::chosen`]. Whether all that wait go into it.
+/// Chooses the requests of the next pass: sets [`Waiting::chosen`].
 pub(crate) fn choose<W: Workload>(
     workload: &W,
     device: &W::Device,
     waiting: &mut VecDeque<Waiting<W>>,
     room: Room,
-) -> bool {
+) {
     let cost: usize = waiting.iter().map(|job| job.cost).sum();
     if cost <= room.all && (cost <= room.of_one_caller || fits_each_caller(waiting, room)) {
         for job in waiting {
             (job.chosen, job.chosen_cost) = (job.requests.len(), job.cost);
         }
-        return true;
+        return;
     }
     let mut callers: ByCaller<OfCaller> = ByCaller::default();
     for job in &*waiting {
@@ -151,10 +150,9 @@ pub(crate) fn choose<W: Workload>(
         }
     }
     fill(&mut pass, waiting, &mut callers);
-    false
 }
 
-/// Gives what room is left to jobs that have more, in turns.
+/// Gives the remaining room to jobs that have more requests, in turns.
 fn fill<W: Workload>(
     pass: &mut Gathering<'_, W>,
     waiting: &mut VecDeque<Waiting<W>>,
@@ -197,7 +195,7 @@ struct Gathering<'a, W: Workload> {
 }
 
 impl<W: Workload> Gathering<'_, W> {
-    /// Takes a request, if it fits; the first always does. What it adds.
+    /// Adds a request if it fits; the first always does. Returns the cost that it adds.
     fn add(&mut self, request: &W::Request, cost: usize) -> Option<usize> {
         let left = if self.cost == 0 {
             usize::MAX
