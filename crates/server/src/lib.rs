@@ -1,10 +1,9 @@
-//! Kindred's service: from a queue of queries to HTTP, and the command line around it.
+//! Kindred's service: HTTP over the facade `kindred`, and the command line around it.
 //!
-//! The data's path, from the outside in: [`http`] reads requests and writes answers, [`queue`] holds
-//! the jobs they become and the one thread that owns the engine, [`engines`] makes that engine,
-//! [`default_model`] and `model-store` the model it searches; [`models`] holds all that are served.
-//! [`config`] says how. Beside that,
-//! [`evaluation`] says how good a model is, and [`console`] asks one for a person.
+//! From the outside in: [`cli`] and [`config`] read what the service is told, [`commands`] do it. [`assembly`] puts a
+//! service together: [`http`] reads requests and writes answers, [`models`] holds the models that are served, and
+//! [`observe`] counts. [`console`] asks a model for a person, by the same routes. ARCHITECTURE.md says which module may
+//! use which.
 #![forbid(unsafe_code)]
 
 pub mod assembly;
