@@ -2,7 +2,7 @@
  * the feature `cuda` starts on machines that have no driver; there every call answers
  * CUDA_ERROR_NO_DEVICE.
  *
- * build.rs makes functions.inc from functions.txt: FUNCTION(index, name) for each function that
+ * The build script makes functions.inc from functions.txt: FUNCTION(index, name) for each function that
  * cust_raw declares and we add, ERROR_TEXT(index, name) for those that write a text. All of them take
  * at most 12 arguments, each an integer or a pointer, and return an int: on x86-64 and 64-bit Arm such a
  * function can be called through a pointer to one that takes 12 words; the callee does not look at those

@@ -2,10 +2,10 @@
 
 use contract::{AnalogyError, QueryError, Row, ScoringError};
 use model_store::ModelStore;
-use scheduler::SubmitError;
 
 use crate::expression::ExpressionError;
 use crate::options;
+use crate::queue::SubmitError;
 
 /// Unknown words of one request that get suggestions.
 pub const MAX_SUGGESTED_WORDS: usize = 16;
@@ -66,7 +66,7 @@ pub enum Error {
     #[error("{}", not_answered(.0))]
     NotAnswered(#[from] SubmitError),
     /// A fault of Kindred's own.
-    #[error("Kindred made a mistake, which is in its log")]
+    #[error("internal error; the log has the details")]
     Internal,
 }
 
@@ -94,20 +94,20 @@ pub fn unknown_words(unknown: &[UnknownWord]) -> String {
 fn not_answered(why: &SubmitError) -> String {
     match why {
         SubmitError::Full { retry_after, .. } => {
-            format!("too many queries wait: {why}; ask again in {:.1} s", retry_after.as_secs_f64())
+            format!("the queue is full: {why}; retry in {:.1} s", retry_after.as_secs_f64())
         }
         SubmitError::DeadlinePassed => {
-            "the answer was not there in time; ask for less at once, or allow more with `timeout_ms`".to_owned()
+            "the deadline passed before the answer was ready; ask for less at once, or raise `timeout_ms`".to_owned()
         }
         SubmitError::EngineFailed => {
-            "the engine failed while it worked on this question; ask again".to_owned()
+            "the engine failed during this question; retry".to_owned()
         }
         SubmitError::EngineRestarting { retry_after } => format!(
-            "the engine failed and is being restarted; ask again in {:.1} s",
+            "the engine failed and is restarting; retry in {:.1} s",
             retry_after.as_secs_f64()
         ),
         SubmitError::EngineGone => {
-            "the engine has stopped working; the log says why; start another".to_owned()
+            "the engine has stopped; the log has the details; start another".to_owned()
         }
     }
 }

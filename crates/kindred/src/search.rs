@@ -1,8 +1,8 @@
 //! Prepared queries to what was found: rounds through the queue, as many as folding case takes.
 
+use crate::queue::SubmitError;
 use contract::{FullPassQuery, Hit, Query, RankedRow};
 use model_store::Words;
-use scheduler::SubmitError;
 
 use crate::asking::{Asking, Times};
 use crate::question::{EngineQuery, Explain, Explanation, Fold, Notes, Prepared};

@@ -53,7 +53,7 @@ fn what_is_wrong_is_said_with_the_cure() {
     };
     assert_eq!(said("frog", Options::new().k(0)), "`k` must be a whole number from 1 to 1000");
     let strict = Options::new().unknown(Unknown::Error);
-    assert_eq!(said("frog frug", strict), "the model does not have `frug`; it has frog");
+    assert_eq!(said("frog frug", strict), "the model does not have `frug`; did you mean frog?");
     let error = kindred.analogy("frog toad", Options::new()).wait().unwrap_err();
     assert!(matches!(error, Error::BadExpression(_)), "{error}");
     let method = Options::new().method(Method::PairDirection);

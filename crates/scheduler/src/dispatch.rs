@@ -76,19 +76,26 @@ impl<D: ?Sized> Dispatch<D> {
         under_way: &mut [Option<Box<dyn AnyPass<D>>>],
         now: Instant,
     ) -> Option<Turn> {
-        let clock = |lane: usize| match &under_way[lane] {
-            Some(pass) => Some(pass.first_clock(&self.turns)),
-            None => self.lanes[lane].first_clock(&self.turns),
-        };
         let lanes = self.lanes.len();
+        let has_work = |&lane: &usize| under_way[lane].is_some() || !self.lanes[lane].is_empty();
         // From the lane after the last one on, so that of equals that one comes first.
         let in_turn = (1..=lanes).map(|step| (self.last + step) % lanes);
-        let waiting: Vec<(usize, u64)> =
-            in_turn.filter_map(|lane| Some((lane, clock(lane)?))).collect();
-        let &(lane, first) = waiting.iter().min_by_key(|(_, clock)| *clock)?;
-        if waiting.len() > 1 {
-            self.turns.begin(first);
-        }
+        let waiting: Vec<usize> = in_turn.filter(has_work).collect();
+        let lane = match waiting[..] {
+            [] => return None,
+            // By far the most common, and looking at all clocks takes a while.
+            [only] => only,
+            _ => {
+                let clock = |lane: usize| match &under_way[lane] {
+                    Some(pass) => pass.first_clock(&self.turns),
+                    None => self.lanes[lane].first_clock(&self.turns).unwrap_or(u64::MAX),
+                };
+                let clocks = waiting.iter().map(|&lane| (clock(lane), lane));
+                let (first, lane) = clocks.min_by_key(|(clock, _)| *clock)?;
+                self.turns.begin(first);
+                lane
+            }
+        };
         self.last = lane;
         if under_way[lane].is_none() {
             let has_others = self.contention.is_there(now);

@@ -76,10 +76,7 @@ where
                     log_counters(&*device);
                     return;
                 }
-                End::GivenUp => {
-                    worker.put_back();
-                    return;
-                }
+                End::GivenUp => return,
                 End::Failed(reason) => {
                     worker.put_back();
                     match self.replace(device, reason) {

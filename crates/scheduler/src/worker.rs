@@ -108,8 +108,10 @@ impl<D: Device + ?Sized> Worker<D> {
         let took = began.elapsed();
         core.hand_out(index);
         let Some(lent) = core.end(index) else {
-            // Its callers have been told; its slots are free again.
-            pass.fail(SubmitError::EngineGone);
+            // All of its callers have been told. Its slots are free again, for other workers.
+            for pass in self.under_way.iter_mut().filter_map(Option::take).chain([pass]) {
+                pass.fail(SubmitError::EngineGone);
+            }
             return Err(End::GivenUp);
         };
         let passes = [&mut pass].into_iter().chain(self.under_way.iter_mut().flatten());

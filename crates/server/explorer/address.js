@@ -1,19 +1,19 @@
 /**
- * What is on the screen, as the part of the address behind `#`: it can be shared and kept, the browser's buttons
- * go through it, and it is never sent anywhere.
+ * The state of the page, as the part of the address after `#`. It can be shared and bookmarked, works with the browser's
+ * back and forward buttons, and is never sent to a server.
  */
 
 export const DEFAULT_K = 20;
-/** What the service answers at most. */
+/** The service's maximum k. */
 const MOST_K = 1000;
 
-/** Each kind of question with its fields. */
+/** The kinds of query, with their fields. */
 export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"] };
 
 /**
- * What an address asks.
+ * Reads the query from an address.
  * @returns {object} `{kind, word | text | analogy | compare and with, k, limit, fold, model}`; the kind is null if
- *   nothing is asked, or not all of it
+ *   there is no query, or an incomplete one
  */
 export function read(hash = location.hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
@@ -32,7 +32,7 @@ export function read(hash = location.hash) {
   return question;
 }
 
-/** The address of a question; what is as usual is left out. */
+/** The address of a query, without defaults. */
 export function write(question) {
   const parameters = new URLSearchParams();
   for (const field of KINDS[question.kind] ?? []) parameters.set(field, question[field]);
@@ -43,16 +43,16 @@ export function write(question) {
   return `#${parameters}`;
 }
 
-/** The address of a word's neighbours, with everything else as in this question. */
+/** The address of a word's neighbours, with the options of this query. */
 export function ofWord(word, question) {
   return write({ ...question, kind: "word", word });
 }
 
-/** A word as an expression has it: in quotes where it would read as something else. */
+/** A word as part of an expression: in quotes if it would be read as something else. */
 export function quoted(word) {
   const plain = !/[\s\u0085()"\\]|^[+-]|^[\d.]+(e[+-]?\d+)?\*/i.test(word) && word !== "";
   return plain ? word : inQuotes(word);
 }
 
-/** The same in quotes whatever it is. */
+/** The word, always in quotes. */
 export const inQuotes = (word) => `"${word.replace(/["\\]/g, "\\$&")}"`;

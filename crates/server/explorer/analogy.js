@@ -1,14 +1,14 @@
-/** Analogies: the answers of an expression, and what each of its terms gives to each score. */
+/** Analogies: the neighbours of an expression, and each term's contribution to each score. */
 
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
 import { NONE, options, ranked, row } from "./neighbours.js";
 
-/** Colours that are told apart; further terms begin again with the first. */
+/** The number of distinct colours; further terms start again with the first. */
 const COLOURS = 6;
 
-/** Asks for the answers; returns what every view returns (see neighbours.js). */
+/** Requests the neighbours; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
   const { analogy: expression, model } = question;
   const body = { expression, ...options(question), explain: true };
@@ -33,7 +33,7 @@ export async function find(question, signal) {
   };
 }
 
-/** Which colour is which term. */
+/** The legend of the terms' colours. */
 function legend(terms) {
   const names = terms.map((term, place) => make("li", { class: `term-${place % COLOURS}` }, signed(term)));
   return make(
@@ -74,7 +74,7 @@ function list(hits, question) {
   return ranked(rows, "hits with-shares");
 }
 
-/** Where the expression's own words, which are left out, would stand. */
+/** The ranks that the expression's own, excluded words would have. */
 function leftOut(inputs, question) {
   const places = inputs.flatMap(({ word, score, rank }, place) => [
     place > 0 ? "; " : "",

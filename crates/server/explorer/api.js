@@ -1,9 +1,9 @@
-/** Requests to the service this page came from, wherever a proxy has put it. */
+/** Requests to the service that this page came from, behind any proxy prefix. */
 
 /** The folder of this page: all routes are below it. */
 const base = new URL(".", document.baseURI);
 
-/** An answer that says no: a problem document (RFC 9457). */
+/** An error from the service: a problem document (RFC 9457). */
 export class Problem extends Error {
   constructor(response, document) {
     super(document.detail ?? response.statusText);
@@ -13,16 +13,16 @@ export class Problem extends Error {
   }
 }
 
-/** No answer, or one that is not the service's. */
+/** No answer, or one that is not from the service. */
 export class Unreachable extends Error {}
 
-/** An API key holds until the page is closed, in this tab only. */
+/** The API key is kept until the page is closed, in this tab only. */
 export const apiKey = {
   get: () => sessionStorage.getItem("kindred-api-key"),
   set: (key) => sessionStorage.setItem("kindred-api-key", key),
 };
 
-/** The address of a route: of this model, or of the default one. */
+/** The address of a route of this model, or of the default model. */
 export function address(route, parameters = {}, model = null) {
   const path = model === null ? route : `models/${encodeURIComponent(model)}/${route}`;
   const url = new URL(path, base);
@@ -31,8 +31,8 @@ export function address(route, parameters = {}, model = null) {
 }
 
 /**
- * Asks, and returns the answer with what it took.
- * With a body it is a POST, else a GET.
+ * Sends a request, and returns the answer with its timings.
+ * POST with a body, GET without.
  * @returns {Promise<{answer: object, timings: object, curl: string}>} timings in milliseconds
  */
 export async function ask(route, { parameters, body, model = null, signal } = {}) {
@@ -67,7 +67,7 @@ function stages(header) {
   return found;
 }
 
-/** The same request as a command for a shell. */
+/** The same request as a shell command. */
 function curl(url, body) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const key = apiKey.get() ? ` -H "Authorization: Bearer $KINDRED_API_KEY"` : "";

@@ -1,4 +1,4 @@
-/** Two words: the neighbours of the one, of both, and of the other. */
+/** Compares two words: neighbours of only the first, of both, and of only the second. */
 
 import { ask } from "./api.js";
 import { ofWord } from "./address.js";
@@ -6,7 +6,7 @@ import { make, number, within } from "./dom.js";
 import { options } from "./neighbours.js";
 import { ofPairs } from "./similarities.js";
 
-/** Asks for both and compares; returns what every view returns (see neighbours.js). */
+/** Requests both and compares them; returns what every view returns (see neighbours.js). */
 export async function find(question, signal) {
   const { compare: one, with: other, model } = question;
   const body = { ...options(question), queries: [{ word: one }, { word: other }] };
@@ -37,7 +37,7 @@ export async function find(question, signal) {
   };
 }
 
-/** The scores of these words beside both, by word; the other one's with them. */
+/** The scores of these words with both, by word, including those of the two words themselves. */
 async function scoresOf([one, other], words, service) {
   const all = [other, ...words];
   const scores = await ofPairs(all.flatMap((word) => [[one, word], [other, word]]), service);
@@ -73,7 +73,7 @@ function* zip(one, other) {
 
 const alternating = (one, other) => [...zip(one, other)].flat().filter((word) => word !== undefined);
 
-/** The problems of several queries as one. */
+/** The problems of several queries as one error. */
 function together(problems) {
   const error = new Error(problems.map((problem) => problem.detail).join("; "));
   const unknown = problems.flatMap((problem) => problem.unknown ?? []);

@@ -1,10 +1,10 @@
-/** Elements, made and changed in one line. */
+/** Helpers to create and change elements. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * An HTML element. Attributes that are functions are listeners (`onclick`), names with two dashes are CSS
- * properties (the page's policy forbids `style` attributes), and `null`, `undefined` and `false` leave one out.
+ * properties (the page's policy forbids `style` attributes), and `null`, `undefined` and `false` omit an attribute.
  */
 export function make(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
@@ -29,16 +29,16 @@ function fill(element, attributes, children) {
 /** The element with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** A similarity as people read it. */
+/** Formats a similarity. */
 export function number(score, digits = 3) {
   const text = score.toFixed(digits);
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−");
 }
 
-/** What may be written from right to left, and what turns the direction. */
+/** Right-to-left characters, and characters that change the direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufeff]/;
 
-/** A word within a sentence: not too long, and it turns nothing else around. */
+/** A word within a sentence: shortened, and isolated so that its direction does not affect the rest. */
 export function within(word) {
   const letters = [...word];
   const short = letters.length > 40 ? `${letters.slice(0, 39).join("")}…` : word;

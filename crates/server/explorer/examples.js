@@ -1,4 +1,4 @@
-/** Questions to begin with, of which only those are shown whose words the model has. */
+/** Example queries; only those whose words the model has are shown. */
 
 import { ask } from "./api.js";
 import { write } from "./address.js";
@@ -12,10 +12,10 @@ const EXAMPLES = [
   { kind: "compare", compare: "coffee", with: "tea", needs: ["coffee", "tea"] },
 ];
 
-/** Those of a model; asked for once, until another model is looked at. */
+/** The examples of a model; requested once, until another model is selected. */
 let known = { model: undefined, examples: [] };
 
-/** Shows them with the options of a question; returns the first, or null if there is none. */
+/** Shows them with the options of a query; returns the first, or null if there is none. */
 export async function showExamples(question, signal) {
   const { model } = question;
   if (known.model !== model) known = { model, examples: await examplesOf(model, signal) };
@@ -28,7 +28,7 @@ export async function showExamples(question, signal) {
   return known.examples[0] ?? null;
 }
 
-/** The examples whose words a model has, or else one of its frequent words. */
+/** The examples whose words a model has, or otherwise one of its frequent words. */
 async function examplesOf(model, signal) {
   const words = [...new Set(EXAMPLES.flatMap((example) => example.needs))];
   const body = { pairs: words.map((word) => [word, word]) };

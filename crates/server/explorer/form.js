@@ -1,23 +1,23 @@
-/** The form: the question as it is typed, and the options. */
+/** The form: the query as typed, and the options. */
 
 import { KINDS, read, write } from "./address.js";
 import { byId } from "./dom.js";
 import { isDefault, showModel } from "./model.js";
 import { suggest } from "./suggest.js";
 
-/** What is on the screen, the example of the start page too. */
+/** The query on the screen, including the example of the start page. */
 let shown = null;
-/** Shows the question of an address again, though the address stays the same. */
+/** Runs the query of the current address again. */
 let showAgain = () => {};
 
 const tabs = () => [...document.querySelectorAll("[role=tab]")];
 
-/** Notes what is on the screen. */
+/** Remembers the query on the screen. */
 export function setShown(question) {
   shown = question;
 }
 
-/** The form as the question has it. */
+/** Fills the form from a query. */
 export function fillIn(question) {
   choose(question.kind === null || question.kind === "text" ? "word" : question.kind);
   for (const field of KINDS[question.kind] ?? []) byId(field === "text" ? "word" : field).value = question[field];
@@ -31,7 +31,7 @@ export function fillIn(question) {
   byId("fold").checked = question.fold;
 }
 
-/** Shows the fields of this kind of question. */
+/** Shows the fields of this kind of query. */
 function choose(kind) {
   for (const tab of tabs()) {
     const isChosen = tab.dataset.kind === kind;
@@ -43,7 +43,7 @@ function choose(kind) {
   byId("search").dataset.kind = kind;
 }
 
-/** The first field of the question that is asked for. */
+/** The first field of the current kind of query. */
 export const firstField = () => byId(byId("search").dataset.kind);
 
 function options() {
@@ -56,16 +56,16 @@ function options() {
   };
 }
 
-/** `question`: what the form holds; or `missing`: the field that is empty. */
+/** `question`: the query in the form; or `missing`: the empty field. */
 function asked() {
   const kind = byId("search").dataset.kind;
   const question = { kind, ...options() };
   for (const field of KINDS[kind]) {
-    // Words are looked up by their exact bytes, but hardly any begin or end with a space.
+    // Words are looked up by exact bytes, but hardly any start or end with a space.
     question[field] = byId(field).value.trim();
     if (question[field] === "") return { missing: byId(field) };
   }
-  // A text stands in the field of a word, and stays one until it is changed.
+  // A text is shown in the word's field, and stays a text until it is changed.
   const isText = kind === "word" && shown?.kind === "text" && shown.text.trim() === question.word;
   return { question: isText ? { ...question, kind: "text", text: question.word } : question };
 }
@@ -83,10 +83,10 @@ function submit(event) {
   else go(question);
 }
 
-/** A changed option asks again: what the form holds, or else what is on the screen. */
+/** A changed option runs the query again: the one in the form, or otherwise the one on the screen. */
 function changed(event) {
   const { question } = asked();
-  // Another model has a start page of its own.
+  // Another model has its own start page.
   const isStart = read().kind === null && event.target.id === "model";
   go(question ?? { ...(isStart ? { kind: null } : (shown ?? { kind: null })), ...options() });
 }
@@ -100,7 +100,7 @@ function onTabKey(event) {
   next.focus();
 }
 
-/** Listens; `again` shows what the address asks once more. */
+/** Starts listening; `again` runs the query of the address again. */
 export function watchForm(again) {
   showAgain = again;
   const model = () => options().model;

@@ -1,4 +1,4 @@
-/** The similarities of all pairs as a grid of colours. */
+/** The similarity matrix, as a grid of colours. */
 
 import { byId, draw, make, number } from "./dom.js";
 import { stretched } from "./similarities.js";
@@ -15,7 +15,7 @@ export function drawHeatMap({ names, matrix }) {
   fit();
 }
 
-/** Takes the room that there is, if it has changed. */
+/** Fits the available space, if it has changed. */
 export function fit() {
   if (!current) return;
   const { names, matrix } = current;
@@ -91,7 +91,7 @@ export function fit() {
   look(current.row, current.column);
 }
 
-/** The scale of colours, and what is looked at. */
+/** The colour scale, and the selected pair. */
 function readout(least, most) {
   const scale = make("span", { class: "gradient", "aria-hidden": "true" });
   const [from, to] = [least, most].map((value) => make("small", {}, number(value, 2)));
@@ -107,7 +107,7 @@ function look(row, column) {
   byId("pair").textContent = `${names[row]} · ${names[column]}: ${number(matrix[row][column], 4)}`;
 }
 
-/** As much of a name as there is room for. */
+/** A name, shortened to fit. */
 function short(name, room, size) {
   const letters = Math.floor((room - 6) / (size * 0.64));
   const all = [...name];

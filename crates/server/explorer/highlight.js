@@ -1,6 +1,6 @@
-/** A word that is looked at anywhere is marked everywhere: in the list, on the map and in the grid. */
+/** Highlights a word in the list, on the map and in the grid when it is hovered or focused in any of them. */
 
-/** Watches the page. */
+/** Starts listening. */
 export function watchHighlights() {
   const found = document.getElementById("found");
   const mark = (event) => {

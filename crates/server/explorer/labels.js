@@ -1,9 +1,9 @@
-/** Labels beside points, so that none lies on another; those without room show when their point is looked at. */
+/** Places labels beside points without overlaps; labels without room appear when their point is hovered or focused. */
 
 const GAP = 9;
 const LINE = 14;
 
-/** For each side: how a label is anchored, and where its middle lies beside its point. */
+/** For each side: the label's anchor, and the offset of its middle from its point. */
 const SIDES = [
   ["start", GAP, 0],
   ["end", -GAP, 0],
@@ -12,7 +12,7 @@ const SIDES = [
 ];
 
 /**
- * Places the labels, the first ones first.
+ * Places the labels in order.
  * @param {{element, text, place}[]} marks in the order of their importance
  * @param {number[][]} at where each point is, in pixels
  */

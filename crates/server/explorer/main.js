@@ -1,4 +1,4 @@
-/** The page: the address says what is asked, and everything follows from it. */
+/** The page. Its state is the address. */
 
 import * as analogy from "./analogy.js";
 import { Unreachable } from "./api.js";
@@ -17,12 +17,12 @@ import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
 import { showTimings } from "./timings.js";
 
 const views = { word: neighbours, text: neighbours, analogy, compare };
-/** What ends the question on the screen when another one comes. */
+/** Aborts the current query when another one starts. */
 let running = new AbortController();
 
 /**
- * Asks what the address says, and shows it.
- * @param {boolean} isRetry whether it was asked before: then the form stays as it is, for somebody may be typing
+ * Runs the query of the address and shows the answer.
+ * @param {boolean} isRetry whether this is a retry: then the form is left alone, because the user may be typing
  */
 async function show(isRetry = false) {
   running.abort();
@@ -37,7 +37,7 @@ async function show(isRetry = false) {
   try {
     if (byId("facts").children.length === 0) await loadModels(question, signal);
     const isStart = question.kind === null;
-    // Without examples an answer is an answer all the same.
+    // The answer is valid without examples.
     const example = await showExamples(question, signal).catch((error) => {
       if (isStart || signal.aborted) throw error;
     });
@@ -63,10 +63,10 @@ async function show(isRetry = false) {
   }
 }
 
-/** What has the focus and goes with its answer: a link in the list, a point of the map, a word of a notice. */
+/** The focused element, if it disappears with its answer: a link in the list, a point on the map, a word of a notice. */
 const focusWithin = () => document.activeElement?.closest("#answer *, #map *, #notice, #notice *") ?? null;
 
-/** The answer itself; the pictures wait for their own. */
+/** Shows the answer; map and matrix follow with their own data. */
 function present(found, question, isExample) {
   const held = focusWithin();
   clearNotice();
@@ -79,11 +79,11 @@ function present(found, question, isExample) {
   document.body.dataset.kind = question.kind;
   document.body.classList.add("drawing");
   showTimings(found.timings);
-  // Whoever walks with the keyboard goes on where the new answer begins; a map that fingers walk on stays in sight.
+  // Keyboard users continue at the start of the new answer; a map used by touch stays in view.
   if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });
 }
 
-/** The map and the grid of all similarities. */
+/** Shows the map and the similarity matrix. */
 async function picture({ center, asked, hits }, question, signal) {
   const all = [...new Set([...asked, ...hits])];
   const words = all.slice(0, MOST_WORDS);
@@ -92,7 +92,7 @@ async function picture({ center, asked, hits }, question, signal) {
     matrix = await similarities(words, { model: question.model, signal });
   } catch (error) {
     if (error instanceof Unreachable || signal.aborted) throw error;
-    // The answer is right without its pictures.
+    // The answer is valid without map and matrix.
     for (const id of ["map", "heat"]) byId(id).replaceChildren(make("p", { class: "note" }, `Can't draw this: ${error.message}.`));
     for (const id of ["map-legend", "heat-legend"]) byId(id).textContent = "";
     document.body.classList.remove("drawing");
@@ -121,7 +121,7 @@ async function copyCurl() {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    // Pages without HTTPS may not write there: the text is selected, to be copied by hand.
+    // Pages without HTTPS can't write to the clipboard; select the text for copying by hand.
     getSelection().selectAllChildren(byId("curl"));
     button.textContent = "Selected: press Ctrl+C";
   }

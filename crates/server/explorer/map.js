@@ -1,4 +1,4 @@
-/** A map of words: alike words lie near to each other. It can be zoomed, dragged, and walked with the keyboard. */
+/** A map of words: similar words are close together. It can be zoomed, dragged, and used with the keyboard. */
 
 import { ofWord } from "./address.js";
 import { byId, draw, make, number, within } from "./dom.js";
@@ -14,7 +14,7 @@ let current = null;
 /**
  * Draws the map.
  * @param {object} shown `names`: of all points; `matrix`: their similarities; `asked`: how many of the first ones
- *   are the question's own; `isCenter`: whether the first is no word but the question itself; `question`
+ *   belong to the query; `isCenter`: whether the first is the query itself instead of a word; `question`
  */
 export function drawMap(shown, part = "") {
   const { names, matrix, asked, isCenter, question } = shown;
@@ -43,7 +43,7 @@ export function drawMap(shown, part = "") {
     "svg",
     { class: "map", role: "group", "aria-label": `Map of ${names.length} words` },
     draw("g", {}, lines.map((line) => line.element)),
-    // In the order of the list; the question's own marks last, so that they lie on top.
+    // In the order of the list; the query's own marks last, so that they are on top.
     draw("g", {}, [...marks.slice(asked), ...marks.slice(0, asked)].map((mark) => mark.element)),
   );
   byId("map").replaceChildren(chart);
@@ -66,7 +66,7 @@ export function drawMap(shown, part = "") {
   fit();
 }
 
-/** What a point says of itself: its exact distance to the question, or to the first word of it. */
+/** A point's description: its exact distance to the query, or to the query's first word. */
 function describe({ names, matrix, isCenter }, place) {
   const name = names[place];
   if (place === 0) return isCenter ? `the query: ${name}` : name;
@@ -74,7 +74,7 @@ function describe({ names, matrix, isCenter }, place) {
   return `${name}: cosine distance ${number(1 - matrix[0][place], 4)} to ${first}`;
 }
 
-/** Takes the room that there is. */
+/** Fits the available space. */
 export function fit() {
   if (!current) return;
   const width = byId("map").clientWidth;
@@ -87,7 +87,7 @@ export function fit() {
   settle();
 }
 
-/** Who walks from word to word with the keyboard sees where. */
+/** Keeps the focused word in view. */
 function bringIntoSight(place) {
   const { at, zoom, width, height } = current;
   const [x, y] = at[place];
@@ -95,7 +95,7 @@ function bringIntoSight(place) {
   zoomTo({ ...zoom, x: zoom.x + width / 2 - x, y: zoom.y + height / 2 - y });
 }
 
-/** Zooms by this factor, around the question if it is in sight; 0 shows all again. */
+/** Zooms by this factor, around the query if it is in view; 0 resets. */
 export function zoomBy(factor) {
   if (!current) return;
   if (factor === 0) return zoomTo({ scale: 1, x: 0, y: 0 });
@@ -107,14 +107,14 @@ export function zoomBy(factor) {
 
 function zoomTo(zoom) {
   const { width, height } = current;
-  // Nobody gets lost outside of the map.
+  // Do not leave the map.
   const clamp = (value, size) => Math.min(Math.max(value, size * (1 - zoom.scale)), 0);
   current.chart.classList.toggle("zoomed", zoom.scale > 1);
   current.zoom = { scale: zoom.scale, x: clamp(zoom.x, width), y: clamp(zoom.y, height) };
   settle();
 }
 
-/** Puts everything where it belongs; a step is as long to the right as down. */
+/** Positions everything; both axes have the same scale. */
 function settle() {
   const { points, lines, marks, zoom, width, height } = current;
   const [x, y] = [0, 1].map((axis) => points.map((point) => point[axis]));

@@ -1,14 +1,14 @@
-/** What is served: the choice of models, and the facts of the one that is looked at. */
+/** The choice of models, and details of the current one. */
 
 import { ask } from "./api.js";
 import { byId, count, make } from "./dom.js";
 
-/** How many of the most frequent words a search may be kept to. */
+/** The choices for the vocabulary limit. */
 const LIMITS = [1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
 
 let served = null;
 
-/** Asks what is served, and shows the facts of the question's model. */
+/** Requests the models, and shows details of the query's model. */
 export async function loadModels(question, signal) {
   const { answer } = await ask("models", { signal });
   served = answer;
@@ -18,7 +18,7 @@ export async function loadModels(question, signal) {
   showModel(question);
 }
 
-/** Shows the facts of the question's model, or of the default one, and the limits that a search there may have. */
+/** Shows details of the query's model, or of the default model, and its vocabulary limits. */
 export function showModel({ model: name, limit: chosen }) {
   const model = served?.models.find((model) => model.name === (name ?? served.default));
   if (!model) return;
@@ -39,7 +39,7 @@ export function showModel({ model: name, limit: chosen }) {
   );
   const all = make("option", { value: "" }, `all ${count(model.rows)} words`);
   const limits = LIMITS.filter((limit) => limit < model.rows);
-  // An address may name any other.
+  // An address may contain any other limit.
   if (chosen && !limits.includes(chosen)) limits.push(chosen);
   limits.sort((a, b) => a - b);
   const choices = limits.map((limit) => make("option", { value: limit }, `the ${count(limit)} most frequent`));
@@ -47,12 +47,12 @@ export function showModel({ model: name, limit: chosen }) {
   byId("limit").value = chosen ?? "";
 }
 
-/** Whether an answer is from a model and a version that were served when this page last asked. */
+/** Whether an answer is from a model and version that this page knows. */
 export function isKnown({ model, version }) {
   return served?.models.some((known) => known.name === model && known.version === version);
 }
 
-/** Whether the name is the default model's, which addresses leave out. */
+/** Whether the name is the default model's, which addresses omit. */
 export const isDefault = (name) => name === served?.default;
 
 function bytes(value) {

@@ -4,16 +4,16 @@ import { ask } from "./api.js";
 import { ofWord } from "./address.js";
 import { count, make, number, within } from "./dom.js";
 
-/** The options that all questions share, as the service calls them. */
+/** The options common to all queries, as the service names them. */
 export function options({ k, limit, fold }) {
   return { k, ...(limit && { vocab_limit: limit }), ...(fold && { fold_case: true }) };
 }
 
 /**
- * Asks for the neighbours.
- * @returns what every view returns: `title`, `content`, `status` (a sentence for who can't see it), `timings`,
- *   `curl`, and for the pictures `asked` and `hits`: the question's own words and the answer's; `center`: the
- *   question as a point of its own with its scores for all of them, or null if it is a word
+ * Requests the neighbours.
+ * @returns what every view returns: `title`, `content`, `status` (a sentence for screen readers), `timings`, `curl`, and
+ *   for map and matrix: `asked` and `hits`, the words of the query and of the answer; `center`, the query as a point of
+ *   its own with its scores for all of them, or null if it is a word
  */
 export async function find(question, signal) {
   const { kind, word, text, model } = question;
@@ -36,15 +36,15 @@ export async function find(question, signal) {
   };
 }
 
-/** What is said where there is no answer. */
+/** The message if there is no answer. */
 export const NONE = "No word passes these filters.";
 
-/** A ranked list of such lines as `row` makes. */
+/** A ranked list of lines made by `row`. */
 export function ranked(rows, kind = "hits") {
   return rows.length === 0 ? make("p", { class: "note" }, NONE) : make("ol", { class: kind }, rows);
 }
 
-/** One line of a list, with what stands for its score. */
+/** One line of a list, with a bar for its score. */
 export function row(hit, question, picture, note = null) {
   const title = `score ${hit.score}; frequency rank ${count(hit.row + 1)}`;
   return make(
@@ -57,7 +57,7 @@ export function row(hit, question, picture, note = null) {
   );
 }
 
-/** It begins at 0, and a negative score has none. */
+/** A bar from 0; a negative score has none. */
 function bar(score) {
   return make("span", { class: "bar", "aria-hidden": "true" }, make("i", { "--share": Math.max(score, 0) }));
 }

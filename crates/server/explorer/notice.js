@@ -1,37 +1,37 @@
-/** What went wrong, and what can be done about it. */
+/** Error messages, and what to do about them. */
 
 import { Problem, Unreachable, address, apiKey } from "./api.js";
 import { inQuotes, quoted, write } from "./address.js";
 import { byId, make } from "./dom.js";
 
-/** Between two looks whether the service is back. */
+/** The interval between checks whether the service is back. */
 const LOOK_AGAIN_MS = 1500;
 
 let timer = null;
 
-/** How often the service was found away, one time after the other. */
+/** The number of consecutive failures to reach the service. */
 let timesAway = 0;
 
-/** Nothing is wrong. */
+/** Removes the message. */
 export function clearNotice() {
   timesAway = 0;
   byId("notice").replaceChildren();
 }
 
-/** Another question is asked now. */
+/** Stops retries, because another query starts. */
 export function stopRetrying() {
   clearTimeout(timer);
 }
 
 /**
- * Says what is wrong with the answer to a question.
- * @param {function} again asks it again
+ * Shows what is wrong with a query.
+ * @param {function} again runs it again
  */
 export function showNotice(error, question, again) {
   stopRetrying();
   const isAway = error instanceof Unreachable;
   timesAway = isAway ? timesAway + 1 : 0;
-  // It is read out once.
+  // Screen readers should announce it only once.
   if (timesAway > 1 && byId("notice").children.length > 0) return lookAgain(again);
   byId("notice").replaceChildren(make("div", { class: "card notice" }, content(error, question, again)));
 }
@@ -86,12 +86,12 @@ function unknown(words, question) {
   return [make("h2", {}, words.length === 1 ? "Unknown word" : "Unknown words"), lines];
 }
 
-/** The same question with another word in place of one. */
+/** The same query with one word replaced. */
 function instead(question, word, other) {
   const changed = { ...question };
   for (const field of ["word", "compare", "with"]) if (changed[field] === word) changed[field] = other;
   if (question.kind === "analogy") {
-    // Whole words only, behind a sign and a weight or not, as they were written: in quotes or without.
+    // Only whole words, with or without sign, weight and quotes.
     const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
     const written = [word, inQuotes(word)].map(literal).join("|");
     const before = String.raw`(^|[\s()])([+-]?(?:[\d.]+(?:[eE][+-]?\d+)?\*)?)`;
@@ -116,7 +116,7 @@ function keyWanted(again) {
     id: "api-key",
     autocomplete: "off",
     required: true,
-    // What a header can hold.
+    // The characters that a header allows.
     pattern: "\\s*[!-~]+\\s*",
     title: "The API key that you were given: letters and digits without spaces",
   });

@@ -1,5 +1,5 @@
 /**
- * The plane that shows most of some points, from their similarities alone.
+ * The plane that keeps most of the variance of some points, from their similarities alone.
  *
  * The similarities of unit vectors are their dot products, S. Centred on both sides, B = J S J with
  * J = I − 1/n, they are the dot products of the vectors less their mean, and the eigenvectors of B, times the
@@ -24,7 +24,7 @@ export function plane(similarities) {
   const total = positive.reduce((sum, value) => sum + value, 0);
   const axes = [order[0], order[1] ?? order[0]].map((place) => {
     const axis = vectors.map((row) => row[place] * Math.sqrt(positive[place]));
-    // An eigenvector has no sign of its own: the first word is to the left and above.
+    // The sign of an eigenvector is arbitrary: put the first word at the top left.
     return axis[0] > 0 ? axis.map((value) => -value) : axis;
   });
   const shown = total > 0 ? (positive[order[0]] + (size > 2 ? positive[order[1]] : 0)) / total : 1;
@@ -47,7 +47,7 @@ function eigen(matrix) {
   return { values: a.map((row, place) => row[place]), vectors };
 }
 
-/** Turns the plane of two axes so that what is between them becomes 0. */
+/** Rotates the plane of two axes so that the element between them becomes 0. */
 function rotate(a, vectors, p, q) {
   const theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
   const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.hypot(theta, 1));
@@ -68,9 +68,9 @@ function rotate(a, vectors, p, q) {
 }
 
 /**
- * The lines that join all points with the least distance in all (minimum spanning tree, Prim 1957).
+ * The lines that join all points with the smallest total distance (minimum spanning tree, Prim 1957).
  * @param {number[][]} similarities the distance of a pair is 1 less its similarity
- * @returns {number[][]} pairs of places
+ * @returns {number[][]} pairs of indices
  */
 export function spanningTree(similarities) {
   const left = new Set(similarities.keys());

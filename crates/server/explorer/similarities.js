@@ -1,15 +1,15 @@
-/** How alike all words on the screen are: the exact cosine similarity of every pair. */
+/** The exact cosine similarity of every pair of words on the screen. */
 
 import { ask } from "./api.js";
 
-/** Words in the pictures at most: more could not be told apart. */
+/** Maximum number of words on map and matrix; more would not be readable. */
 export const MOST_WORDS = 31;
 
-/** Pairs that one request takes. */
+/** Maximum number of pairs per request. */
 const MOST_PAIRS = 1024;
 
 /**
- * The similarity of each pair of words, in their order; 0 where a word's row is zero, which is like nothing.
+ * The similarity of each pair of words, in order; 0 if a word's row is zero and has no direction.
  * @param {string[][]} pairs any number
  * @returns {Promise<number[]>}
  */
@@ -43,14 +43,13 @@ export async function similarities(words, service) {
   return matrix;
 }
 
-/** The matrix with a point more in front, whose similarities to the others are the first ones of these. */
+/** The matrix with one more point in front, with these similarities to the others. */
 export function withCenter(matrix, scores) {
   return [[1, ...scores.slice(0, matrix.length)], ...matrix.map((row, place) => [scores[place], ...row])];
 }
 
 /**
- * How far up each of these similarities lies between the least of them, 0, and the most, 1. Where all are the same there is
- * nothing between, and a similarity stands for itself.
+ * Scales similarities from their minimum (0) to their maximum (1). If all are equal, they are returned unchanged.
  */
 export function stretched(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -1,5 +1,5 @@
 /**
- * Words suggested as one types: a combobox with a list, by the pattern of the ARIA Authoring Practices Guide
+ * Word suggestions while typing: a combobox with a list, following the ARIA Authoring Practices Guide
  * (editable combobox with list autocomplete).
  */
 
@@ -10,10 +10,10 @@ import { count, make } from "./dom.js";
 const SHOWN = 8;
 
 /**
- * Gives a field its suggestions.
+ * Adds suggestions to a field.
  * @param {HTMLInputElement} input
- * @param {object} options `model()`: the name of the model that is asked; `expression`: whether the field takes an
- *   expression, of which the word at the caret is completed; `chosen()`: called when a whole word was chosen
+ * @param {object} options `model()`: the name of the model; `expression`: whether the field takes an expression, so that
+ *   the word at the caret is completed; `chosen()`: called when a whole word is selected
  */
 export function suggest(input, { model, expression = false, chosen }) {
   const list = make("ul", { id: `${input.id}-words`, role: "listbox", class: "suggestions", hidden: true });
@@ -44,9 +44,9 @@ export function suggest(input, { model, expression = false, chosen }) {
       const { answer } = await ask("words", { parameters, model: model(), signal });
       show(answer.words, prefix);
     } catch {
-      // A newer question has taken its place.
+      // A newer request has replaced it.
       if (signal.aborted) return;
-      // Whatever is wrong will be said when the question itself is asked.
+      // The query itself will report any error.
       close();
     }
   }
@@ -96,7 +96,7 @@ export function suggest(input, { model, expression = false, chosen }) {
 
   function move(step) {
     const places = list.children.length;
-    // One place more than words: the field itself.
+    // One more position than words: the field itself.
     active = ((active + 1 + step + places + 1) % (places + 1)) - 1;
     [...list.children].forEach((option, place) => option.setAttribute("aria-selected", String(place === active)));
     if (active < 0) return input.removeAttribute("aria-activedescendant");
@@ -117,7 +117,7 @@ export function suggest(input, { model, expression = false, chosen }) {
   }
 }
 
-/** The piece of an expression that the caret is in, without sign, weight and quotes. */
+/** The piece of an expression at the caret, without sign, weight and quotes. */
 function wordAtCaret(input) {
   const caret = input.selectionStart;
   const before = /(?:"[^"]*|[^\s()"]*)$/.exec(input.value.slice(0, caret))[0];

@@ -1,5 +1,5 @@
-// Light or dark before anything is drawn, so that nothing flashes; a classic script, because modules come later.
-// What was chosen stays on this computer. Where nothing may be kept, the system's choice holds.
+// Sets light or dark before anything is drawn, to avoid a flash; a classic script, because modules load later.
+// The choice is stored on this computer. If storage is not allowed, the system's setting applies.
 "use strict";
 const themes = ["system", "light", "dark"];
 
@@ -29,7 +29,7 @@ addEventListener("DOMContentLoaded", () => {
     try {
       localStorage.setItem("kindred-theme", next);
     } catch {
-      // It holds until the page is left.
+      // The choice lasts until the page is closed.
     }
     showTheme(next);
   });

@@ -1,4 +1,4 @@
-/** Where the time of the last answers went. */
+/** The timings of the last answers. */
 
 import { byId, draw, make } from "./dom.js";
 
@@ -7,7 +7,7 @@ const history = [];
 
 /** Adds an answer's timings, in milliseconds: `queue`, `engine` and `total` of the service, and the `roundTrip`. */
 export function showTimings({ queue = 0, engine = 0, total = 0, roundTrip }) {
-  // Of several searches one may wait while another one runs.
+  // With several searches, one may wait while another one runs.
   const searching = Math.min(engine, total);
   const waiting = Math.min(queue, total - searching);
   const stages = [

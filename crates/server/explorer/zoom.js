@@ -1,13 +1,13 @@
 /**
- * Zooming and dragging by wheel, mouse, fingers and keys. A wheel without Ctrl scrolls the page as everywhere, and
- * so does one finger while everything is shown.
+ * Zooming and dragging by wheel, mouse, touch and keys. A wheel without Ctrl scrolls the page as usual, and so does one
+ * finger while everything is shown.
  */
 
 /** Steps of the keys, in pixels. */
 const STEP = 40;
 const MOST_ZOOM = 24;
 
-/** A zoom with this factor more, that leaves a point of the screen where it is. */
+/** Zooms by this factor around a point of the screen. */
 export function around(zoom, factor, x, y) {
   const scale = Math.min(Math.max(zoom.scale * factor, 1), MOST_ZOOM);
   const by = scale / zoom.scale;
@@ -15,7 +15,7 @@ export function around(zoom, factor, x, y) {
 }
 
 /**
- * Listens to a drawing.
+ * Starts listening on a drawing.
  * @param {{get: function, set: function}} zoom reads and changes `{scale, x, y}`
  * @returns {function} stops it
  */
@@ -53,14 +53,14 @@ export function watchZoom(drawing, { get, set }) {
   listen("pointermove", (event) => {
     const before = held.get(event.pointerId);
     if (!before) return;
-    // It was let go outside.
+    // The pointer was released outside.
     if (event.pointerType === "mouse" && event.buttons === 0) {
       held.delete(event.pointerId);
       return;
     }
     const now = position(event);
     const far = Math.hypot(now.x - before.x, now.y - before.y);
-    // A trembling hand still clicks.
+    // A small movement still counts as a click.
     if (!dragged && held.size === 1 && far < 4) return;
     dragged = true;
     drawing.setPointerCapture(event.pointerId);
@@ -77,7 +77,7 @@ export function watchZoom(drawing, { get, set }) {
     set(zoom);
   });
   for (const name of ["pointerup", "pointercancel"]) listen(name, (event) => held.delete(event.pointerId));
-  // What ends a drag is no click on a word; Enter is one, and comes with no detail.
+  // The end of a drag is not a click on a word. Enter is one, and has no detail.
   listen("click", (event) => dragged && event.detail > 0 && event.preventDefault(), { capture: true });
   listen("dragstart", (event) => event.preventDefault());
   listen("keydown", (event) => {

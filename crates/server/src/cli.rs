@@ -91,23 +91,23 @@ pub enum Command {
 }
 
 const SERVE_EXAMPLES: &str = "\
-Every setting can also be given in a file (--config FILE) or in the environment (KINDRED_LISTEN=…).
+Every setting can also be given in a file (--config FILE) or in the environment (KINDRED_LISTEN=…). \
 Flags override the environment; the environment overrides the file.
 
-Exit codes: 0 stopped on request, and every request was answered; 1 failed to start, or to stop in time;
+Exit codes: 0 stopped on request, and every request was answered; 1 failed to start, or to stop in time; \
 2 invalid flags; 70 the engine failed too often or hangs: restart the service.
 
 Examples:
   kindred serve
   kindred serve --model models/glove.6B.50d --listen 0.0.0.0:8080
   kindred serve --model en=models/glove --model fr=models/cc.fr.300
-                                               serve two models: /nearest uses the first, /models/fr/nearest the second
+      serve two models: /nearest uses the first, /models/fr/nearest the second
   kill -HUP PID                                reload the models without interrupting service
-  kindred serve --listen 127.0.0.1:0           listen on any free port, which the start-up message names";
+  kindred serve --listen 127.0.0.1:0           listen on a free port, named in the start-up message";
 
 const PREPARE_EXAMPLES: &str = "\
-INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy or safetensors,
-plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name.
+INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy or safetensors, \
+plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written in one step: if the command fails, DIR is unchanged.
 
 Examples:
@@ -189,7 +189,7 @@ pub struct ExportArguments {
 }
 
 const SYNTH_EXAMPLES: &str = "\
-The same rows, dimension and seed give the same vectors on every machine. Use them for load tests and
+The same rows, dimension and seed give the same vectors on every machine. Use them for load tests and \
 benchmarks without downloading a model. The words and vectors have no meaning.
 
 Examples:
@@ -234,18 +234,18 @@ pub struct VerifyArguments {
 }
 
 const EVAL_EXAMPLES: &str = "\
-Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with
-an unknown word is wrong. Formats: Google's questions-words; four words per line, with or without a tag, as in
+Analogies (a is to b as c is to d) are correct if d is the best word, not counting a, b and c. A question with \
+an unknown word is wrong. Formats: Google's questions-words; four words per line, with or without a tag, as in \
 MSR; BATS, where a line is a pair `a b1/b2`, every pair is combined with every other, and a folder is one set.
 
-Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Formats:
-WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space,
+Similarities (word, word, score) are compared with the model's cosines by Spearman's rank correlation. Formats: \
+WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space, \
 with an optional header line.
 
 Examples:
-  kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-MEN-TR-3k.txt EN-RG-65.txt
+  kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
   kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
-  kindred eval models/glove.6B.50d --similarities SimLex-999.txt --json | jq .similarities[0].spearman";
+  kindred eval models/mine --similarities SimLex-999.txt --json | jq .similarities[0].spearman";
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
@@ -278,7 +278,7 @@ pub struct EvalArguments {
 }
 
 const API_KEY_EXAMPLES: &str = "\
-Prints a new key and the line for the keys file: the key's hash, its name, and `admin`. The key itself is not
+Prints a new key and the line for the keys file: the key's hash, its name, and `admin`. The key itself is not \
 stored anywhere. Clients send it as `Authorization: Bearer KEY`. A reload reads the file again.
 
 Examples:
@@ -297,7 +297,7 @@ pub struct ApiKeyArguments {
 }
 
 const HEALTH_EXAMPLES: &str = "\
-Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl.
+Exits with 0 if /health/ready reports ready, otherwise with 1 and the reason. Useful in containers without curl. \
 If KINDRED_API_KEY is set, its key is sent.
 
 Examples:

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use crate::queue::SubmitError;
 use contract::{FullPassQuery, Hit, Query, Row};
-use scheduler::SubmitError;
 
 use super::run::Answers;
 use crate::asking::{Asking, Times};

@@ -15,7 +15,7 @@ pub struct Fold {
     k: usize,
     /// The query's own words, in lower case.
     own: HashSet<String>,
-    excluded: Arc<Excluded>,
+    excluded: Option<Arc<Excluded>>,
 }
 
 impl Fold {
@@ -23,7 +23,7 @@ impl Fold {
     pub(super) fn new<'a>(
         k: usize,
         own: impl Iterator<Item = &'a str>,
-        excluded: Arc<Excluded>,
+        excluded: Option<Arc<Excluded>>,
     ) -> Self {
         Self { k, own: own.map(str::to_lowercase).collect(), excluded }
     }
@@ -35,15 +35,18 @@ impl Fold {
 
     /// How many hits to ask for at first: most words have a variant or none.
     pub(super) fn first_k(&self) -> usize {
-        2 * self.k + 2 * (self.own.len() + self.excluded.folded().len()).min(8)
+        let excluded = self.excluded.as_ref().map_or(0, |excluded| excluded.folded().len());
+        2 * self.k + 2 * (self.own.len() + excluded).min(8)
     }
 
     /// What is left of hits, best first.
     pub(crate) fn keep(&self, words: &Words, hits: &[Hit]) -> Vec<Hit> {
-        let (mut seen, excluded) = (HashSet::new(), self.excluded.folded());
+        let mut seen = HashSet::new();
+        let excluded = self.excluded.as_ref().map(|excluded| excluded.folded());
+        let is_excluded = |word: &String| excluded.is_some_and(|words| words.contains(word));
         let is_new = |hit: &&Hit| {
             let folded = words.word(hit.row).to_lowercase();
-            !self.own.contains(&folded) && !excluded.contains(&folded) && seen.insert(folded)
+            !self.own.contains(&folded) && !is_excluded(&folded) && seen.insert(folded)
         };
         hits.iter().filter(is_new).take(self.k).copied().collect()
     }
@@ -64,7 +67,7 @@ mod tests {
         let kept = |k, left_out: &[&str]| {
             let (own, excluded) = left_out.split_at(left_out.len() / 2);
             let excluded = excluded.iter().map(|&word| word.to_owned()).collect();
-            let excluded = Excluded::new(&model, Some(excluded)).unwrap();
+            let excluded = Some(Excluded::new(&model, excluded).unwrap());
             let kept = Fold::new(k, own.iter().copied(), excluded).keep(model.words(), &hits);
             kept.into_iter().map(|hit| words[hit.row.index()]).collect::<Vec<_>>()
         };

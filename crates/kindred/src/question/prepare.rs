@@ -26,8 +26,7 @@ pub(super) struct Excluded {
 
 impl Excluded {
     /// Those of the words that the model has; the others can't be found anyway.
-    pub(super) fn new(model: &ModelStore, words: Option<Vec<String>>) -> Result<Arc<Self>, Error> {
-        let words = words.unwrap_or_default();
+    pub(super) fn new(model: &ModelStore, words: Vec<String>) -> Result<Arc<Self>, Error> {
         if words.len() > MAX_EXCLUDED {
             return Err(Error::invalid("exclude", must_be("exclude").unwrap_or_default()));
         }
@@ -47,7 +46,7 @@ impl Excluded {
 #[derive(Debug, Default)]
 pub struct Common {
     options: Options,
-    excluded: Arc<Excluded>,
+    excluded: Option<Arc<Excluded>>,
 }
 
 impl Common {
@@ -56,7 +55,8 @@ impl Common {
     /// # Errors
     /// [`Error::InvalidValue`] for an option that is out of bounds.
     pub fn new(model: &ModelStore, mut options: Options) -> Result<Self, Error> {
-        let excluded = Excluded::new(model, options.exclude.take())?;
+        let words = options.exclude.take();
+        let excluded = words.map(|words| Excluded::new(model, words)).transpose()?;
         match options.out_of_bounds() {
             Some(wrong) => Err(Error::out_of_bounds(wrong)),
             None => Ok(Self { options, excluded }),
@@ -68,7 +68,8 @@ impl Common {
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub(super) k: usize,
-    excluded: Arc<Excluded>,
+    /// Most queries exclude no words.
+    excluded: Option<Arc<Excluded>>,
     include_query: bool,
     vocab_limit: Option<u32>,
     min_score: Option<f64>,
@@ -112,15 +113,15 @@ impl Checked {
         let fold_case = fold_case.unwrap_or(false);
         let excluded = match (exclude, common) {
             (Some(words), _) => {
-                let mut own = Excluded::new(model, Some(words))?;
+                let mut own = Excluded::new(model, words)?;
                 if !fold_case && let Some(own) = Arc::get_mut(&mut own) {
                     // Nobody needs them any more, and thousands of words take a while to be dropped.
                     own.words = Vec::new();
                 }
-                own
+                Some(own)
             }
             (None, Some(common)) => common.excluded.clone(),
-            (None, None) => Arc::default(),
+            (None, None) => None,
         };
         Ok(Self {
             k: k.unwrap_or(DEFAULT_K) as usize,
@@ -153,7 +154,8 @@ impl Checked {
     /// The filter that these options ask for, which leaves out the words of the query, too, unless they say otherwise.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
-        let mut filter = Filter::excluding_besides(&self.excluded.rows, left_out);
+        let excluded = self.excluded.as_ref().map_or(&[][..], |excluded| &excluded.rows);
+        let mut filter = Filter::excluding_besides(excluded, left_out);
         filter.first_rows = self.vocab_limit;
         filter.min_score = self.min_score;
         filter.max_score = self.max_score;

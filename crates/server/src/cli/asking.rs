@@ -55,9 +55,9 @@ pub struct Giving {
 }
 
 pub(super) const CONSOLE_EXAMPLES: &str = "\
-A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter
-start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and
-commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the
+A line is a word or an expression: `frog`, `king - man + woman`, `0.5*(paris + \"new york\")`. A colon and a letter \
+start a command; `:help` lists them. On a terminal, arrow keys recall history and tab completes words and \
+commands. If the input is a pipe, each line is a question. Errors go to standard error; if there was one, the \
 exit code is 1.
 
 Examples:
@@ -89,7 +89,7 @@ pub struct ConsoleArguments {
 }
 
 pub(super) const NEAREST_EXAMPLES: &str = "\
-The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and
+The word is looked up by its exact bytes. If the model does not have it, the command suggests similar words and \
 exits with 1.
 
 Examples:
@@ -116,7 +116,7 @@ pub struct NearestArguments {
 }
 
 pub(super) const ANALOGY_EXAMPLES: &str = "\
-An expression has words, +, -, weights such as 0.5*, and parentheses. Put a word in double quotes if it has spaces
+An expression has words, +, -, weights such as 0.5*, and parentheses. Put a word in double quotes if it has spaces \
 or would be read as an operator.
 
 Examples:

@@ -41,7 +41,7 @@ pub struct ServeFlags {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_threads: Option<usize>,
-    /// Free memory, in MB, that must remain after a reload; otherwise it is refused [default: 64]
+    /// Free memory, in MB, that a reload must leave; otherwise the reload is refused [default: 64]
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_reserve_mb: Option<u64>,

@@ -134,7 +134,7 @@ impl Form {
             ("rows", &HumanCount(*rows).to_string()),
             ("dimensions", &dim.to_string()),
             ("engine", &format!("{} ({})", engine.name, engine.detail)),
-            ("made from", &format!("{} ({})", from.source, from.source_format)),
+            ("source", &format!("{} ({})", from.source, from.source_format)),
             ("prepared", &prepared),
         ] {
             writeln!(out, "   {what:<12}{}", escaped(said))?;
