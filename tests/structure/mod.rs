@@ -6,6 +6,7 @@ mod heads;
 mod modules;
 mod named_paths;
 mod order;
+mod tokens;
 
 use std::collections::BTreeSet;
 use std::fs;

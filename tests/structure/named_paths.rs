@@ -56,10 +56,16 @@ fn is_ours(folders: &[String], path: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     let in_folder =
         path.split_once('/').is_some_and(|(folder, _)| folders.iter().any(|f| f == folder));
+    // As in `kernels/NAME.cu`.
+    let stands_for_any = |part: &str| {
+        let stem = part.split('.').next().unwrap_or_default();
+        stem.len() > 1 && stem.chars().all(|c| c.is_ascii_uppercase()) && !part.ends_with(".md")
+    };
     in_folder
         && path.chars().all(is_plain)
         && !path.contains("...")
         && !path.contains("node_modules")
+        && !path.split('/').any(stands_for_any)
 }
 
 #[cfg(test)]
@@ -70,7 +76,7 @@ mod tests {
     fn paths_in_backticks_are_told_from_other_code() {
         let folders = ["crates", "docs"].map(str::to_owned);
         let document = "`crates/a/src` and `docs/{b, c}.md`, `crates/x/`; not docs/d.md, `cargo x docs/e`, \
-                        `docs/*.md`, `http/f.rs`, `GET /docs/{file}`, `crates`.\n\n    `docs/g.md`\n";
+                        `docs/*.md`, `http/f.rs`, `GET /docs/{file}`, `crates`, `docs/NAME.cu`.\n\n    `docs/g.md`\n";
         assert_eq!(
             named(&folders, document),
             ["crates/a/src", "docs/b.md", "docs/c.md", "crates/x/"]

@@ -1,6 +1,9 @@
-//! Kindred's service and command line. [`http`] reads requests and writes answers; [`models`] holds the models that are
-//! served, each with its queue; the crate `kindred` looks words up, makes queries and engines; `scheduler` runs them.
-//! [`assembly`] puts it together, [`config`] has the settings.
+//! Kindred's service: HTTP over the facade `kindred`, and the command line around it.
+//!
+//! From the outside in: [`cli`] and [`config`] read what the service is told, [`commands`] do it. [`assembly`] puts a
+//! service together: [`http`] reads requests and writes answers, [`models`] holds the models that are served, and
+//! [`observe`] counts. [`console`] asks a model for a person, by the same routes. ARCHITECTURE.md says which module may
+//! use which.
 #![forbid(unsafe_code)]
 
 pub mod assembly;

@@ -273,8 +273,8 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         ),
         counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
     ];
-    for (place, &(_, name, help)) in COUNTERS.iter().enumerate() {
-        if COUNTERS[..place].iter().any(|(_, before, _)| *before == name) {
+    for (index, &(_, name, help)) in COUNTERS.iter().enumerate() {
+        if COUNTERS[..index].iter().any(|(_, before, _)| *before == name) {
             continue;
         }
         let samples = models.iter().flat_map(|model| {

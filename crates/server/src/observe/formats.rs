@@ -57,14 +57,14 @@ fn quality(range: &MediaType<'_>) -> f32 {
 pub(super) fn to_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let lines: Vec<&str> = open_metrics.lines().collect();
-    for (place, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         if *line == "# EOF" || line.starts_with("# UNIT ") {
             continue;
         }
         let described = line.strip_prefix("# HELP ").map(|rest| ("# HELP ", rest));
         let described = described.or(line.strip_prefix("# TYPE ").map(|rest| ("# TYPE ", rest)));
         match described.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
-            Some((kind, (name, rest))) if is_counter(&lines[place..], name) => {
+            Some((kind, (name, rest))) if is_counter(&lines[index..], name) => {
                 text.extend([kind, name, "_total ", rest]);
             }
             _ => text.push_str(line),

@@ -32,7 +32,7 @@ impl RequestId {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let bits = fastrand::u64(..);
         let digits: [u8; 16] =
-            std::array::from_fn(|place| DIGITS[(bits >> (60 - 4 * place)) as usize & 15]);
+            std::array::from_fn(|at| DIGITS[(bits >> (60 - 4 * at)) as usize & 15]);
         Self(HeaderValue::from_bytes(&digits).expect("hexadecimal digits"))
     }
 

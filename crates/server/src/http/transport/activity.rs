@@ -126,7 +126,7 @@ impl Activity {
     }
 }
 
-/// A request's place among those in work.
+/// A request in progress, until this is dropped.
 pub(super) struct InWork(Arc<Activity>);
 
 impl Drop for InWork {

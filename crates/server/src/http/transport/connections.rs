@@ -161,7 +161,7 @@ async fn serve_requests<I, S>(
 }
 
 pin_project! {
-    /// A request's answer to be, and the request's place among those in work. (An async block would hold the answer
+    /// The future of a request's answer, and its mark as a request in progress. (An async block would hold the answer
     /// twice, and it is large.)
     struct Working<F> {
         #[pin]

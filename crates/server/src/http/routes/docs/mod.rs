@@ -78,8 +78,8 @@ static FILES: [File; 7] = [
 
 /// Of each file, a hash of its content.
 static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
-    std::array::from_fn(|place| {
-        let bytes = match FILES[place].content {
+    std::array::from_fn(|index| {
+        let bytes = match FILES[index].content {
             Content::Plain(text) => text.as_bytes(),
             Content::Packed(bytes) => bytes,
         };
@@ -110,21 +110,21 @@ pub(in crate::http) async fn file(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    let place = FILES.iter().position(|file| file.name == name);
-    send(place.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
+    let index = FILES.iter().position(|file| file.name == name);
+    send(index.ok_or_else(|| ApiError::NoSuchRoute { path: uri.path().to_owned() })?, &headers)
 }
 
-/// The file in this place, in the form that the request takes, or that the client has it already.
-fn send(place: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let file = &FILES[place];
+/// The file with this index, in a form that the request accepts, or 304 if the client has it already.
+fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let file = &FILES[index];
     let kind = [(header::CONTENT_TYPE, file.media_type)];
-    let mut response = caching::file(headers, &TAGS[place], || {
+    let mut response = caching::file(headers, &TAGS[index], || {
         Ok(match file.content {
             Content::Plain(text) => (kind, text).into_response(),
             Content::Packed(bytes) if takes_gzip(headers) => {
                 (kind, [(header::CONTENT_ENCODING, "gzip")], bytes).into_response()
             }
-            Content::Packed(bytes) => (kind, unpacked(place, bytes)).into_response(),
+            Content::Packed(bytes) => (kind, unpacked(index, bytes)).into_response(),
         })
     })?;
     let varies = HeaderValue::from_static("accept-encoding");
@@ -132,11 +132,11 @@ fn send(place: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// The content of the packed file in this place. Unpacked once, for all who ask: it is large, and takes longer than other
-/// requests should wait.
-fn unpacked(place: usize, packed: &[u8]) -> &'static [u8] {
+/// The content of the packed file with this index. Unpacked once for all requests: it is large, and takes longer than
+/// other requests should wait.
+fn unpacked(index: usize, packed: &[u8]) -> &'static [u8] {
     static ALL: [OnceLock<Vec<u8>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
-    ALL[place].get_or_init(|| {
+    ALL[index].get_or_init(|| {
         let mut plain = Vec::new();
         GzDecoder::new(packed).read_to_end(&mut plain).expect("build.rs has packed it");
         plain
@@ -179,14 +179,14 @@ mod tests {
 
     #[tokio::test]
     async fn both_forms_of_a_file_are_the_same_file_and_who_has_it_is_told_so() {
-        for (place, file) in FILES.iter().enumerate() {
-            let plain = send(place, &HeaderMap::new()).unwrap();
+        for (index, file) in FILES.iter().enumerate() {
+            let plain = send(index, &HeaderMap::new()).unwrap();
             let tag = plain.headers()[header::ETAG].clone();
             assert!(!plain.headers().contains_key(header::CONTENT_ENCODING), "{}", file.name);
             let plain = body(plain).await;
             assert!(plain.len() > 50, "{}", file.name);
 
-            let packed = send(place, &asking(header::ACCEPT_ENCODING, "gzip, br")).unwrap();
+            let packed = send(index, &asking(header::ACCEPT_ENCODING, "gzip, br")).unwrap();
             assert_eq!(packed.headers()[header::ETAG], tag);
             assert_eq!(packed.headers()[header::CONTENT_TYPE], file.media_type);
             if packed.headers().contains_key(header::CONTENT_ENCODING) {
@@ -197,7 +197,7 @@ mod tests {
             }
 
             let known = HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]);
-            let known = send(place, &known).unwrap();
+            let known = send(index, &known).unwrap();
             assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
             assert!(body(known).await.is_empty());
         }
