@@ -1,33 +1,34 @@
 //! From a finished pass back to its callers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::Workload;
 
+use crate::choose::Waiting;
 use crate::error::SubmitError;
-use crate::job::{Answered, Ticket, tell};
+use crate::job::{Answered, Asker, Ticket, tell};
 use crate::statistics::Statistics;
 use crate::sync::Home;
 
-/// A job that is answered.
+/// What a pass finished.
+pub(crate) struct Finished<W: Workload> {
+    /// The jobs that it answered alone.
+    pub(crate) whole: VecDeque<Waiting<W>>,
+    /// Their responses, in their order.
+    pub(crate) responses: Vec<W::Response>,
+    /// The jobs of several passes of which it was the last.
+    pub(crate) split: Vec<Done<W>>,
+    pub(crate) started: Instant,
+    pub(crate) took: Duration,
+}
+
+/// A job of several passes that is answered.
 pub(crate) struct Done<W: Workload> {
     pub(crate) ticket: Ticket<W::Response>,
     pub(crate) deadline: Instant,
-    /// Its requests in its last pass.
-    pub(crate) requests: std::vec::IntoIter<W::Request>,
-    /// How many of the pass's responses belong to it.
-    pub(crate) number: usize,
-    /// All of its responses, if several passes gave them.
-    pub(crate) answered: Option<Answered<W::Response>>,
-}
-
-/// The jobs that a pass finished, and its responses in their order.
-pub(crate) struct Finished<W: Workload> {
-    pub(crate) jobs: Vec<Done<W>>,
-    pub(crate) responses: Vec<W::Response>,
-    pub(crate) started: Instant,
-    pub(crate) took: Duration,
+    pub(crate) answered: Answered<W::Response>,
 }
 
 /// The answers of a pass, whatever its workload is.
@@ -40,32 +41,51 @@ pub(crate) trait HandOut: Send {
 /// What a pass finished for the callers on one runtime.
 struct OfHome<W: Workload> {
     home: Home,
-    jobs: Vec<Done<W>>,
+    whole: Vec<Waiting<W>>,
     responses: Vec<W::Response>,
+    split: Vec<Done<W>>,
+}
+
+/// The callers on this runtime.
+fn of_home<'a, W: Workload>(homes: &'a mut Vec<OfHome<W>>, home: &Home) -> &'a mut OfHome<W> {
+    let index = homes.iter().position(|other| other.home.is_same(home)).unwrap_or_else(|| {
+        let (whole, responses, split) = (Vec::new(), Vec::new(), Vec::new());
+        homes.push(OfHome { home: home.clone(), whole, responses, split });
+        homes.len() - 1
+    });
+    &mut homes[index]
 }
 
 impl<W: Workload> HandOut for Finished<W> {
     fn hand_out(self: Box<Self>, statistics: &Arc<Statistics>) {
-        let Self { jobs, responses, started, took } = *self;
+        let Self { whole, responses, split, started, took } = *self;
         let mut homes: Vec<OfHome<W>> = Vec::new();
         let mut responses = responses.into_iter();
-        for job in jobs {
-            let index = homes.iter().position(|other| other.home.is_same(&job.ticket.home));
-            let index = index.unwrap_or_else(|| {
-                let home = job.ticket.home.clone();
-                homes.push(OfHome { home, jobs: Vec::new(), responses: Vec::new() });
-                homes.len() - 1
-            });
-            homes[index].responses.extend(responses.by_ref().take(job.number));
-            homes[index].jobs.push(job);
+        for job in whole {
+            let Asker::Whole(ticket) = &job.asker else { continue };
+            let home = of_home(&mut homes, &ticket.home);
+            home.responses.extend(responses.by_ref().take(job.requests.len()));
+            home.whole.push(job);
         }
-        for OfHome { home, jobs, responses } in homes {
+        for done in split {
+            of_home(&mut homes, &done.ticket.home).split.push(done);
+        }
+        for OfHome { home, whole, responses, split } in homes {
             let statistics = statistics.clone();
             home.run(move || {
                 let (mut responses, now) = (responses.into_iter(), Instant::now());
-                for job in jobs {
-                    job.answer(&mut responses, started, took, now, &statistics);
+                for job in whole {
+                    let Waiting { requests, deadline, asker, .. } = job;
+                    let Asker::Whole(ticket) = asker else { continue };
+                    let mut own = Vec::with_capacity(requests.len());
+                    own.extend(responses.by_ref().take(requests.len()));
+                    let queued = started.saturating_duration_since(ticket.entered);
+                    let answered = Answered { responses: own, queued, device: took };
+                    Done::<W> { ticket, deadline, answered }.answer(now, &statistics);
+                    // Last: they may be large, and nobody waits for this.
+                    drop(requests);
                 }
+                split.into_iter().for_each(|done| done.answer(now, &statistics));
             });
         }
     }
@@ -73,27 +93,11 @@ impl<W: Workload> HandOut for Finished<W> {
 
 impl<W: Workload> Done<W> {
     /// Sends the answer, unless the deadline has passed by now.
-    fn answer(
-        self,
-        responses: &mut impl Iterator<Item = W::Response>,
-        started: Instant,
-        took: Duration,
-        now: Instant,
-        statistics: &Statistics,
-    ) {
-        let Self { ticket, deadline, requests, number, answered } = self;
-        let Ticket { reply, entered, slots, .. } = ticket;
-        let answered = answered.unwrap_or_else(|| {
-            let mut own = Vec::with_capacity(number);
-            own.extend(responses.take(number));
-            let queued = started.saturating_duration_since(entered);
-            Answered { responses: own, queued, device: took }
-        });
+    fn answer(self, now: Instant, statistics: &Statistics) {
+        let Self { ticket, deadline, answered } = self;
         // Freed first, so that the caller's next request can use them.
-        drop(slots);
+        drop(ticket.slots);
         let result = if now < deadline { Ok(answered) } else { Err(SubmitError::DeadlinePassed) };
-        tell(reply, result, statistics);
-        // Last: they may be large, and nobody waits for this.
-        drop(requests);
+        tell(ticket.reply, result, statistics);
     }
 }

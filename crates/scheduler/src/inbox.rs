@@ -6,21 +6,25 @@
 use contract::Workload;
 
 use crate::job::Job;
-use crate::sync::{AtomicBool, Mutex, Ordering, SHARDS, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, SHARDS, lock};
 
 pub(crate) struct Inbox<W: Workload> {
+    filled: Filled,
     shards: Vec<Shard<W>>,
     /// The readiness check's own slot, which no load can take away.
     probe: Shard<W>,
 }
 
+/// A bit for each shard that may have jobs, and one for the probe. Outside the locks, because workers read it often; on a
+/// cache line of its own. Callers write it only when they fill an empty shard.
+#[repr(align(128))]
+struct Filled(AtomicU64);
+
+const PROBE: u64 = 1 << SHARDS;
+
 /// On cache lines of its own.
 #[repr(align(128))]
-struct Shard<W: Workload> {
-    /// Whether there are jobs. Outside the lock, because workers read it often.
-    is_filled: AtomicBool,
-    jobs: Mutex<Jobs<W>>,
-}
+struct Shard<W: Workload>(Mutex<Jobs<W>>);
 
 struct Jobs<W: Workload> {
     waiting: Vec<Job<W>>,
@@ -30,14 +34,14 @@ struct Jobs<W: Workload> {
 
 impl<W: Workload> Shard<W> {
     fn new() -> Self {
-        let jobs = Mutex::new(Jobs { waiting: Vec::new(), is_closed: false });
-        Self { is_filled: AtomicBool::new(false), jobs }
+        Self(Mutex::new(Jobs { waiting: Vec::new(), is_closed: false }))
     }
 }
 
 impl<W: Workload> Inbox<W> {
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Shard::new()).collect(), probe: Shard::new() }
+        let shards = (0..SHARDS).map(|_| Shard::new()).collect();
+        Self { filled: Filled(AtomicU64::new(0)), shards, probe: Shard::new() }
     }
 
     /// Leaves a job for the next pass.
@@ -45,14 +49,18 @@ impl<W: Workload> Inbox<W> {
     /// # Errors
     /// The job, if there is no device any more.
     pub(crate) fn put(&self, job: Job<W>) -> Result<(), Job<W>> {
-        let shard = &self.shards[job.ticket.home.shard()];
-        let mut jobs = lock(&shard.jobs);
+        let shard = job.ticket.home.shard();
+        let mut jobs = lock(&self.shards[shard].0);
         if jobs.is_closed {
             return Err(job);
         }
+        let was_empty = jobs.waiting.is_empty();
         jobs.waiting.push(job);
-        // Sequentially consistent, as what a worker does before it sleeps (`parking.rs`).
-        shard.is_filled.store(true, Ordering::SeqCst);
+        if was_empty {
+            // Under the shard's lock, so that who empties it next sees the bit. Sequentially consistent, as what a worker
+            // does before it sleeps (`parking.rs`).
+            self.filled.0.fetch_or(1 << shard, Ordering::SeqCst);
+        }
         Ok(())
     }
 
@@ -61,50 +69,42 @@ impl<W: Workload> Inbox<W> {
     /// # Errors
     /// As [`put`](Self::put).
     pub(crate) fn put_probe(&self, probe: Job<W>) -> Result<(), Job<W>> {
-        let mut jobs = lock(&self.probe.jobs);
+        let mut jobs = lock(&self.probe.0);
         if jobs.is_closed {
             return Err(probe);
         }
         let before = std::mem::replace(&mut jobs.waiting, vec![probe]);
-        self.probe.is_filled.store(true, Ordering::SeqCst);
+        self.filled.0.fetch_or(PROBE, Ordering::SeqCst);
         drop(jobs);
         // Its caller hears that it was given up.
         drop(before);
         Ok(())
     }
 
-    /// Whether jobs wait here.
+    /// Whether jobs may wait here.
     pub(crate) fn is_filled(&self) -> bool {
-        let mut all = self.shards.iter().chain([&self.probe]);
-        all.any(|shard| shard.is_filled.load(Ordering::SeqCst))
+        self.filled.0.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes all jobs, shard by shard: `spare` is empty before and after.
-    pub(crate) fn take(&self, spare: &mut Vec<Job<W>>, mut each: impl FnMut(Job<W>)) {
-        for shard in self.shards.iter().filter(|shard| shard.is_filled.load(Ordering::SeqCst)) {
-            let mut jobs = lock(&shard.jobs);
-            std::mem::swap(&mut jobs.waiting, spare);
-            shard.is_filled.store(false, Ordering::SeqCst);
-            drop(jobs);
-            spare.drain(..).for_each(&mut each);
+    /// Takes all jobs, shard by shard, and the probe last: each with whether it is the probe. `spare` is empty before and
+    /// after.
+    pub(crate) fn take(&self, spare: &mut Vec<Job<W>>, mut each: impl FnMut(Job<W>, bool)) {
+        let mut filled = self.filled.0.swap(0, Ordering::SeqCst);
+        while filled != 0 {
+            let index = filled.trailing_zeros() as usize;
+            filled &= filled - 1;
+            // What is put there from now on sets the bit again, unless it is taken here.
+            let shard = self.shards.get(index).unwrap_or(&self.probe);
+            std::mem::swap(&mut lock(&shard.0).waiting, spare);
+            spare.drain(..).for_each(|job| each(job, index == SHARDS));
         }
-    }
-
-    /// Takes the probe, if there is one.
-    pub(crate) fn take_probe(&self) -> Option<Job<W>> {
-        if !self.probe.is_filled.load(Ordering::SeqCst) {
-            return None;
-        }
-        let mut jobs = lock(&self.probe.jobs);
-        self.probe.is_filled.store(false, Ordering::SeqCst);
-        jobs.waiting.pop()
     }
 
     /// Looks at all jobs that wait here.
     pub(crate) fn for_each(&self, mut each: impl FnMut(&mut Job<W>)) {
-        for shard in self.shards.iter().chain([&self.probe]) {
-            if shard.is_filled.load(Ordering::SeqCst) {
-                lock(&shard.jobs).waiting.iter_mut().for_each(&mut each);
+        if self.is_filled() {
+            for shard in self.shards.iter().chain([&self.probe]) {
+                lock(&shard.0).waiting.iter_mut().for_each(&mut each);
             }
         }
     }
@@ -113,10 +113,9 @@ impl<W: Workload> Inbox<W> {
     pub(crate) fn empty(&self, for_good: bool) -> Vec<Job<W>> {
         let mut all = Vec::new();
         for shard in self.shards.iter().chain([&self.probe]) {
-            let mut jobs = lock(&shard.jobs);
+            let mut jobs = lock(&shard.0);
             jobs.is_closed |= for_good;
             all.append(&mut jobs.waiting);
-            shard.is_filled.store(false, Ordering::SeqCst);
         }
         all
     }

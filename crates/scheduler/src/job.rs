@@ -1,11 +1,12 @@
 //! A job: the requests that one caller submits together, and how the caller gets its answer.
 //!
-//! From the call to the answer a job has four forms, and its [`Ticket`] goes along:
+//! From the call to the answer a job has these forms, and its [`Ticket`] goes along:
 //!
 //! - `Job`: in the inbox, from `Lane::submit` until a worker collects it.
-//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`, until passes have taken all of its requests.
-//! - `Share` (`pass.rs`): what one pass took of it, held by the worker that runs the pass.
-//! - `Done` (`hand_out.rs`): answered, held by `Core` until it is handed out on the caller's runtime.
+//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`; then in the pass that takes all of it, held by a
+//!   worker; then in `Finished`, until it is handed out on the caller's runtime. A pass that takes a part of a job gets a
+//!   `Waiting` of its own, and both share a [`Split`].
+//! - `Done` (`hand_out.rs`): a job of several passes, once all of its responses are there.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ use crate::choose::{Room, Waiting, choose};
 use crate::error::SubmitError;
 use crate::inbox::Inbox;
 use crate::job::{Asker, Job, Split};
-use crate::pass::{AnyPass, Pass, Share};
+use crate::pass::{AnyPass, Pass};
 use crate::shared::{LaneShared, Shared};
 
 /// A lane, whatever its workload is.
@@ -75,48 +75,30 @@ impl<W: Workload> LaneState<W> {
     }
 
     /// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that were split.
-    fn take_chosen(&mut self) -> Vec<Share<W>> {
-        let mut shares = Vec::with_capacity(self.waiting.len());
-        let mut unfinished = Vec::new();
-        let mut waiting = std::mem::take(&mut self.waiting);
+    fn take_chosen(&mut self) -> VecDeque<Waiting<W>> {
+        let waiting = std::mem::take(&mut self.waiting);
         if waiting.iter().all(|job| job.chosen == job.requests.len()) {
-            shares.extend(waiting.drain(..).map(Share::of_all));
-            self.waiting = waiting;
-            return shares;
+            return waiting;
         }
+        let (mut taken, mut unfinished) = (VecDeque::with_capacity(waiting.len()), Vec::new());
         for mut job in waiting {
             if job.chosen == 0 {
                 self.waiting.push_back(job);
             } else if job.chosen == job.requests.len() {
-                shares.push(Share::of_all(job));
+                taken.push_back(job);
             } else {
-                shares.push(job.split_off());
+                taken.push_back(job.split_off());
                 unfinished.push(job);
             }
         }
         self.waiting.extend(unfinished);
-        shares
-    }
-}
-
-impl<W: Workload> Share<W> {
-    /// All that is left of a job.
-    fn of_all(job: Waiting<W>) -> Self {
-        let Waiting { requests, cost, deadline, caller, asker, taken, .. } = job;
-        Self { requests, cost, deadline, caller, asker, first: taken }
+        taken
     }
 }
 
 impl<W: Workload> Waiting<W> {
-    /// What a pass took and did not finish.
-    fn again(share: Share<W>) -> Self {
-        let Share { requests, cost, deadline, caller, asker, first } = share;
-        let (chosen, chosen_cost) = (0, 0);
-        Self { requests, cost, deadline, caller, asker, taken: first, chosen, chosen_cost }
-    }
-
     /// Takes the chosen requests out of a job that has more.
-    fn split_off(&mut self) -> Share<W> {
+    fn split_off(&mut self) -> Self {
         if let Asker::Whole(ticket) = &mut self.asker {
             let whole = crate::job::Ticket {
                 reply: ticket.reply.take(),
@@ -128,12 +110,12 @@ impl<W: Workload> Waiting<W> {
         }
         let Asker::Split(split) = &self.asker else { unreachable!("it was split just now") };
         let requests: Vec<W::Request> = self.requests.by_ref().take(self.chosen).collect();
-        let (first, cost) = (self.taken, self.chosen_cost);
-        self.taken += requests.len();
+        let (taken, chosen, cost) = (self.taken, self.chosen, self.chosen_cost);
+        self.taken += chosen;
         self.cost = self.cost.saturating_sub(cost);
-        let (deadline, caller) = (self.deadline, self.caller);
-        let asker = Asker::Split(split.clone());
-        Share { requests: requests.into_iter(), cost, deadline, caller, asker, first }
+        let (deadline, caller, chosen_cost) = (self.deadline, self.caller, cost);
+        let (requests, asker) = (requests.into_iter(), Asker::Split(split.clone()));
+        Self { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
     }
 }
 
@@ -153,11 +135,11 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
             let (taken, chosen, chosen_cost) = (0, 0, 0);
             Waiting { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
         };
-        inbox.take(spare, |job| waiting.push_back(wait(job)));
-        // To the front: the probe asks whether the device works, not how long the queue is.
-        if let Some(probe) = inbox.take_probe() {
-            waiting.push_front(wait(probe));
-        }
+        inbox.take(spare, |job, is_probe| match is_probe {
+            false => waiting.push_back(wait(job)),
+            // To the front: the probe asks whether the device works, not how long the queue is.
+            true => waiting.push_front(wait(job)),
+        });
     }
 
     fn inbox(&self) -> Arc<dyn Filled> {
@@ -205,15 +187,15 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
             usize::MAX
         };
         choose(workload, device, &mut self.waiting, Room { all, of_one_caller });
-        let shares = self.take_chosen();
+        let jobs = self.take_chosen();
         let (workload, lane) = (self.workload.clone(), self.lane.clone());
-        Box::new(Pass::new(workload, shares, lane, self.shared.clone(), now))
+        Box::new(Pass::new(workload, jobs, lane, self.shared.clone(), now))
     }
 
     fn put_back(&mut self, pass: Box<dyn AnyPass<W::Device>>) {
         let pass = pass.into_any().downcast::<Pass<W>>().expect("a pass goes back to its own lane");
-        for share in pass.shares.into_iter().rev() {
-            self.waiting.push_front(Waiting::again(share));
+        for job in pass.jobs.into_iter().rev() {
+            self.waiting.push_front(job);
         }
     }
 

@@ -1,6 +1,8 @@
 //! A pass: the requests of one workload that a worker runs together, in one slice or in several.
 
 use std::any::Any;
+use std::collections::VecDeque;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,26 +10,17 @@ use contract::Workload;
 use contract::workload::{PassError, Slice};
 
 use crate::account::{Slots, Turns};
+use crate::choose::Waiting;
 use crate::error::SubmitError;
 use crate::hand_out::{Done, Finished, HandOut};
 use crate::job::{Asker, Reply, Split, tell};
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 
-/// What a pass takes of one job.
-pub(crate) struct Share<W: Workload> {
-    pub(crate) requests: std::vec::IntoIter<W::Request>,
-    pub(crate) cost: usize,
-    pub(crate) deadline: Instant,
-    pub(crate) caller: Option<u64>,
-    pub(crate) asker: Asker<W::Response>,
-    /// The index of the first of these requests among those of the job.
-    pub(crate) first: usize,
-}
-
 pub(crate) struct Pass<W: Workload> {
     workload: Arc<W>,
-    pub(crate) shares: Vec<Share<W>>,
+    /// Whole jobs, and parts of jobs.
+    pub(crate) jobs: VecDeque<Waiting<W>>,
     state: W::Pass,
     responses: Vec<W::Response>,
     lane: Arc<LaneShared>,
@@ -113,23 +106,23 @@ impl<R: Send + 'static> Lent for LentReplies<R> {
 impl<W: Workload> Pass<W> {
     pub(crate) fn new(
         workload: Arc<W>,
-        shares: Vec<Share<W>>,
+        jobs: VecDeque<Waiting<W>>,
         lane: Arc<LaneShared>,
         shared: Arc<Shared>,
         started: Instant,
     ) -> Self {
         let (state, responses) = (W::Pass::default(), Vec::new());
         let (took, slices) = (Duration::ZERO, 0);
-        Self { workload, shares, state, responses, lane, shared, started, took, slices }
+        Self { workload, jobs, state, responses, lane, shared, started, took, slices }
     }
 
     fn slots(&self) -> usize {
-        let requests = self.shares.iter().flat_map(|share| share.requests.as_slice());
+        let requests = self.jobs.iter().flat_map(|job| job.requests.as_slice());
         requests.map(|request| self.workload.slots(request)).sum()
     }
 
     fn cost(&self) -> usize {
-        self.shares.iter().map(|share| share.cost).sum()
+        self.jobs.iter().map(|job| job.cost).sum()
     }
 }
 
@@ -139,17 +132,17 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn len(&self) -> usize {
-        self.shares.iter().map(|share| share.requests.len()).sum()
+        self.jobs.iter().map(|job| job.requests.len()).sum()
     }
 
     fn first_clock(&self, turns: &Turns) -> u64 {
-        let clock = |share: &Share<W>| share.caller.map_or(0, |caller| turns.clock(caller));
-        self.shares.iter().map(clock).min().unwrap_or(0)
+        let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
+        self.jobs.iter().map(clock).min().unwrap_or(0)
     }
 
     fn run(&mut self, device: &mut W::Device, slice: Slice<'_>) -> Result<bool, PassError> {
         let requests: Vec<&W::Request> =
-            self.shares.iter().flat_map(|share| share.requests.as_slice()).collect();
+            self.jobs.iter().flat_map(|job| job.requests.as_slice()).collect();
         match self.workload.run(device, &requests, &mut self.state, slice)? {
             None => Ok(false),
             Some(responses) if responses.len() == requests.len() => {
@@ -177,48 +170,51 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
 
     fn charge(&self, turns: &mut Turns, took: Duration) {
         let all = self.cost().max(1) as f64;
-        for share in &self.shares {
-            if let Some(caller) = share.caller {
-                turns.charge(caller, took.mul_f64(share.cost as f64 / all));
+        for job in &self.jobs {
+            if let Some(caller) = job.caller {
+                turns.charge(caller, took.mul_f64(job.cost as f64 / all));
             }
         }
     }
 
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool {
-        let is_expired = |share: &Share<W>| {
-            let may_be_over = somebody_hung_up || matches!(share.asker, Asker::Split(_));
-            now >= share.deadline || (may_be_over && share.asker.is_over())
+        let is_expired = |job: &Waiting<W>| {
+            let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
+            now >= job.deadline || (may_be_over && job.asker.is_over())
         };
-        if self.shares.iter().any(is_expired) {
+        if self.jobs.iter().any(is_expired) {
             let stays: Vec<bool> = self
-                .shares
+                .jobs
                 .iter()
-                .flat_map(|share| std::iter::repeat_n(!is_expired(share), share.requests.len()))
+                .flat_map(|job| std::iter::repeat_n(!is_expired(job), job.requests.len()))
                 .collect();
             self.workload.retain(&mut self.state, &mut |index| stays[index]);
-            for share in self.shares.extract_if(.., |share| is_expired(share)) {
-                share.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+            let (expired, others) = take(&mut self.jobs).into_iter().partition(is_expired);
+            self.jobs = others;
+            let expired: VecDeque<Waiting<W>> = expired;
+            for job in expired {
+                job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
             }
         }
-        self.shares.is_empty()
+        self.jobs.is_empty()
     }
 
     fn lend(&mut self) -> Box<dyn Lent> {
-        let lend = |share: &mut Share<W>| {
-            let reply = match &mut share.asker {
+        let lend = |job: &mut Waiting<W>| {
+            let reply = match &mut job.asker {
                 Asker::Whole(ticket) => LentReply::Whole(ticket.reply.take()),
                 Asker::Split(split) => LentReply::Split(split.clone()),
             };
-            (share.deadline, reply)
+            (job.deadline, reply)
         };
-        Box::new(LentReplies(self.shares.iter_mut().map(lend).collect()))
+        Box::new(LentReplies(self.jobs.iter_mut().map(lend).collect()))
     }
 
     fn take_back(&mut self, lent: Box<dyn Lent>) {
         let lent = lent.into_any().downcast::<LentReplies<W::Response>>();
         let lent = lent.expect("a pass gets back what it has lent");
-        for (share, (_, lent)) in self.shares.iter_mut().zip(lent.0) {
-            if let (Asker::Whole(ticket), LentReply::Whole(reply)) = (&mut share.asker, lent) {
+        for (job, (_, lent)) in self.jobs.iter_mut().zip(lent.0) {
+            if let (Asker::Whole(ticket), LentReply::Whole(reply)) = (&mut job.asker, lent) {
                 ticket.reply = reply;
             }
         }
@@ -226,49 +222,43 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
 
     fn finish(self: Box<Self>) -> Box<dyn HandOut> {
         let (requests, cost, slots) = (AnyPass::len(&*self), self.cost(), self.slots());
-        let Self { shares, responses, lane, shared, started, took, .. } = *self;
+        let Self { jobs, responses, lane, shared, started, took, .. } = *self;
         lane.counters.count(requests, took, cost);
         lane.note_pass(slots, took);
-        let mut jobs = Vec::with_capacity(shares.len());
-        // In most passes all jobs are whole, and the responses stay where they are.
-        let are_whole = shares.iter().all(|share| matches!(share.asker, Asker::Whole(_)));
-        let (mut responses, mut of_whole_jobs) = (responses.into_iter(), Vec::new());
-        let mut freed = 0;
         let number = |slots: Option<&Slots>| slots.map_or(0, Slots::number);
-        for share in shares {
-            let Share { requests, deadline, asker, first, .. } = share;
-            let own = requests.len();
-            match asker {
-                Asker::Whole(ticket) => {
-                    if !are_whole {
-                        of_whole_jobs.extend(responses.by_ref().take(own));
-                    }
+        let own = |job: &Waiting<W>| match &job.asker {
+            Asker::Whole(ticket) => number(ticket.slots.as_ref()),
+            Asker::Split(_) => 0,
+        };
+        let mut freed = jobs.iter().map(own).sum();
+        let mut finished = Finished { whole: jobs, responses, split: Vec::new(), started, took };
+        // In most passes all jobs are whole, and everything stays where it is.
+        if finished.whole.iter().any(|job| matches!(job.asker, Asker::Split(_))) {
+            let (jobs, responses) = (take(&mut finished.whole), take(&mut finished.responses));
+            let mut responses = responses.into_iter();
+            for job in jobs {
+                let own = responses.by_ref().take(job.requests.len());
+                let Asker::Split(split) = job.asker else {
+                    finished.responses.extend(own);
+                    finished.whole.push_back(job);
+                    continue;
+                };
+                if let Some((ticket, answered)) = split.deliver(job.taken, own, started, took) {
                     freed += number(ticket.slots.as_ref());
-                    jobs.push(Done { ticket, deadline, requests, number: own, answered: None });
-                }
-                Asker::Split(split) => {
-                    let delivered =
-                        split.deliver(first, responses.by_ref().take(own), started, took);
-                    if let Some((ticket, answered)) = delivered {
-                        freed += number(ticket.slots.as_ref());
-                        let answered = Some(answered);
-                        jobs.push(Done { ticket, deadline, requests, number: 0, answered });
-                    } else {
-                        freed += number(Split::release(split).as_ref());
-                    }
+                    finished.split.push(Done { ticket, deadline: job.deadline, answered });
+                } else {
+                    freed += number(Split::release(split).as_ref());
                 }
             }
         }
-        let responses = if are_whole { responses.collect() } else { of_whole_jobs };
-        let finished: Finished<W> = Finished { jobs, responses, started, took };
         shared.free(&lane, freed);
         Box::new(finished)
     }
 
     fn fail(self: Box<Self>, error: SubmitError) {
-        let Self { shares, shared, lane, .. } = *self;
-        for share in shares {
-            share.asker.end(error, &shared, &lane);
+        let Self { jobs, shared, lane, .. } = *self;
+        for job in jobs {
+            job.asker.end(error, &shared, &lane);
         }
     }
 
