@@ -33,6 +33,10 @@ bench *arguments:
 test-cuda *arguments:
     cargo test -p gpu-core --features cuda {{ arguments }}
 
+# All kernels for all architectures; needs nvcc
+check-kernels:
+    scripts/check-kernels
+
 # Everything for a machine with a GPU, into staged/; there: staged/run-gpu
 stage-gpu *arguments:
     scripts/stage-gpu {{ arguments }}
