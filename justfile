@@ -33,6 +33,10 @@ bench *arguments:
 test-cuda *arguments:
     cargo test -p gpu-core --features cuda {{ arguments }}
 
+# Compile all kernels for all architectures; needs nvcc
+check-kernels:
+    scripts/check-kernels
+
 # Build everything for a machine with a GPU into staged/; there, run staged/run-gpu
 stage-gpu *arguments:
     scripts/stage-gpu {{ arguments }}

@@ -148,9 +148,10 @@ fn what_the_service_fails_is_always_logged() {
         logged(&model, &[&late[..], &["--request-timeout-ms", "1"]].concat(), &requests);
     let failed = replies.iter().filter(|reply| reply.status == 504).count();
     assert!(failed >= 2, "passes of one query each take longer than a millisecond");
-    // And the first one, which is the one in a thousand.
+    // And the first one, which is the one in a thousand; on a busy machine it is late, too.
     let lines = lines_of_requests(&log);
-    assert_eq!(lines.len(), 1 + failed, "{log}");
+    let sampled = usize::from(replies[0].status != 504);
+    assert_eq!(lines.len(), sampled + failed, "{log}");
     assert_eq!(lines.iter().filter(|line| line["status"] == 504).count(), failed, "{log}");
 }
 

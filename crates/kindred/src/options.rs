@@ -3,6 +3,8 @@
 //! From [`with_options!`](crate::with_options) follow [`Options`] and its checks here, and in the server the parameters
 //! of GET requests, the fields of JSON bodies, and the flags of the command line and the console. A new option is a
 //! new entry; `question::Checked` then does not compile until it is used.
+//!
+//! One long file: the declaration is read together with the macros that hand it out.
 
 use std::str::FromStr;
 

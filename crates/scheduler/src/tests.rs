@@ -1,4 +1,6 @@
 //! The scheduler against an engine that can be held, counted and broken.
+//!
+//! One long file: the engine and the set-up that the files in `tests/` share, and the tests of batching.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc as std_mpsc;

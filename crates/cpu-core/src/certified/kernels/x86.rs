@@ -2,6 +2,8 @@
 //!
 //! Instructions are in loops, never in closures: a closure is not inlined into its caller if a library function
 //! without the caller's target features is between them.
+//!
+//! One long file: a macro makes the loops for three instruction sets from the same text.
 
 use std::arch::x86_64::*;
 
