@@ -1,6 +1,7 @@
-// Every row scored by the contract's float64 formula: the device's own oracle; and the same with the
-// float32 score first, which rules most rows out: the last fallback, and the only path for short
-// vocabulary prefixes. Neither can fail, whatever the table.
+// Scans of the float32 table. They answer every query on every table. `exact_scan` scores every row by the
+// contract's float64 formula: it is the device's own oracle. `float32_scan` first computes a float32 score,
+// which rules most rows out. It is the last fallback, and the only path for vocabulary limits and maximum
+// scores.
 #include <cuda/std/type_traits>
 
 #include "float32_bound.cuh"
@@ -11,7 +12,7 @@ constexpr int ROWS_PER_ROUND = 256;  // rows between two barriers; no more than 
 constexpr int ROWS_AT_FIRST = 64;    // few, so that there soon is a floor
 constexpr int TOGETHER = 2;          // rows that a warp loads at once
 
-// float32 in the order of unsigned integers; 0 is below them all.
+// Maps float32 to unsigned integers in the same order; none becomes 0.
 __device__ __forceinline__ uint32_t ordered(float value) {
     const uint32_t bits = __float_as_uint(value);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
@@ -21,9 +22,9 @@ __device__ __forceinline__ float from_ordered(uint32_t key) {
     return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-// The best k rows of one part of the table for one query. With FLOAT32_FIRST the blocks of a query share
-// a floor: the best k-th score that any of them has found among its own rows, and so a lower bound of the
-// k-th best of all.
+// Finds the best k rows of one part of the table for one query. With FLOAT32_FIRST, the blocks of a query
+// share a floor: the highest of the k-th best scores that each block has found in its own part. It is a lower
+// bound of the k-th best score of all rows.
 template <bool FLOAT32_FIRST>
 __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
     using First = cuda::std::conditional_t<FLOAT32_FIRST, float, double>;
@@ -44,7 +45,7 @@ __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
     uint32_t size = FLOAT32_FIRST ? ROWS_AT_FIRST : ROWS_PER_ROUND;
     for (uint32_t round = begin; round < end;) {
         const uint32_t round_end = min(end, round + size);
-        // Other blocks raise the floor meanwhile; a warp must go by one.
+        // Other blocks raise the floor meanwhile, but all lanes of a warp must use the same value.
         const uint32_t shared_floor = FLOAT32_FIRST ? __shfl_sync(ALL_LANES, __ldcg(params.floors + blockIdx.x), 0) : 0u;
         const float floor = fmaxf(min_score, from_ordered(shared_floor));
         for (uint32_t row = round + TOGETHER * warp; row < round_end; row += TOGETHER * warps) {
@@ -58,7 +59,7 @@ __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
             }
             First dots[TOGETHER];
             warp_dots(x, q, table.dim, dots);
-            // What is decided here is the same for the whole warp.
+            // All lanes of the warp take the same branches here.
 #pragma unroll
             for (int i = 0; i < TOGETHER; i++) {
                 if (row + i >= round_end || norm[i] == 0.0) continue;
@@ -90,10 +91,11 @@ __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
 // Grid: (batch, parts). Dynamic shared memory: the TopKList.
 extern "C" __global__ void exact_scan(const ExactScanParams params) { scan_part<false>(params); }
 
-// As exact_scan.
+// Grid and shared memory as for exact_scan.
 extern "C" __global__ void float32_scan(const ExactScanParams params) { scan_part<true>(params); }
 
-// Merges the parts' best into each query's best. Grid: (batch). Dynamic shared memory: the TopKList.
+// Merges the best rows of the parts into each query's answer. Grid: (batch). Dynamic shared memory: the
+// TopKList.
 extern "C" __global__ void merge_parts(const MergePartsParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     TopKList& list = *reinterpret_cast<TopKList*>(memory);
@@ -115,8 +117,8 @@ extern "C" __global__ void merge_parts(const MergePartsParams params) {
     if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
 }
 
-// The scores of rows [first, first + count) for one query, -2 for rows of norm zero: for a k that no
-// list on the device holds; the host ranks. A warp a row.
+// Computes the scores of rows [first, first + count) for one query; NO_SCORE (-2) for rows of norm zero. For
+// queries that do not fit the lists on the device, so that the host must rank. One warp per row.
 extern "C" __global__ void score_rows(const ScoreRowsParams params) {
     const TableView& table = params.table;
     const uint32_t i = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;

@@ -1,26 +1,27 @@
-// The scan of the 8-bit table with Hopper's own instructions (compute capability 9.0a).
+// Scans the 8-bit table with Hopper's own instructions (compute capability 9.0a).
 //
-// One thread copies tiles into a ring in shared memory by bulk copies; one or two warpgroups multiply
-// each tile with 64 or 128 queries a warpgroup, which stay in registers as operand A for the whole
-// scan. With 128 queries, the next product runs while the last one's accumulators are compared.
-// What is written is what int8_scan.cu writes.
+// One thread copies tiles into a ring in shared memory by bulk copies; one or two warpgroups multiply each
+// tile by 64 or 128 queries per warpgroup. The queries stay in registers, as operand A, for the whole scan.
+// With 128 queries, the next product runs while the accumulators of the last one are compared. The output has
+// the form of int8_scan.cu's.
 #include "gathered.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 
 static_assert(CHUNK_BYTES == 16 && HOPPER_GROUPS == 4, "the descriptor's core matrices; four lanes of a quad");
 
-// What a thread needs to compare the accumulators of one product: two queries, g and g + 8 of its warp.
-struct Compared {
+// What a thread needs to compare one product's accumulators. They belong to two queries, g and g + 8 of its
+// warp.
+struct QueryPair {
     int query[2];
     Threshold threshold[2];
     QueryScale scale[2];
 };
 
 template <bool SAMPLING>
-__device__ __forceinline__ Compared compared(const ScanOutput& out, int first_query) {
+__device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_query) {
     const int warp = threadIdx.x % 128 / 32, g = threadIdx.x % 32 / 4;
-    Compared c;
+    QueryPair c;
 #pragma unroll
     for (int up = 0; up < 2; up++) {
         c.query[up] = first_query + warp * 16 + up * 8 + g;
@@ -30,9 +31,10 @@ __device__ __forceinline__ Compared compared(const ScanOutput& out, int first_qu
     return c;
 }
 
-// accumulators [4j + 2 * up + i]: query `up` with row 8j + 2t + i of the tile, t being the lane in its quad.
+// d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the lane's
+// index in its quad.
 template <bool SAMPLING>
-__device__ __forceinline__ void compare(int (&d)[64], const Compared& c, const TileScale& scale, uint32_t tile,
+__device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
                                         uint32_t first_tile, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
     int best[2] = {max(d[0], d[1]), max(d[2], d[3])};
@@ -83,8 +85,9 @@ __device__ __forceinline__ void multiply(int (&d)[64], const uint4 (&a)[STEPS], 
     products_commit();
 }
 
-// STEPS: of 32 components; past the tile's own chunks operand A is zero, whatever lies there.
-// WARPGROUPS: that multiply; one more copies. WIDE: 128 queries a warpgroup, not 64.
+// STEPS: steps of 32 components. Past the tile's own chunks operand A is zero, so the data there does not
+// matter.
+// WARPGROUPS: warpgroups that multiply; one more copies. WIDE: 128 queries per warpgroup instead of 64.
 template <int STEPS, int WARPGROUPS, bool WIDE, bool SAMPLING>
 __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const ScanOutput& out = params.out;
@@ -118,8 +121,8 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
                 if (++stage == stages) stage = 0, parity ^= 1;
             }
         }
-        // The table never changes, so the copies need not wait; but what follows must see this kernel
-        // end after the ones before it.
+        // The table never changes, so the copies need not wait for earlier kernels. But this kernel must end
+        // after them, because later kernels rely on that.
         wait_for_previous();
         let_next_start();
         return;
@@ -131,7 +134,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const int tile64 = (group * WARPGROUPS + warpgroup) * EACH;
     uint4 a[STEPS];
     load_queries(a, params.fragments, tile64);
-    const Compared c = compared<SAMPLING>(out, tile64 * 64);
+    const QueryPair c = compared<SAMPLING>(out, tile64 * 64);
     Gathered& gathered = of_warps[SAMPLING ? 0 : threadIdx.x / 32];
     int count = 0;
     int d[64];
@@ -152,7 +155,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     } else {
         uint4 a2[STEPS];
         load_queries(a2, params.fragments, tile64 + 1);
-        const Compared c2 = compared<SAMPLING>(out, tile64 * 64 + 64);
+        const QueryPair c2 = compared<SAMPLING>(out, tile64 * 64 + 64);
         int d2[64];
         if (begin >= end_tile) return;
         TileScale scale = tile_scales[begin];

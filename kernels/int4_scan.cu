@@ -1,28 +1,29 @@
-// One query over the 4-bit table: half the bytes of the 8-bit one, for a query that comes alone.
+// Searches the 4-bit table, which has half the bytes of the 8-bit table, for a query that comes alone.
 //
-// Every row's integer dot product is written (4 bytes a row), and each block's best row. The best of
-// those are scored in float64, which gives a threshold; all rows that may reach it are scored in float64
-// straight away.
+// `int4_scan` writes the integer dot product of every row (4 bytes per row) and the best row of each block.
+// `int4_threshold` scores the best of these rows in float64, which gives a threshold. `int4_rescore` scores
+// all rows that may reach the threshold in float64.
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
 #include "select.cuh"
 
-constexpr int DOUBTFUL = 2048;  // rows in doubt that a block of the last kernel can hold
+constexpr int CANDIDATE_CAPACITY = 2048;  // rows in doubt that a block of the last kernel can hold
 
-// Set in the count of candidates by a block that could not hold its own. A bit, as no sum of such marks
-// may come to look like a count; the counts themselves, 2048 a block at most, never reach it.
+// A block sets this bit in the count of candidates if its own candidates do not fit. It is a bit and not an
+// addend, because several addends could sum to a valid count. The counts themselves, at most 2048 per block,
+// never reach it.
 constexpr uint32_t BLOCK_OVERFLOWED = 1u << 31;
 
-// Eight components of 4 bits with eight of 8 bits.
+// Adds the products of eight components of 4 bits and eight of 8 bits to `sum`.
 __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high, int sum) {
     sum = __dp4a(static_cast<int>(levels & 0x0f0f0f0fu), static_cast<int>(low), sum);
     return __dp4a(static_cast<int>(levels >> 4 & 0x0f0f0f0fu), static_cast<int>(high), sum);
 }
 
-// dots [tiles * TILE_ROWS]: sum of (2n - 15) * z, n being the levels and z the query's integers; best
-// [blocks]: the block's best dot, shifted to be positive, above its slot. A warp a tile, a lane a row.
-// Dynamic shared memory: the query's bytes, [32 * chunks].
+// dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's integers.
+// best [blocks]: each block's best dot product, shifted to be positive, in the upper 32 bits, and its slot in
+// the lower 32. One warp per tile, one lane per row. Dynamic shared memory: the query's bytes, [32 * chunks].
 extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int chunks = params.chunks;
     const uint32_t tiles = params.tiles;
@@ -32,8 +33,8 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int lane = threadIdx.x % 32;
     const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const uint4* const rows = reinterpret_cast<const uint4*>(params.levels);
-    // While the query is still being prepared the memory has nothing else to do: the first rows are
-    // fetched into the second-level cache, 512 bytes of each chunk, four lines.
+    // Memory is idle while the query is still being prepared, so prefetch the first rows into the
+    // second-level cache: 512 bytes of each chunk, which are four lines.
     if (warp < tiles) {
         for (int line = lane; line < 4 * chunks; line += 32) {
             const uint4* const at = rows + (static_cast<size_t>(warp) * chunks + line / 4) * TILE_ROWS + line % 4 * 8;
@@ -77,19 +78,20 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     }
 }
 
-// The threshold: the k-th best of INT4_WINNERS rows, scored exactly: of each 64 blocks' best rows the best
-// two. One block of 1024 threads, a warp for each 64 blocks; `blocks` is at most INT4_MAX_BLOCKS.
+// The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of the best rows of
+// every 64 blocks. Grid: one block of 1024 threads, with one warp for every 64 blocks of the scan; `blocks`
+// is at most INT4_MAX_BLOCKS.
 extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
-    static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_WINNERS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
+    static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_THRESHOLD_ROWS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
     const TableView& table = params.table;
     const uint32_t blocks = params.blocks;
     const unsigned long long* const best = params.best;
-    __shared__ double scores[INT4_WINNERS];
+    __shared__ double scores[INT4_THRESHOLD_ROWS];
     let_next_start();
     wait_for_previous();
     const QueryHeader query = params.queries.headers[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    // A block that has no best leaves 0, which no key is.
+    // A block without rows leaves 0, which is never a key.
     const uint32_t first = threadIdx.x, second = threadIdx.x + 1024;
     unsigned long long keys[2] = {first < blocks ? __ldcg(best + first) : 0, second < blocks ? __ldcg(best + second) : 0};
     uint32_t rows[2];
@@ -101,7 +103,7 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
         unsigned long long most = max(keys[0], keys[1]);
 #pragma unroll
         for (int step = 16; step > 0; step /= 2) most = max(most, __shfl_xor_sync(ALL_LANES, most, step));
-        // Slots are in the keys, so no two keys are the same.
+        // Keys contain slots, so no two keys are equal.
         if (keys[0] == most) keys[0] = 0;
         if (keys[1] == most) keys[1] = 0;
         rows[j] = most != 0 ? params.slot_rows[static_cast<uint32_t>(most)] : NOT_A_ROW;
@@ -120,21 +122,21 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
         }
     }
     __syncthreads();
-    // The k-th best by counting who is ahead.
-    if (threadIdx.x < INT4_WINNERS) {
+    // Finds the k-th best score by counting, for each score, those that rank before it.
+    if (threadIdx.x < INT4_THRESHOLD_ROWS) {
         const double own = scores[threadIdx.x];
         uint32_t ahead = 0;
-        for (int i = 0; i < INT4_WINNERS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
+        for (int i = 0; i < INT4_THRESHOLD_ROWS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
         if (ahead == query.k - 1) params.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
     }
 }
 
-// All rows whose upper bound reaches the threshold are scored; the last block ranks them. Dynamic shared
-// memory: the TopKList.
+// Scores all rows whose upper bounds reach the threshold; the last block ranks them. Dynamic shared memory:
+// the TopKList.
 extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
     const uint32_t tiles = params.tiles;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ uint32_t doubtful[DOUBTFUL];
+    __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ uint32_t doubtful_count;
     if (threadIdx.x == 0) doubtful_count = 0;
     wait_for_previous();
@@ -158,19 +160,19 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
                 const uint32_t row = params.slot_rows[i * 4 + j];
                 if (row != NOT_A_ROW) {
                     const uint32_t index = atomicAdd(&doubtful_count, 1u);
-                    if (index < DOUBTFUL) doubtful[index] = row;
+                    if (index < CANDIDATE_CAPACITY) doubtful[index] = row;
                 }
             }
         }
     }
     __syncthreads();
     if (threadIdx.x == 0 && doubtful_count > 0) {
-        if (doubtful_count > DOUBTFUL) atomicOr(params.candidate_counts, BLOCK_OVERFLOWED);
+        if (doubtful_count > CANDIDATE_CAPACITY) atomicOr(params.candidate_counts, BLOCK_OVERFLOWED);
         else atomicAdd(params.candidate_counts, doubtful_count);
     }
     score_survivors(params.table, components(query, params.table, params.queries.vectors), query,
                     params.queries.excluded, doubtful,
-                    static_cast<int>(min(doubtful_count, static_cast<uint32_t>(DOUBTFUL))), static_cast<double>(floor),
+                    static_cast<int>(min(doubtful_count, static_cast<uint32_t>(CANDIDATE_CAPACITY))), static_cast<double>(floor),
                     params.survivors, params.survivor_counts, params.survivor_capacity);
     if (last_block(params.tickets, gridDim.x)) {
         const uint32_t counted = __ldcg(params.candidate_counts);

@@ -1,10 +1,10 @@
-// The scan of the 8-bit table on tensor cores that every supported device has (mma.sync). For each
-// query and row one integer dot product; what is written is either the best lower bound of each group
-// of rows (sampling) or the rows that reach the query's threshold. The scores themselves never leave
-// the registers.
+// Scans the 8-bit table with the tensor-core instructions of every supported device (mma.sync). It computes
+// one integer dot product for each query and row. When sampling, it writes the best lower bound of each group
+// of rows; otherwise the rows that reach the query's threshold. All other dot products never leave the
+// registers.
 //
-// A warp takes half a tile (64 rows) and 16, 32 or 64 queries. Rows come straight from device memory,
-// in one 16-byte load a lane that is four operands; queries from the first-level cache.
+// A warp multiplies half a tile (64 rows) by 16, 32 or 64 queries. Rows come directly from device memory:
+// each lane loads 16 bytes, which are four operands. Queries come from the first-level cache.
 #include "bounds.cuh"
 #include "launch.cuh"
 
@@ -12,14 +12,14 @@ constexpr int ROWS = TILE_ROWS / 2;     // a warp's
 constexpr int COLUMN_TILES = ROWS / 8;  // of mma's 8 columns: 8 rows of the table
 static_assert(CHUNK_BYTES == 16 && INT8_GROUPS == 8, "a lane's load; two halves of a tile, four lanes of a quad");
 
-// accumulators[4] += a (16 queries x 32 components) * b (32 components x 8 rows).
+// d += a (16 queries x 32 components) * b (32 components x 8 rows).
 __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b0, uint32_t b1) {
 #if __CUDA_ARCH__ >= 800 && !defined(FORCE_SM75_MMA)
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 #else
-    // Compute capability 7.5 has m8n8k16 only: four of them are the same.
+    // Compute capability 7.5 has only m8n8k16; four of them give the same result.
     const auto quarter = [](int& x, int& y, uint32_t a, uint32_t b) {
         asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
                      : "+r"(x), "+r"(y) : "r"(a), "r"(b));
@@ -31,8 +31,8 @@ __device__ __forceinline__ void multiply(int (&d)[4], const uint4& a, uint32_t b
 #endif
 }
 
-// MTILES: 16 queries each. SAMPLING: write group bounds, else candidates. A row of threads in a quad
-// holds, of each column tile, two rows of the table for query g and two for query g + 8.
+// MTILES: tiles of 16 queries. SAMPLING: write group bounds instead of candidates. For each column tile, a
+// thread holds the products of two rows of the table with query g and with query g + 8.
 template <int MTILES, bool SAMPLING>
 __device__ __forceinline__ void scan(const Int8ScanParams& params) {
     const ScanOutput& out = params.out;

@@ -1,5 +1,5 @@
-// Prepares queries for the scans: gathered from the table or from what was uploaded, made unit
-// vectors, rotated, rounded to 8 bits and laid out as the scan at hand wants them.
+// Prepares queries for the scans: gathers them from the table or the uploaded vectors, scales them to unit
+// length, rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
 #include "launch.cuh"
 #include "query.cuh"
 #include "rotation.cuh"
@@ -8,8 +8,8 @@
 __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int padded) {
     const int chunk = i / 16, in_chunk = i % 16;
     if (layout == Layout::Fragments16) {
-        // 64 components are two steps of 32. Lane t of a quad has chunk 4 * (i / 64) + t as a whole:
-        // its four words are both halves of both steps.
+        // 64 components are two steps of 32. Lane t of a quad has the whole chunk 4 * (i / 64) + t, whose
+        // four words are both halves of both steps.
         const int t = chunk % 4, word = in_chunk / 4, step = 2 * (i / 64) + word / 2;
         const int lane = (q % 8) * 4 + t, reg = 2 * (word % 2) + q % 16 / 8;
         return ((static_cast<size_t>(q / 16) * (padded / 32) + step) * 32 + lane) * 16 + reg * 4 + i % 4;
@@ -22,7 +22,7 @@ __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int pa
     return static_cast<size_t>(q) * padded + i;
 }
 
-// Grid: (batch, padded with empty queries). Dynamic shared memory: [dim] float64.
+// Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [dim] float64.
 extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
     const int dim = params.table.dim, padded = params.padded;
     const Layout layout = params.layout;

@@ -1,18 +1,18 @@
-// Builds what the certified first stage scans: the rotated unit rows in 8 and in 4 bits.
+// Builds the derived tables, which certified passes scan: the rotated unit rows in 8 and in 4 bits.
 //
 // The rows are ordered by their largest rotated component and cut into tiles of TILE_ROWS, so that a
 // tile can share one step without loss. A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES]
-// with chunks = ceil(dim / CHUNK8); of the 4-bit table, the same with ceil(dim / CHUNK4). In both, a
-// chunk's rows lie side by side: what a warp reads is contiguous, and it is the layout that wgmma
-// wants in shared memory.
+// with chunks = ceil(dim / CHUNK8); a tile of the 4-bit table is the same with ceil(dim / CHUNK4). In both,
+// the rows of a chunk are adjacent, so a warp reads contiguous bytes. This is also the layout that wgmma
+// needs in shared memory.
 #include "abi/resident.cuh"
 #include "rotation.cuh"
 
-// A tile that is not full, or empty, has this bound, which no threshold gets past: of its rows
-// nothing is skipped, and nothing is learnt from them.
+// The residual of tiles that are empty or not full. It is so large that none of their rows is ever skipped
+// and none raises a threshold.
 constexpr float UNBOUNDED_RESIDUAL = 4.0f;
 
-// Reads a row as a unit vector into shared memory and rotates it. All threads.
+// Reads a row as a unit vector into shared memory and rotates it. Called by all threads.
 __device__ void unit_row(const TableView& table, uint32_t row, double norm, double* values) {
     __syncthreads();
     const float* const components = table.components + static_cast<size_t>(row) * table.dim;
@@ -21,8 +21,8 @@ __device__ void unit_row(const TableView& table, uint32_t row, double norm, doub
     rotate(values, table.dim);
 }
 
-// The largest rotated component of each unit row; -1 for rows of norm zero. Blocks take rows in turn.
-// Dynamic shared memory: [dim] float64.
+// Writes the largest absolute component of each rotated unit row; -1 for rows of norm zero. Any grid: blocks
+// take rows in turn. Dynamic shared memory: [dim] float64.
 extern "C" __global__ void row_peaks(const RowPeaksParams params) {
     const TableView& table = params.table;
     float* const peaks = params.peaks;
@@ -98,8 +98,8 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
         }
         square4 = block_combine(square4, space, sum);
         if (there) residual4 = fmax(residual4, sqrt(square4));
-        // A word of the 4-bit table has components 8w to 8w + 7: the low halves of its four bytes are
-        // the first four, so that a mask and a shift give two words of bytes.
+        // Word w of the 4-bit table has components 8w to 8w + 7. The low halves of its four bytes are the
+        // first four components, so that a mask and a shift give two words of bytes.
         for (int b = threadIdx.x; b < chunks4 * CHUNK_BYTES; b += blockDim.x) {
             const int first = 8 * (b / 4) + b % 4;
             tile4[(b / CHUNK_BYTES) * (TILE_ROWS * CHUNK_BYTES) + j * CHUNK_BYTES + b % CHUNK_BYTES] =
@@ -107,7 +107,7 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
         }
     }
     if (threadIdx.x == 0) {
-        // 1e-9: the float64 roundings of rotation, quotient and sum, amply (docs/certificate.md).
+        // 1e-9 more than covers the float64 roundings of rotation, quotient and sum (docs/certificate.md).
         const float r8 = full ? __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
         params.scales[blockIdx.x] = {1.0f / step, r8 / step, step, r8};
         if (params.tiles4 != nullptr) {

@@ -1,7 +1,7 @@
-// Reads an array once and does nothing with it: the limit that benchmarks hold the scans against.
+// Reads an array once and does nothing with it. Benchmarks compare scans with the time that this takes.
 #include "abi/baselines.cuh"
 
-// Grid-stride, four loads of 16 bytes in flight a thread.
+// A grid-stride loop; each thread has four loads of 16 bytes in flight.
 extern "C" __global__ void read_table(const ReadTableParams params) {
     const uint4* const data = params.data;
     const size_t count = params.count;
@@ -16,6 +16,6 @@ extern "C" __global__ void read_table(const ReadTableParams params) {
             }
         }
     }
-    // Never so, but the compiler can't know.
+    // Never true, but the compiler can't know that, so it keeps the loads.
     if ((all.x & all.y & all.z & all.w) == 0x9e3779b9u) *params.never = all;
 }

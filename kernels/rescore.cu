@@ -1,17 +1,17 @@
-// The rows that stayed in doubt, scored by the contract's formula; the best k of them are the answer.
+// Scores the candidates that are still in doubt by the contract's formula; the best k of them are the answer.
 #include "bounds.cuh"
 #include "finish.cuh"
 #include "launch.cuh"
 #include "select.cuh"
 
-constexpr int DOUBTFUL = 1024;  // rows in shared memory between two rounds of scoring
+constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
 static_assert(sizeof(SelectSpace) <= LIST_BYTES, "both use the same dynamic shared memory");
 
-// Grid: (batch, parts): the parts of a query share its candidates out; the last one to end ranks.
-// Dynamic shared memory: LIST_BYTES, for the SelectSpace and then for the TopKList.
+// Grid: (batch, parts). The blocks of a query divide its candidates among themselves; the last to finish
+// ranks them. Dynamic shared memory: LIST_BYTES, first for the SelectSpace, then for the TopKList.
 extern "C" __global__ void rescore(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ uint32_t doubtful[DOUBTFUL];
+    __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ int doubtful_count;
     const int q = blockIdx.x;
     wait_for_previous();
@@ -42,7 +42,7 @@ extern "C" __global__ void rescore(const RescoreParams params) {
             }
             __syncthreads();
             const bool last = round + blockDim.x >= end;
-            if (last || doubtful_count > DOUBTFUL - static_cast<int>(blockDim.x)) {
+            if (last || doubtful_count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
                 score_survivors(params.table, vector, query, params.queries.excluded, doubtful, doubtful_count, NO_SCORE,
                                 survivors, params.survivor_counts + counter(q), params.survivor_capacity);
                 __syncthreads();

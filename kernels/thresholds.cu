@@ -1,12 +1,12 @@
-// A query's threshold: a certified lower bound of its k-th best cosine.
+// Computes each query's threshold: a certified lower bound of its k-th best cosine.
 //
-// With e excluded rows it is the (k + e)-th best of all rows, which is at most the k-th best of those
-// that are not excluded. Grid: (batch).
+// With e excluded rows, it is a lower bound of the (k + e)-th best cosine of all rows, which is at most the
+// k-th best of the rows that are not excluded. Grid: (batch).
 #include "bounds.cuh"
 #include "launch.cuh"
 #include "select.cuh"
 
-// The threshold follows from `floor` and from the query's own minimum score.
+// Sets the threshold from `floor` or the query's own minimum score, whichever is higher.
 __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale, float floor, float* floors,
                               Threshold* thresholds) {
     floor = fmaxf(floor, __double2float_rd(query.min_score));
@@ -14,7 +14,8 @@ __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale,
     *thresholds = make_threshold(scale, floor);
 }
 
-// From the lower bounds of a sample: the best of each group of rows, groups having no row in common.
+// Sets the first thresholds from the bounds of a sample: the best lower bound of each group of rows. Groups
+// share no rows.
 extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
     __shared__ SelectSpace space;
     let_next_start();
@@ -28,7 +29,7 @@ extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) 
     }
 }
 
-// From the candidates found so far.
+// Raises the thresholds from the candidates found so far.
 extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {
     __shared__ SelectSpace space;
     let_next_start();

@@ -21,9 +21,9 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn prepare_ends_with_a_summary_and_verify_agrees() {
-    let place = tempfile::tempdir().unwrap();
-    let input = place.path().join("in.txt");
-    let out = place.path().join("model");
+    let scratch = tempfile::tempdir().unwrap();
+    let input = scratch.path().join("in.txt");
+    let out = scratch.path().join("model");
     fs::write(&input, "a 1 2\nb 3 4\nbad 5\na 6 7\n").unwrap();
     let prepare = |flags: &[&str]| {
         kindred(&["prepare"]).arg(&input).arg("--out").arg(&out).args(flags).output().unwrap()
@@ -135,8 +135,8 @@ fn unread() -> std::process::Stdio {
 
 #[test]
 fn nobody_needs_to_read_what_the_commands_say() {
-    let place = tempfile::tempdir().unwrap();
-    let out = place.path().join("model");
+    let scratch = tempfile::tempdir().unwrap();
+    let out = scratch.path().join("model");
     let mut synth = kindred(&["synth", "--rows", "100", "--dim", "5", "--out"]);
     assert!(synth.arg(&out).stdout(unread()).status().unwrap().success());
     assert!(kindred(&["verify"]).arg(&out).stdout(unread()).status().unwrap().success());
@@ -162,14 +162,14 @@ fn nobody_needs_to_read_what_the_commands_say() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_can_not_be_written_is_an_error() {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     let model = model.to_str().unwrap();
-    let pairs = place.path().join("pairs.tsv");
+    let pairs = scratch.path().join("pairs.tsv");
     fs::write(&pairs, "east\tnorth\t1\nnorth\twest\t2\n").unwrap();
-    let [text, folder, man] = ["new.txt", "new", "man"].map(|name| place.path().join(name));
+    let [text, folder, man] = ["new.txt", "new", "man"].map(|name| scratch.path().join(name));
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let (pairs, text, folder, man) = (path(&pairs), path(&text), path(&folder), path(&man));
-    let vectors = path(&place.path().join("vectors.txt"));
+    let vectors = path(&scratch.path().join("vectors.txt"));
     let service = support::Service::start(&["--device", "cpu", "--model", model]);
     for arguments in [
         &["api-key", "somebody"][..],
@@ -240,8 +240,8 @@ fn the_table_of_a_large_model_is_kept_beside_it() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 
-    let place = tempfile::tempdir().unwrap();
-    let out = place.path().join("large");
+    let scratch = tempfile::tempdir().unwrap();
+    let out = scratch.path().join("large");
     let mut synth = kindred(&["synth", "--rows", "1000000", "--dim", "50", "--out"]);
     assert!(synth.arg(&out).output().unwrap().status.success());
     // Serves until the log has a line with these words, then stops; that line.
@@ -255,7 +255,7 @@ fn the_table_of_a_large_model_is_kept_beside_it() {
         service.wait().unwrap();
         line.unwrap_or_else(|| panic!("the log has no line with `{words}`"))
     };
-    let table = place.path().join("large.cpu-table");
+    let table = scratch.path().join("large.cpu-table");
     serve_until(&["--keep-tables", "false"], "derived the scan table");
     assert!(!table.exists());
     assert!(serve_until(&[], "derived the scan table").contains("saved in"));
@@ -332,12 +332,12 @@ fn a_signal_during_prepare_leaves_nothing() {
     use std::io::Write;
     use std::process::Stdio;
 
-    let place = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
     // A pipe that never ends keeps the program reading.
-    let pipe = place.path().join("pipe");
+    let pipe = scratch.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut command = kindred(&["prepare"]);
-    command.arg(&pipe).arg("--out").arg(place.path().join("model"));
+    command.arg(&pipe).arg("--out").arg(scratch.path().join("model"));
     let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let writing = std::thread::spawn({
         let pipe = pipe.clone();
@@ -359,7 +359,7 @@ fn a_signal_during_prepare_leaves_nothing() {
     assert!(!output.status.success());
     assert!(said(&output).contains("nothing was written"), "{}", said(&output));
     let left: Vec<_> =
-        fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["pipe"]);
 }
 

@@ -63,7 +63,7 @@ fn a_pipe_gets_what_http_answers_to_the_bit_here_and_by_url() {
     assert_eq!(remote.status.code(), Some(0), "{}", err(&remote));
     let (local, remote) = (objects(&local), objects(&remote));
     assert_eq!((local.len(), remote.len()), (QUESTIONS.len(), QUESTIONS.len()));
-    for (place, asked) in QUESTIONS.into_iter().enumerate() {
+    for (index, asked) in QUESTIONS.into_iter().enumerate() {
         let word = asked.trim_matches('"');
         let over_http = if word == "frog" {
             service.post("/nearest", &json!({"word": word, "k": 20}))
@@ -71,17 +71,17 @@ fn a_pipe_gets_what_http_answers_to_the_bit_here_and_by_url() {
             service.post("/analogy", &json!({"expression": asked, "k": 20}))
         };
         let over_http = over_http.json();
-        for answer in [&local[place], &remote[place]] {
+        for answer in [&local[index], &remote[index]] {
             assert_eq!(neighbors(answer).len(), 20);
             assert_eq!(neighbors(answer), neighbors(&over_http), "{asked}");
             assert_eq!(answer["version"], over_http["version"]);
-            assert_eq!((&answer["asked"], &answer["line"]), (&json!(asked), &json!(place + 1)));
+            assert_eq!((&answer["asked"], &answer["line"]), (&json!(asked), &json!(index + 1)));
             for stage in ["look_up", "queue", "engine", "total"] {
                 assert!(answer["times_ms"][stage].as_f64().unwrap() >= 0.0, "{answer}");
             }
         }
-        assert!(remote[place]["times_ms"]["round_trip"].as_f64().unwrap() > 0.0);
-        assert!(local[place]["times_ms"]["round_trip"].is_null());
+        assert!(remote[index]["times_ms"]["round_trip"].as_f64().unwrap() > 0.0);
+        assert!(local[index]["times_ms"]["round_trip"].is_null());
     }
 }
 
@@ -115,14 +115,14 @@ fn a_service_of_several_models_is_asked_for_one_and_with_its_key() {
 #[test]
 fn words_with_spaces_win_over_what_they_would_read_as() {
     let text = "new 1 0\nyork 0 1\nnewyork 1 1\na 1 0.5\nb 0.1 1\n";
-    let (place, _) = prepared(text);
-    let input = place.path().join("spaces.txt");
+    let (scratch, _) = prepared(text);
+    let input = scratch.path().join("spaces.txt");
     std::fs::write(
         &input,
         "new york 1 1\nnew 1 0\nyork 0 1\na - b 1 0.5\na 1 0.2\nb 0.1 1\n:k 2 2\n",
     )
     .unwrap();
-    let model = place.path().join("spaces");
+    let model = scratch.path().join("spaces");
     let mut prepare = kindred(&["prepare", "--dim", "2"]);
     let prepare = prepare.arg(&input).arg("--out").arg(&model).output().unwrap();
     assert!(prepare.status.success(), "{}", err(&prepare));
@@ -312,8 +312,8 @@ fn one_question_on_the_command_line() {
 
 #[test]
 fn model_and_engine_come_from_the_settings_of_serve_and_the_network_from_none() {
-    let (place, model) = prepared(TINY);
-    let settings = place.path().join("kindred.toml");
+    let (scratch, model) = prepared(TINY);
+    let settings = scratch.path().join("kindred.toml");
     let text = "api_keys_file = '/no/such/file'\ntls_certificate = '/no/such/file'\nthreads = 1\n";
     std::fs::write(&settings, text).unwrap();
     let mut command = kindred(&["nearest", "east", "--json"]);

@@ -7,13 +7,13 @@ use std::process::Output;
 use crate::support::{ROYAL, kindred, prepared};
 use serde_json::Value;
 
-struct Place {
+struct Scratch {
     folder: tempfile::TempDir,
     _prepared: tempfile::TempDir,
     model: PathBuf,
 }
 
-impl Place {
+impl Scratch {
     fn new() -> Self {
         let (prepared, model) = prepared(ROYAL);
         Self { folder: tempfile::tempdir().unwrap(), _prepared: prepared, model }
@@ -67,9 +67,9 @@ nothing woman king queen
 
 #[test]
 fn analogies_are_counted_by_section_and_method() {
-    let place = Place::new();
-    let set = place.file("royal.txt", GOOGLE);
-    let report = place.json(&["--analogies", &set]);
+    let scratch = Scratch::new();
+    let set = scratch.file("royal.txt", GOOGLE);
+    let report = scratch.json(&["--analogies", &set]);
     assert_eq!(report["model"]["rows"], 10);
     assert_eq!(report["engine"]["name"], "cpu");
     let result = &report["analogies"][0];
@@ -88,7 +88,7 @@ fn analogies_are_counted_by_section_and_method() {
     assert_eq!(right(&result["total"]), [2, 1, 2]);
     assert_eq!(result["total"]["methods"]["PairDirection"]["accuracy"], 2.0 / 6.0);
 
-    let exact = place.json(&["--analogies", &set, "--case", "exact", "--methods", "3cosadd"]);
+    let exact = scratch.json(&["--analogies", &set, "--case", "exact", "--methods", "3cosadd"]);
     let sex = &exact["analogies"][0]["sections"][0];
     assert_eq!(
         (&sex["in_vocabulary"], &sex["methods"]["3CosAdd"]["right"]),
@@ -99,12 +99,12 @@ fn analogies_are_counted_by_section_and_method() {
 
 #[test]
 fn a_folder_of_pairs_is_one_set_and_each_file_a_section() {
-    let place = Place::new();
-    place.file("bats/1_sex/E01.txt", "man\twoman\nking\tduchess/queen\nboy\tgirl/lass\n");
-    place.file("bats/2_rank/R01.txt", "man\tking\nwoman\tqueen\n");
-    place.file("bats/metadata.json", "{}");
-    let folder = place.folder.path().join("bats");
-    let report = place.json(&["--analogies", folder.to_str().unwrap()]);
+    let scratch = Scratch::new();
+    scratch.file("bats/1_sex/E01.txt", "man\twoman\nking\tduchess/queen\nboy\tgirl/lass\n");
+    scratch.file("bats/2_rank/R01.txt", "man\tking\nwoman\tqueen\n");
+    scratch.file("bats/metadata.json", "{}");
+    let folder = scratch.folder.path().join("bats");
+    let report = scratch.json(&["--analogies", folder.to_str().unwrap()]);
     let result = &report["analogies"][0];
     assert_eq!(result["set"], "bats");
     let names: Vec<_> = result["sections"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
@@ -117,12 +117,12 @@ fn a_folder_of_pairs_is_one_set_and_each_file_a_section() {
 
 #[test]
 fn similarities_are_compared_by_rank() {
-    let place = Place::new();
+    let scratch = Scratch::new();
     let same =
-        place.file("same.csv", "word1,word2,score\nman,woman,9\nman,princess,5\nman,stone,0\n");
-    let other = place
+        scratch.file("same.csv", "word1,word2,score\nman,woman,9\nman,princess,5\nman,stone,0\n");
+    let other = scratch
         .file("other.txt", "Man Stone 9\nman woman 5\nman nobody 3\nman nothing 3\nman king 5\n");
-    let report = place.json(&["--similarities", &same, &other]);
+    let report = scratch.json(&["--similarities", &same, &other]);
     let [first, second] = [&report["similarities"][0], &report["similarities"][1]];
     assert_eq!(
         (&first["set"], &first["pairs"], &first["found"]),
@@ -132,16 +132,17 @@ fn similarities_are_compared_by_rank() {
     assert_eq!((&second["pairs"], &second["found"]), (&5.into(), &3.into()));
     assert_eq!(second["spearman"], -1.0, "woman and king tie on both sides");
 
-    let flat = place.file("flat.txt", "man woman 1\nman king 2\n");
-    assert!(place.json(&["--similarities", &flat])["similarities"][0]["spearman"].is_null());
+    let flat = scratch.file("flat.txt", "man woman 1\nman king 2\n");
+    assert!(scratch.json(&["--similarities", &flat])["similarities"][0]["spearman"].is_null());
 }
 
 #[test]
 fn tables_are_for_people() {
-    let place = Place::new();
-    let analogies = place.file("royal.txt", GOOGLE);
-    let pairs = place.file("same.csv", "man,woman,9\nman,princess,5\nman,stone,0\nman,nobody,1\n");
-    let output = place.run(&["--similarities", &pairs, "--analogies", &analogies]);
+    let scratch = Scratch::new();
+    let analogies = scratch.file("royal.txt", GOOGLE);
+    let pairs =
+        scratch.file("same.csv", "man,woman,9\nman,princess,5\nman,stone,0\nman,nobody,1\n");
+    let output = scratch.run(&["--similarities", &pairs, "--analogies", &analogies]);
     assert!(output.status.success(), "{}", errors(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Vec<&str>> =
@@ -159,11 +160,11 @@ fn tables_are_for_people() {
 
 #[test]
 fn what_can_not_be_evaluated_is_said_with_the_cure() {
-    let place = Place::new();
-    let good = place.file("good.txt", GOOGLE);
-    let bad = place.file("bad.txt", ": sex\nman woman king\n");
-    let pairs = place.file("pairs.txt", "man woman 3 4\nman king 5 6\n");
-    let none = place.file("none/readme.md", "");
+    let scratch = Scratch::new();
+    let good = scratch.file("good.txt", GOOGLE);
+    let bad = scratch.file("bad.txt", ": sex\nman woman king\n");
+    let pairs = scratch.file("pairs.txt", "man woman 3 4\nman king 5 6\n");
+    let none = scratch.file("none/readme.md", "");
     let none = Path::new(&none).parent().unwrap().to_str().unwrap();
     for (arguments, parts) in [
         (&[][..], &["--analogies", "--similarities"][..]),
@@ -174,11 +175,11 @@ fn what_can_not_be_evaluated_is_said_with_the_cure() {
         (&["--analogies", &good, "--methods", "3cosdiv"], &["3cosdiv", "3cosmul"]),
         (&["--analogies", &good, "--case", "upper"], &["upper", "lower", "exact"]),
     ] {
-        let error = place.refused(arguments);
+        let error = scratch.refused(arguments);
         assert!(parts.iter().all(|part| error.contains(part)), "{arguments:?}: {error}");
     }
     let no_model =
-        kindred(&["eval"]).arg(place.folder.path()).args(["--analogies", &good]).output();
+        kindred(&["eval"]).arg(scratch.folder.path()).args(["--analogies", &good]).output();
     let error = errors(&no_model.unwrap());
     assert!(error.contains("kindred prepare INPUT --out DIR"), "{error}");
 }
@@ -196,12 +197,12 @@ fn help_has_examples_and_names_the_forms() {
 #[cfg(target_os = "linux")]
 #[test]
 fn results_that_can_not_be_written_are_a_fault() {
-    let place = Place::new();
-    let set = place.file("set.txt", "# a comment\nman king woman queen\n");
+    let scratch = Scratch::new();
+    let set = scratch.file("set.txt", "# a comment\nman king woman queen\n");
     for flags in [&[][..], &["--json"]] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = kindred(&["eval", "--device", "cpu"]);
-        command.args(flags).arg(&place.model).arg("--analogies").arg(&set).stdout(full);
+        command.args(flags).arg(&scratch.model).arg("--analogies").arg(&set).stdout(full);
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(

@@ -169,13 +169,13 @@ fn as_much_as_the_bounds_allow_is_answered_by_the_smallest_queue() {
     assert_eq!(sum("analogies", &|_| 1) + sum("similarities", &|_| 1), 64);
     // One more of anything is too much.
     let question = body["analogies"][0]["questions"][0].clone();
-    for (what, place) in [
+    for (what, index) in [
         ("1001", "/analogies/0/questions"),
         ("10001", "/similarities/0/pairs"),
         ("65 sets", "/similarities"),
     ] {
         let mut body = body.clone();
-        body.pointer_mut(place).unwrap().as_array_mut().unwrap().push(match what {
+        body.pointer_mut(index).unwrap().as_array_mut().unwrap().push(match what {
             "1001" => question.clone(),
             "10001" => json!(["w1", "w2", 3]),
             _ => json!({"name": "65", "pairs": [["w1", "w2", 3]]}),

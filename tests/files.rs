@@ -23,7 +23,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn standard_input_is_read_and_standard_output_written() {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     let exported =
         kindred(&["export", "--format", "word2vec-bin", "--out", "-"]).arg(&model).output();
     let exported = exported.unwrap();
@@ -32,7 +32,7 @@ fn standard_input_is_read_and_standard_output_written() {
         "{}",
         said(&exported)
     );
-    let again = place.path().join("again");
+    let again = scratch.path().join("again");
     let mut prepare = kindred(&["prepare", "-", "--out"])
         .arg(&again)
         .stdin(Stdio::piped())
@@ -56,9 +56,9 @@ fn standard_input_is_read_and_standard_output_written() {
 
 #[test]
 fn words_files_are_asked_for_where_they_are_needed() {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     let export = |arguments: &[&str]| {
-        let out = place.path().join("out");
+        let out = scratch.path().join("out");
         kindred(&["export"]).arg(&model).arg("--out").arg(out).args(arguments).output().unwrap()
     };
     let lacking = export(&["--format", "npy"]);
@@ -67,7 +67,7 @@ fn words_files_are_asked_for_where_they_are_needed() {
         "{}",
         said(&lacking)
     );
-    let words = place.path().join("w.txt");
+    let words = scratch.path().join("w.txt");
     let words = words.to_str().unwrap();
     let needless = export(&["--format", "glove", "--words", words]);
     assert!(!needless.status.success() && said(&needless).contains("omit --words"));
@@ -84,12 +84,12 @@ fn words_files_are_asked_for_where_they_are_needed() {
 
 #[test]
 fn text_of_a_synthetic_table_becomes_a_model() {
-    let place = tempfile::tempdir().unwrap();
-    let text = place.path().join("synth.txt");
+    let scratch = tempfile::tempdir().unwrap();
+    let text = scratch.path().join("synth.txt");
     let made =
         kindred(&["synth", "--rows", "3000", "--dim", "20", "--text"]).arg(&text).output().unwrap();
     assert!(made.status.success(), "{}", said(&made));
-    let out = place.path().join("model");
+    let out = scratch.path().join("model");
     let output = kindred(&["prepare"]).arg(&text).arg("--out").arg(&out).output().unwrap();
     assert!(said(&output).contains("3,000 rows × 20 dimensions"), "{}", said(&output));
     let neither = kindred(&["synth", "--rows", "3", "--dim", "2"]).output().unwrap();
@@ -100,8 +100,8 @@ fn text_of_a_synthetic_table_becomes_a_model() {
 #[cfg(unix)]
 #[test]
 fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
-    let place = tempfile::tempdir().unwrap();
-    let text = place.path().join("in.txt");
+    let scratch = tempfile::tempdir().unwrap();
+    let text = scratch.path().join("in.txt");
     let lines: String = (0..40_000).map(|row| format!("w{row} 1 2 3 4 5 6 7 8\n")).collect();
     fs::write(&text, lines).unwrap();
     let (_elsewhere, model) = prepared(&fs::read_to_string(&text).unwrap());
@@ -109,7 +109,7 @@ fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
         let script = "trap '' XFSZ; ulimit -f 512; exec \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(program()).args(arguments);
-        command.current_dir(place.path()).output().unwrap()
+        command.current_dir(scratch.path()).output().unwrap()
     };
     let output = limited(&["prepare", "in.txt", "--out", "model"]);
     assert!(!output.status.success());
@@ -129,13 +129,13 @@ fn a_disk_that_takes_no_more_is_named_and_nothing_stays() {
         "{}",
         said(&output)
     );
-    assert_eq!(names(place.path()), ["in.txt"]);
+    assert_eq!(names(scratch.path()), ["in.txt"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     for _ in 0..3 {
         let before = fs::read(model.join("vectors.safetensors")).unwrap();
         let mut prepare = kindred(&["prepare", "-", "--replace", "--out"])
@@ -149,7 +149,7 @@ fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
             writeln!(input, "word{row} 1 2 3 4 5 6 7 8").unwrap();
         }
         let temporary =
-            || names(place.path()).into_iter().find(|name| name.starts_with(".kindred-prepare-"));
+            || names(scratch.path()).into_iter().find(|name| name.starts_with(".kindred-prepare-"));
         let deadline = Instant::now() + Duration::from_secs(30);
         while temporary().is_none() {
             assert!(Instant::now() < deadline, "it never started to write");
@@ -160,13 +160,13 @@ fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
         let after = fs::read(model.join("vectors.safetensors")).unwrap();
         assert!(after == before, "the old model stays as it was");
         assert!(kindred(&["verify"]).arg(&model).output().unwrap().status.success());
-        let left = place.path().join(temporary().expect("a killed program clears nothing away"));
+        let left = scratch.path().join(temporary().expect("a killed program clears nothing away"));
         // As if it had been killed a while ago; who still works holds a lock.
         let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
         fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
         let working = fs::File::open(&left).unwrap();
         working.lock().unwrap();
-        let text = place.path().join("vectors.txt");
+        let text = scratch.path().join("vectors.txt");
         let again = || {
             let arguments = ["prepare", text.to_str().unwrap(), "--replace", "--out"];
             assert!(kindred(&arguments).arg(&model).output().unwrap().status.success());
@@ -175,6 +175,6 @@ fn killed_half_way_the_old_model_stays_and_the_next_one_clears_up() {
         assert!(left.exists(), "somebody is at work there");
         drop(working);
         again();
-        assert_eq!(names(place.path()), ["tiny", "vectors.txt"]);
+        assert_eq!(names(scratch.path()), ["tiny", "vectors.txt"]);
     }
 }

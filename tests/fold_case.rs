@@ -53,14 +53,14 @@ fn the_best_of_each_word_is_what_a_plain_loop_finds() {
     let model = ModelStore::open(&path).unwrap();
     let service = Service::start(&["--model", path.to_str().unwrap(), "--device", "cpu"]);
     let (mut queries, mut expected) = (Vec::new(), Vec::new());
-    for (place, word) in words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let row = model.words().row(word).unwrap();
         let vector = model.table().row(row);
         if model.table().norm(row) == 0.0 {
             continue;
         }
         let ranked = ranked(&model, vector);
-        let k = [1, 3, 10, 60, 1000][place % 5];
+        let k = [1, 3, 10, 60, 1000][index % 5];
         queries.push(json!({"word": word, "k": k}));
         expected.push(folded(&ranked, &[word], k));
         queries.push(json!({"word": word, "k": k, "include_query": true}));

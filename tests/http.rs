@@ -1,10 +1,14 @@
 //! What a caller sees of the service, through the real program on a real port.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Reply, Service, TINY, prepared, read_reply, words};
+use crate::support::{Reply, Service, TINY, cache, kindred, prepared, read_reply, words};
 use serde_json::{Value, json};
+
+/// The size of a pipe's buffer on Linux.
+const PIPE_BYTES: usize = 65_536;
 
 struct Tiny {
     service: Service,
@@ -27,8 +31,8 @@ fn ok(reply: &Reply) -> Value {
     reply.json()
 }
 
-fn score(answer: &Value, place: usize) -> f64 {
-    answer["neighbors"][place]["score"].as_f64().unwrap()
+fn score(answer: &Value, index: usize) -> f64 {
+    answer["neighbors"][index]["score"].as_f64().unwrap()
 }
 
 #[test]
@@ -178,8 +182,8 @@ fn a_score_sent_back_as_the_minimum_keeps_its_own_row() {
         let body = json!({"queries": &queries[..60]}).to_string();
         let header = [("Content-Type", "application/json")];
         let answer = ok(&service.send("POST", b"/nearest", &header, body.as_bytes()));
-        for (place, result) in answer["results"].as_array().unwrap().iter().enumerate() {
-            assert_eq!(result["neighbors"].as_array().unwrap().len(), place + 1, "{word}");
+        for (index, result) in answer["results"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(result["neighbors"].as_array().unwrap().len(), index + 1, "{word}");
         }
     }
 }
@@ -347,5 +351,30 @@ fn told_to_stop_it_answers_what_is_in_flight_and_ends_with_zero() {
         assert_eq!(service.exit_code(), Some(0), "after SIG{signal}");
         assert!(std::net::TcpStream::connect(&service.address).is_err());
         drop(idle);
+    }
+}
+
+#[test]
+fn a_signal_during_the_welcome_ends_with_zero() {
+    for signal in ["INT", "TERM"] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        // The pipe is full, so the service waits while it prints its welcome.
+        let (mut output, mut input) = std::io::pipe().unwrap();
+        input.write_all(&vec![b'.'; PIPE_BYTES]).unwrap();
+        let mut command = kindred(&["serve", "--listen", &address, "--log-level", "error"]);
+        command.arg("--cache-dir").arg(cache()).stdout(input);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(child.try_wait().unwrap().is_none(), "the service ended before it listened");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let mut printed = Vec::new();
+        output.read_to_end(&mut printed).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "after SIG{signal}");
     }
 }

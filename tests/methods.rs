@@ -281,10 +281,10 @@ fn inputs_stand_where_they_would_if_they_were_not_left_out() {
         let inputs = explained["inputs"].as_array().unwrap();
         assert_eq!(inputs.len(), if body["expression"] == "w5" { 1 } else { 3 });
         for input in inputs {
-            let place = all.iter().position(|n| n["row"] == input["row"]);
-            assert_eq!(input["rank"], json!(place.map(|place| place + 1)), "{input} {body}");
-            if let Some(place) = place {
-                assert_eq!(input["score"], all[place]["score"]);
+            let index = all.iter().position(|n| n["row"] == input["row"]);
+            assert_eq!(input["rank"], json!(index.map(|index| index + 1)), "{input} {body}");
+            if let Some(index) = index {
+                assert_eq!(input["score"], all[index]["score"]);
             }
         }
     }
@@ -313,11 +313,11 @@ fn ranks_are_the_places_among_all_neighbours() {
         let ranked = answer["ranked"].as_array().unwrap();
         assert_eq!(ranked.len(), asked.len());
         for (ranked, word) in ranked.iter().zip(&asked) {
-            let place = all.iter().position(|n| n["word"] == ranked["word"]);
+            let index = all.iter().position(|n| n["word"] == ranked["word"]);
             assert_eq!(&ranked["word"], word);
-            assert_eq!(ranked["rank"], json!(place.map(|place| place + 1)), "{ranked} {query}");
-            if let Some(place) = place {
-                assert_eq!(ranked["score"], all[place]["score"], "{query}");
+            assert_eq!(ranked["rank"], json!(index.map(|index| index + 1)), "{ranked} {query}");
+            if let Some(index) = index {
+                assert_eq!(ranked["score"], all[index]["score"], "{query}");
             }
         }
         assert_eq!(answer.get("used").is_some(), query.get("text").is_some());

@@ -55,10 +55,10 @@ fn eventually(service: &Service, name: &str, value: f64) {
 }
 
 fn tiny(arguments: &[&str]) -> (tempfile::TempDir, Service) {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     let model = ["--model", model.to_str().unwrap(), "--device", "cpu"];
     let service = Service::start(&[&model, arguments].concat());
-    (place, service)
+    (scratch, service)
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn connections_and_callers_that_go_are_seen() {
 fn a_request_that_never_ends_is_in_flight_and_keeps_no_figures_waiting() {
     let (_place, service) = tiny(&["--queue-capacity-queries", "4"]);
     let mut slow = service.connect();
-    // A request that never ends holds a connection, and no place of the queue.
+    // A request that never ends holds a connection, and no slot of the queue.
     slow.write_all(b"POST /nearest HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").unwrap();
     let started = Instant::now();
     eventually(&service, "kindred_requests_in_flight", 2.0);

@@ -42,9 +42,9 @@ fn tool(name: &str) -> Option<PathBuf> {
 fn promtool(arguments: &[&str], input: &str) -> Result<String, Failed> {
     let mut command = Command::new(tool("promtool").expect("not ignored"));
     command.args(arguments).current_dir(top().join("docker/prometheus"));
-    let place = tempfile::NamedTempFile::new()?;
-    fs::write(place.path(), input)?;
-    let output = command.stdin(fs::File::open(place.path())?).output()?;
+    let scratch = tempfile::NamedTempFile::new()?;
+    fs::write(scratch.path(), input)?;
+    let output = command.stdin(fs::File::open(scratch.path())?).output()?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if output.status.success() { Ok(said) } else { Err(said.into()) }
 }
@@ -58,16 +58,16 @@ fn configuration_and_rules() -> Result<(), Failed> {
 fn alerts() -> Result<(), Failed> {
     promtool(&["test", "rules", "rules.test.yml"], "")?;
     // Whatever is not true must not pass: the same tests of rules with other thresholds fail.
-    let place = tempfile::tempdir()?;
+    let scratch = tempfile::tempdir()?;
     let folder = top().join("docker/prometheus");
-    let tests = place.path().join("rules.test.yml");
+    let tests = scratch.path().join("rules.test.yml");
     fs::copy(folder.join("rules.test.yml"), &tests)?;
     let rules = fs::read_to_string(folder.join("rules.yml"))?;
     for (threshold, other) in
         [("> 0.01\n", "> 0.2\n"), ("> 0.05\n", "> 0.2\n"), ("== 0\n", "== 2\n")]
     {
         assert!(rules.contains(threshold), "{threshold}");
-        fs::write(place.path().join("rules.yml"), rules.replace(threshold, other))?;
+        fs::write(scratch.path().join("rules.yml"), rules.replace(threshold, other))?;
         let passed = promtool(&["test", "rules", tests.to_str().expect("UTF-8")], "");
         assert!(passed.is_err(), "{threshold}: {passed:?}");
     }

@@ -85,9 +85,9 @@ fn data(file: &str) -> PathBuf {
 fn glove() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let place = std::env::var("TEST_TMP_DIR");
-        let place = place.as_deref().unwrap_or(env!("CARGO_TARGET_TMPDIR"));
-        let out = Path::new(place).join("glove.6B.50d");
+        let index = std::env::var("TEST_TMP_DIR");
+        let index = index.as_deref().unwrap_or(env!("CARGO_TARGET_TMPDIR"));
+        let out = Path::new(index).join("glove.6B.50d");
         let _ = fs::remove_dir_all(&out);
         let mut prepare = kindred(&["prepare"]);
         let output = prepare.arg(data(VECTORS)).arg("--out").arg(&out).output().expect("it runs");
@@ -148,8 +148,8 @@ fn check_neighbours(answer: &Value, expected: &[Value]) -> Result<(), String> {
     if words(answer) != expected_words {
         return Err(format!("{:?} instead of {expected_words:?}", words(answer)));
     }
-    for (place, pair) in expected.iter().enumerate() {
-        let found = answer["neighbors"][place]["score"].as_f64().ok_or("a score is a number")?;
+    for (index, pair) in expected.iter().enumerate() {
+        let found = answer["neighbors"][index]["score"].as_f64().ok_or("a score is a number")?;
         let expected = pair[1].as_f64().ok_or("a score is a number")?;
         if (found - expected).abs() > 1e-6 {
             return Err(format!("score {found} instead of {expected} for {}", pair[0]));

@@ -25,7 +25,7 @@ fn faulty() -> PathBuf {
 
 /// A command of it, over a small model that lives as long as what is returned.
 fn command(arguments: &[&str], settings: &[(&str, &str)]) -> (tempfile::TempDir, Command) {
-    let (place, model) = prepared(TINY);
+    let (scratch, model) = prepared(TINY);
     let mut command = Command::new(faulty());
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("KINDRED_") {
@@ -37,17 +37,17 @@ fn command(arguments: &[&str], settings: &[(&str, &str)]) -> (tempfile::TempDir,
         .envs(settings.iter().copied())
         .env("KINDRED_LOG_LEVEL", "off")
         .env("RUST_BACKTRACE", "0");
-    (place, command)
+    (scratch, command)
 }
 
 struct Faulty {
     service: Service,
-    place: tempfile::TempDir,
+    scratch: tempfile::TempDir,
 }
 
 fn start(arguments: &[&str], settings: &[(&str, &str)]) -> Faulty {
-    let (place, command) = command(arguments, settings);
-    Faulty { service: Service::spawn(command), place }
+    let (scratch, command) = command(arguments, settings);
+    Faulty { service: Service::spawn(command), scratch }
 }
 
 /// A start that is to be refused.
@@ -281,19 +281,19 @@ fn what_was_lost_and_why_is_the_last_that_it_says() {
 /// A swap to other vectors in which the new engine fails: what the reload answers, and the service.
 fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Faulty) {
     let (key, line) = support::api_key(&["operator", "--admin"]);
-    let (place, mut command) = command(arguments, settings);
-    let keys = place.path().join("keys");
+    let (scratch, mut command) = command(arguments, settings);
+    let keys = scratch.path().join("keys");
     std::fs::write(&keys, line).unwrap();
     command.env("KINDRED_API_KEYS_FILE", &keys);
     let mut service = Service::spawn(command);
     service.key = Some(key);
-    let vectors = place.path().join("other.txt");
+    let vectors = scratch.path().join("other.txt");
     std::fs::write(&vectors, "east 0 1\nnorth 1 0\nup 1 2\n").unwrap();
     let mut prepare = kindred(&["prepare", "--replace"]);
-    prepare.arg(&vectors).arg("--out").arg(place.path().join("tiny"));
+    prepare.arg(&vectors).arg("--out").arg(scratch.path().join("tiny"));
     assert!(prepare.output().unwrap().status.success());
     let reply = service.send("POST", b"/admin/reload", &[], b"");
-    (reply, Faulty { service, place })
+    (reply, Faulty { service, scratch })
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn an_engine_that_answers_wrong_in_a_swap_is_never_used() {
 #[test]
 fn the_console_shows_a_wrong_answer_beside_the_reference() {
     let faulty = start(&["--wrong-answers-from", "4"], &[]);
-    let model = faulty.place.path().join("tiny");
+    let model = faulty.scratch.path().join("tiny");
     let (url, model) = (faulty.service.url(""), model.to_str().expect("UTF-8"));
     let ask = ["nearest", "north", "-k", "2", "--compare", "--url", &url, "--model", model];
     let Output { status, stdout, stderr } = kindred(&ask).output().expect("it runs");

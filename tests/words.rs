@@ -69,12 +69,12 @@ fn pairs_are_answered_in_order_with_faults_in_their_places() {
         json!([{"word": "est", "suggestions": ["east", "west"]}])
     );
     assert_eq!(results[9], json!({"score": 1.0}));
-    for (place, code) in [(3, "zero_query"), (4, "zero_query")] {
-        assert_eq!(results[place]["error"]["code"], code);
+    for (index, code) in [(3, "zero_query"), (4, "zero_query")] {
+        assert_eq!(results[index]["error"]["code"], code);
     }
-    for (place, result) in results.iter().enumerate().take(9).skip(5) {
+    for (index, result) in results.iter().enumerate().take(9).skip(5) {
         assert_eq!(result["error"]["code"], "invalid_value");
-        assert_eq!(result["error"]["field"], format!("pairs[{place}]"));
+        assert_eq!(result["error"]["field"], format!("pairs[{index}]"));
     }
     let skipping =
         json!({"pairs": [["east", ["est", "west", "est"]], [["est"], "east"]], "unknown": "skip"});

@@ -66,10 +66,10 @@ def main():
                        check=True)
     size = os.path.getsize(text)
     table = arguments.rows * arguments.dim * 4
-    place = pathlib.Path(tempfile.mkdtemp(dir=os.path.dirname(os.path.abspath(text))))
-    strtof = place / "strtof"
+    scratch = pathlib.Path(tempfile.mkdtemp(dir=os.path.dirname(os.path.abspath(text))))
+    strtof = scratch / "strtof"
     subprocess.run(["cc", "-O2", "-o", strtof, HERE / "strtof.c"], check=True)
-    model = place / "model"
+    model = scratch / "model"
     results = {"wc -l, md5sum": [], "strtof": [], "kindred prepare": []}
     peak = 0
     for round_ in range(arguments.rounds):
@@ -89,7 +89,7 @@ def main():
         code = ("import sys; from gensim.models import KeyedVectors; "
                 "KeyedVectors.load_word2vec_format(sys.argv[1], binary=False, no_header=True)")
         results["gensim load_word2vec_format"] = [timed([sys.executable, "-c", code, text])[0]]
-    shutil.rmtree(place)
+    shutil.rmtree(scratch)
     middle = {what: statistics.median(times) for what, times in results.items()}
     ours = middle["kindred prepare"]
     print(f"\n{text}: {size / 1e9:.2f} GB, {arguments.rows:,} rows × {arguments.dim}, "

@@ -21,14 +21,14 @@ int main(int argc, char **argv) {
     unsigned long numbers = 0;
     double sum = 0;
     while (getline(&line, &room, file) > 0) {
-        char *place = strchr(line, ' ');
-        while (place) {
+        char *space = strchr(line, ' ');
+        while (space) {
             char *end;
-            float number = strtof(place, &end);
-            if (end == place) break;
+            float number = strtof(space, &end);
+            if (end == space) break;
             sum += number;
             numbers++;
-            place = end;
+            space = end;
         }
     }
     printf("%lu numbers, sum %g\n", numbers, sum);

@@ -1,5 +1,6 @@
-//! Lists the explorer's files, which become part of the program. And takes the files of Swagger UI that the page at `/docs` needs out of the archive that a crate carries, and packs
-//! each with gzip: the form in which nearly every browser gets it. Asks no network.
+//! Prepares the files that are compiled into the program: lists the explorer's files, and takes the Swagger UI files
+//! for the page at `/docs` from the archive inside a crate. Packs the latter with gzip, the form that nearly every
+//! browser requests. Needs no network.
 
 use std::env;
 use std::error::Error;
@@ -12,7 +13,7 @@ use flate2::write::GzEncoder;
 use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
 use zip::ZipArchive;
 
-/// What is taken, each file one after the other from these of the archive, without its folder.
+/// Each packed file, and the files of the archive that it is concatenated from. Their paths leave out the top folder.
 const FILES: [(&str, &[&str]); 4] = [
     ("swagger-ui.css", &["dist/swagger-ui.css"]),
     ("swagger-ui-bundle.js", &["dist/swagger-ui-bundle.js"]),
@@ -29,21 +30,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut packed =
             GzEncoder::new(File::create(out.join(format!("{name}.gz")))?, Compression::best());
         for part in parts {
-            // Behind a folder whose name has the version in it.
-            let place = (0..archive.len())
-                .find(|&place| {
-                    let path = archive.name_for_index(place).and_then(Result::ok);
+            // The archive's top folder has the version in its name, so ignore it.
+            let index = (0..archive.len())
+                .find(|&index| {
+                    let path = archive.name_for_index(index).and_then(Result::ok);
                     path.and_then(|path| Some(path.split_once('/')?.1 == *part)) == Some(true)
                 })
                 .ok_or_else(|| format!("no {part} in Swagger UI's archive"))?;
-            io::copy(&mut archive.by_index(place)?, &mut packed)?;
+            io::copy(&mut archive.by_index(index)?, &mut packed)?;
         }
         packed.finish()?;
     }
     Ok(())
 }
 
-/// Writes `FILES`: names and contents.
+/// Writes the declaration of `FILES`: the names and contents of the explorer's files.
 fn explorer(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=explorer");
     let mut paths = Vec::new();

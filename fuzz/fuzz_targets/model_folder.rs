@@ -31,14 +31,14 @@ static GOOD: LazyLock<(PathBuf, [Vec<u8>; 3])> = LazyLock::new(|| {
 fn change(files: &mut [Vec<u8>; 3], changes: &[u8]) {
     for change in changes.chunks_exact(5) {
         let file = &mut files[usize::from(change[0] % 3)];
-        let mut place = usize::from(u16::from_le_bytes([change[1], change[2]]));
+        let mut index = usize::from(u16::from_le_bytes([change[1], change[2]]));
         // Behind the header, too, which is longer than two bytes can count with a safe rest.
         if change[0] & 64 != 0 {
-            place = file.len().saturating_sub(1 + place);
+            index = file.len().saturating_sub(1 + index);
         }
-        match (file.get_mut(place), change[3] % 4) {
+        match (file.get_mut(index), change[3] % 4) {
             (Some(byte), 0 | 1) => *byte = change[4],
-            (Some(_), 2) => file.truncate(place),
+            (Some(_), 2) => file.truncate(index),
             _ => file.push(change[4]),
         }
     }

@@ -3,12 +3,12 @@
 #pragma once
 #include "query.cuh"
 
-// No row of a tile with this bound has a cosine lower (-) or higher (+) than its rounded score by more.
+// The maximum difference between a row's cosine and its rounded score, for all rows of a tile.
 __device__ __forceinline__ float error_bound(const QueryScale& query, float tile_residual) {
     return query.residual + query.norm * tile_residual + SLACK;
 }
 
-// The threshold of a query from a lower bound of its k-th best cosine, for the scan's epilogue.
+// A query's threshold for the scan's epilogue, from `floor`, a lower bound of its k-th best cosine.
 __device__ __forceinline__ Threshold make_threshold(const QueryScale& query, float floor) {
     return {(floor - query.residual - SLACK) / query.step, query.norm / query.step};
 }
@@ -19,8 +19,8 @@ __device__ __forceinline__ int integer_threshold(const Threshold& query, const T
     return __float2int_rd(a - b - ((fabsf(a) + fabsf(b)) * 1e-6f + 1.0f));
 }
 
-// A row joins a query's candidates. Beyond the capacity only the count grows: a count above the
-// capacity means that there is no certificate.
+// Adds a row to a query's candidates. Beyond the capacity only the count grows; a count above the capacity
+// means that the query has no certificate.
 __device__ __forceinline__ void add_candidate(const ScanOutput& out, int query, uint32_t slot, float score) {
     const uint32_t index = atomicAdd(out.candidate_counts + counter(query), 1u);
     if (index < out.capacity) out.candidates[static_cast<size_t>(query) * out.capacity + index] = {slot, score};

@@ -6,21 +6,21 @@
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// Components a lane takes at a time: with 320 in one go, a row of 300 is one wait for memory.
+// Components that a lane loads together. A warp then loads 320, so a row of 300 waits for memory only once.
 constexpr int DOT_STEP = 10;
 
-// The product of two float32 is exact in float64, so that the fused multiply-add rounds as the contract does.
+// The product of two float32 is exact in float64, so the fused multiply-add rounds as the contract does.
 __device__ __forceinline__ double multiply_add(float a, float b, double sum) {
     return __fma_rn(static_cast<double>(a), static_cast<double>(b), sum);
 }
 __device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
 
-// In float32: not the contract's bits, but near them (float32_bound.cuh).
+// The same in float32: not the contract's bits, but within a proven error of them (float32_bound.cuh).
 __device__ __forceinline__ float multiply_add(float a, float b, float sum) { return __fmaf_rn(a, b, sum); }
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
 
-// Dot products of ROWS rows with one query, each of `dim` float32, by one warp; every lane gets the
-// results. Several rows at once, so that their loads overlap.
+// Dot products of ROWS rows with one query, each of `dim` float32, by one warp; every lane gets the results.
+// It takes several rows together, so that their loads overlap.
 //
 // Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1.
 // A butterfly adds the same pairs as the fold (addition commutes), so all lanes hold lane 0's bits.
@@ -34,8 +34,8 @@ __device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], cons
         float x[ROWS][DOT_STEP], q[DOT_STEP];
 #pragma unroll
         for (int j = 0; j < DOT_STEP; j++) {
-            // Past the end a component is read again and multiplied with zero, which changes no bit of
-            // a sum that started at +0; so no load waits for a branch.
+            // Past the end, the last component is read again and multiplied by zero. This changes no bit of a
+            // sum that started at +0, and no load waits for a branch.
             const int i = first + WARP * j, within = min(i, dim - 1);
             const float component = query[within];
             q[j] = i < dim ? component : 0.0f;

@@ -3,8 +3,8 @@
 #include "query.cuh"
 #include "top_k_list.cuh"
 
-// Scores `count` rows by the contract's formula, a warp two rows at a time so that their loads
-// overlap, and appends those that pass the query's filter and reach `floor`. All threads.
+// Scores `count` rows by the contract's formula, and appends those that pass the query's filter and reach
+// `floor`. Each warp scores two rows together, so that their loads overlap. Called by all threads.
 __device__ __forceinline__ void score_survivors(const TableView& table, const float* vector, const QueryHeader& query,
                                                 const uint32_t* excluded, const uint32_t* rows, int count, double floor,
                                                 ScoredRow* survivors, uint32_t* survivor_count, uint32_t capacity) {
@@ -28,8 +28,8 @@ __device__ __forceinline__ void score_survivors(const TableView& table, const fl
     }
 }
 
-// Whether this block is the last of `blocks` to call this. What the others wrote before is visible
-// to it. All threads.
+// Whether this block is the last of `blocks` blocks to call this. If so, it sees what the others wrote before
+// their calls. Called by all threads.
 __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     __shared__ bool last;
     __threadfence();
@@ -40,8 +40,8 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     return last;
 }
 
-// Ranks the survivors and writes the answer. All threads of one block. Reads past the first-level
-// cache what other blocks wrote.
+// Ranks the survivors and writes the answer. Called by all threads of one block. Loads bypass the first-level
+// cache, because other blocks wrote the survivors.
 __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const ScoredRow* survivors,
                                              const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,
                                              bool certified, int stride, Answer* answer) {

@@ -1,17 +1,18 @@
-// Candidates of a warp on their way to the queries' lists. An append to a list costs an atomic addition
-// and the wait for its result, about a thousand cycles in which the warp multiplies nothing; 32 candidates
-// together cost no more than one. So they gather in shared memory first.
+// Gathers the candidates of a warp in shared memory before they are appended to the queries' lists. An append
+// takes an atomic addition and the wait for its result: about a thousand cycles in which the warp multiplies
+// nothing. Appending 32 candidates together costs no more than appending one.
 #pragma once
 #include "bounds.cuh"
 
-// One warp's, in shared memory: fewer than 32 between two calls of `gather`, and as many again within one.
+// The gathered candidates of one warp, in shared memory: fewer than 32 between two calls of `gather`, and up
+// to 32 more within a call.
 struct Gathered {
     Candidate candidate[64];
     int query[64];
 };
 
-// For all lanes of a warp together: those with a candidate add it. `count`, the same in all lanes and 0 at
-// first, is the number of candidates that wait.
+// Adds the candidates of the lanes in which `mine` is set. Called by all lanes of a warp. `count` is the
+// number of gathered candidates: 0 at first, and the same in all lanes.
 __device__ __forceinline__ void gather(const ScanOutput& out, Gathered& gathered, int& count, bool mine, int query,
                                        uint32_t slot, float score) {
     const uint32_t lane = threadIdx.x % 32;
@@ -30,7 +31,7 @@ __device__ __forceinline__ void gather(const ScanOutput& out, Gathered& gathered
     __syncwarp();
 }
 
-// For all lanes of a warp together, at the end: what still waits.
+// Appends the remaining candidates at the end. Called by all lanes of a warp.
 __device__ __forceinline__ void empty(const ScanOutput& out, const Gathered& gathered, int count) {
     const int lane = threadIdx.x % 32;
     __syncwarp();

@@ -1,5 +1,6 @@
-// Compute capability 9.0a in small functions: bulk copies that complete on a barrier in shared
-// memory, and the 8-bit warpgroup matrix product. PTX ISA, "mbarrier", "cp.async.bulk", "wgmma".
+// Instructions of compute capability 9.0a as small functions: bulk copies that complete on a barrier in
+// shared memory, and the 8-bit warpgroup matrix product. See "mbarrier", "cp.async.bulk" and "wgmma" in the
+// PTX ISA.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +12,7 @@ __device__ __forceinline__ void barrier_init(uint64_t* barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
-// To be called once, after all barriers are made and before the threads meet.
+// Call this once, after all barriers are initialised and before `__syncthreads`.
 __device__ __forceinline__ void publish_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -37,8 +38,8 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t b
                  : "memory");
 }
 
-// Operand B in shared memory: 128 rows, K-major without swizzle, as 8 x 16-byte core matrices; between
-// chunks of 16 components (the leading dimension) lie 2048 bytes, between groups of 8 rows 128.
+// Operand B in shared memory: 128 rows, K-major without swizzle, as 8 x 16-byte core matrices. Chunks of 16
+// components (the leading dimension) are 2048 bytes apart, groups of 8 rows 128 bytes.
 __device__ __forceinline__ uint64_t tile_descriptor(const void* tile) {
     return static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) | static_cast<uint64_t>(2048 >> 4) << 16 |
            static_cast<uint64_t>(128 >> 4) << 32;
@@ -51,7 +52,7 @@ template <int PENDING>
 __device__ __forceinline__ void products_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
-// The accumulators are read only after this point, whatever the compiler would rather do.
+// Keeps the compiler from reading the accumulators before this point.
 __device__ __forceinline__ void products_done(int (&d)[64]) {
 #pragma unroll
     for (int i = 0; i < 64; i++) asm volatile("" : "+r"(d[i])::"memory");

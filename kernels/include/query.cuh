@@ -3,14 +3,14 @@
 #pragma once
 #include "abi/search.cuh"
 
-// Counters of different queries are in different lines of the cache: many blocks add to them at once, and
+// Counters of different queries are in different cache lines: many blocks add to them at the same time, and
 // additions to one line wait for one another.
 __host__ __device__ constexpr size_t counter(int query) { return static_cast<size_t>(query) * COUNTER_STRIDE; }
 
-// Whether a row that has this score may be a neighbour (the score first: it is cheapest).
+// Whether a row with this score may be a neighbour. The score is checked first, because that is cheapest.
 __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* excluded, uint32_t row,
                                        double score) {
-    // Written so that a minimum that is NaN admits nothing, as on the CPU.
+    // Negated, so that a minimum of NaN admits nothing, as on the CPU.
     if (!(score >= query.min_score && score <= query.max_score) || row >= query.first_rows) return false;
     if (query.excluded_count == 1) return row != query.excluded;
     uint32_t low = query.excluded, high = query.excluded + query.excluded_count;
@@ -22,14 +22,14 @@ __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t*
     return low == query.excluded + query.excluded_count || excluded[low] != row;
 }
 
-// Where a query's components are: a row of the table, or a vector that was uploaded.
+// The address of a query's components: a row of the table, or an uploaded vector.
 __device__ __forceinline__ const float* components(const QueryHeader& query, const TableView& table,
                                                    const float* vectors) {
     return query.row != NOT_A_ROW ? table.components + static_cast<size_t>(query.row) * table.dim
                                   : vectors + static_cast<size_t>(query.vector) * table.dim;
 }
 
-// Where a row's components are.
+// The address of a row's components.
 __device__ __forceinline__ const float* components(const TableView& table, uint32_t row) {
     return table.components + static_cast<size_t>(row) * table.dim;
 }

@@ -1,11 +1,11 @@
-// A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components
-// and over the last p, p being the largest power of two that is at most `dim`. The same as contract's
-// (certificate/rotation.rs), with its constants.
+// A fixed random rotation of a vector: signs, then a Hadamard transform, over the first p components and
+// again over the last p, where p is the largest power of two that is at most `dim`. It is the rotation of
+// contract's certificate/rotation.rs, with the same constants.
 //
-// Orthogonal, so cosines stay what they are; it spreads a heavy component over many, so that 8 or 4
-// bits hold the vector better. In float64: each of at most 2 * (12 + 2) roundings of a component is
-// relative to the norm by 2^-53, so the computed vector is within 2^-48 of the exact one for a unit
-// vector (docs/certificate.md).
+// It is orthogonal, so cosines do not change. It spreads a heavy component over many others, so that 8 or 4
+// bits represent the vector better. It is computed in float64: a component has at most 2 * (12 + 2)
+// roundings, each of at most 2^-53 of the norm, so the result for a unit vector is within 2^-47 of the exact
+// one (docs/certificate.md).
 #pragma once
 #include "abi/resident.cuh"
 
@@ -44,14 +44,14 @@ __device__ __forceinline__ void hadamard(double* values, int size, uint32_t half
     }
 }
 
-// Rotates `values` [dim] in shared memory. All threads of the block; ends with a barrier.
+// Rotates `values` [dim] in shared memory. Called by all threads of the block; ends with a barrier.
 __device__ __forceinline__ void rotate(double* values, int dim) {
     const int size = 1 << (31 - __clz(dim));
     hadamard(values, size, 1);
     if (size < dim) hadamard(values + dim - size, size, 2);
 }
 
-// Sum or maximum of one value a thread, for the whole block; `space` has one value for each warp.
+// The sum or maximum of one value per thread, over the whole block. `space` has one value for each warp.
 template <class Value, class Combine>
 __device__ __forceinline__ Value block_combine(Value value, Value* space, Combine combine) {
 #pragma unroll

@@ -1,8 +1,8 @@
-// The k-th largest of many certified lower bounds, by one block, rounded down.
+// Finds the k-th largest of many certified lower bounds, rounded down, with one block.
 #pragma once
 #include "contract.cuh"
 
-// Lower bounds of cosines as integers: steps of 2^-20 from -2 up, cut off at both ends.
+// Lower bounds of cosines become integers, called keys: steps of 2^-20 from -2 up, clamped at both ends.
 constexpr int SELECT_BITS = 11;  // for each of the two digits
 constexpr int SELECT_BINS = 1 << SELECT_BITS;
 constexpr float NO_THRESHOLD = -2.0f;  // below every score
@@ -18,18 +18,18 @@ struct SelectSpace {
 };
 
 __device__ __forceinline__ unsigned bound_key(float bound) {
-    // NaN becomes 0: nothing is known of it, so it must not raise a threshold.
+    // NaN becomes 0: it bounds nothing, so it must not raise a threshold.
     const float scaled = (bound + 2.0f) * 1048576.0f;
     return scaled > 0.0f ? min(static_cast<unsigned>(scaled), (1u << (2 * SELECT_BITS)) - 1u) : 0u;
 }
 
-// The edge of the key's step, one step lower for the rounding of `bound + 2`.
+// The lower edge of the key's step, minus one step for the rounding of `bound + 2`.
 __device__ __forceinline__ float key_edge(unsigned key) {
     return key <= 1u ? NO_THRESHOLD : static_cast<float>(static_cast<int>(key) - 1 - (2 << 20)) * (1.0f / 1048576.0f);
 }
 
-// Finds the bin of the histogram in which the k-th largest lies. All threads; 256 or more of them,
-// a multiple of 32 that divides SELECT_BINS.
+// Finds the bin of the histogram that contains the k-th largest key. Called by all threads: 256 or more, a
+// multiple of 32 that divides SELECT_BINS.
 __device__ __forceinline__ void find_bin(SelectSpace& space, unsigned k) {
     const int threads = blockDim.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int each = SELECT_BINS / threads;
@@ -62,8 +62,8 @@ __device__ __forceinline__ void find_bin(SelectSpace& space, unsigned k) {
     __syncthreads();
 }
 
-// The key of the k-th largest (k from 1) of the keys `key(0)` to `key(count - 1)`, or 0 if there are
-// fewer. All threads.
+// The k-th largest (k from 1) of the keys `key(0)` to `key(count - 1)`, or 0 if there are fewer than k.
+// Called by all threads.
 template <class Key>
 __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key key) {
     if (k == 0 || count < 0 || static_cast<unsigned>(count) < k) return 0;
@@ -100,8 +100,8 @@ __device__ unsigned select_key(SelectSpace& space, int count, unsigned k, Key ke
     return high;
 }
 
-// A number that is no more than the k-th largest of `count` lower bounds, and at most 2^-19 less;
-// NO_THRESHOLD if there are fewer than k.
+// The k-th largest of `count` lower bounds, rounded down by at most 2^-19; NO_THRESHOLD if there are fewer
+// than k.
 template <class Bound>
 __device__ float select_bound(SelectSpace& space, int count, unsigned k, Bound bound) {
     return key_edge(select_key(space, count, k, [&](int i) { return bound_key(bound(i)); }));

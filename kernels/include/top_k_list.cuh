@@ -1,5 +1,5 @@
-// The best k of a stream of hits, kept by one block in shared memory: appended in any order, sorted
-// and cut back to k whenever the room runs short.
+// The best k of a stream of hits, kept by one block in shared memory. Hits are appended in any order; when
+// room runs short, the list is sorted and cut back to k.
 #pragma once
 #include "abi/search.cuh"
 #include "contract.cuh"
@@ -9,11 +9,11 @@ struct TopKList {
     uint32_t row[LIST_CAPACITY];
     int count;
     int k;
-    // The worst hit that is certain to stay out-ranked by k others; nothing behind it is appended.
+    // The k-th best hit at the last cut; hits that rank after it are not appended.
     double worst_score;
     uint32_t worst_row;
 
-    // All threads; ends with a barrier.
+    // Called by all threads; ends with a barrier.
     __device__ void clear(int keep) {
         if (threadIdx.x == 0) {
             count = 0;
@@ -24,7 +24,7 @@ struct TopKList {
         __syncthreads();
     }
 
-    // Any thread; at most LIST_ROUND calls of the whole block between two of `make_room`.
+    // Called by any thread; at most LIST_ROUND times by the whole block between two calls of `make_room`.
     __device__ void append(double s, uint32_t r) {
         if (ranks_before(s, r, worst_score, worst_row)) {
             const int index = atomicAdd(&count, 1);
@@ -33,10 +33,11 @@ struct TopKList {
         }
     }
 
-    // All threads, between rounds.
+    // Called by all threads, between rounds.
     __device__ void make_room() { cut_beyond(LIST_CAPACITY); }
 
-    // All threads, between rounds: the same at this many hits, if that is earlier. Whether it cut, to k hits.
+    // As `make_room`, but cuts to k hits as soon as there are more than `hits`. Returns whether it cut.
+    // Called by all threads, between rounds.
     __device__ bool cut_beyond(int hits) {
         __syncthreads();
         const bool cut = count > min(hits, LIST_CAPACITY - LIST_ROUND);
@@ -45,8 +46,8 @@ struct TopKList {
         return cut;
     }
 
-    // All threads: sorts what is there, best first, and keeps the best k. A bitonic sort of the next
-    // power of two, filled up with hits that rank behind all others.
+    // Sorts the hits, best first, and keeps the best k: a bitonic sort, padded to the next power of two with
+    // hits that rank after all others. Called by all threads.
     __device__ void sort_and_cut() {
         __syncthreads();
         const int filled = count;

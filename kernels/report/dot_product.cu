@@ -1,18 +1,18 @@
-// The cosine of one query with every row, in the four generations of the 2020 report (README.md). They
-// are the steps of a ladder to measure against, not part of the engine: float32 throughout, and sums in
-// an order of their own.
+// Computes the cosine of one query with every row, in the four versions of the 2020 report (README.md). They
+// are baselines for benchmarks, not part of the engine: they use float32 throughout and their own order of
+// summation.
 //
-// Finite sums and products of norms that neither overflow nor vanish in float32 are taken for granted.
+// They assume that sums are finite, and that products of norms neither overflow nor underflow in float32.
 #include "abi/baselines.cuh"
 
 constexpr int BLOCK = 256;               // threads a block, in every version
-constexpr int THREADS_A_ROW = 8;         // versions 3 and 4: 8 float32 are one memory sector of 32 bytes
-constexpr int ROWS_A_BLOCK = BLOCK / THREADS_A_ROW;
+constexpr int THREADS_PER_ROW = 8;         // versions 3 and 4: 8 float32 are one memory sector of 32 bytes
+constexpr int ROWS_A_BLOCK = BLOCK / THREADS_PER_ROW;
 static_assert(ROWS_A_BLOCK == REPORT_ROWS_WIDE && BLOCK == REPORT_ROWS_NARROW, "grids go by them");
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// The query of version 2: [dim], copied here by the host before the launch. 16 KiB of the 64 KiB of constant
-// memory.
+// The query of version 2: [dim], copied here by the host before the launch. It takes 16 KiB of the 64 KiB of
+// constant memory.
 extern "C" {
 __constant__ float report_query[REPORT_MAX_DIM];
 }
@@ -23,8 +23,8 @@ __device__ __forceinline__ void write(const ReportDotParams& params, float dot, 
     params.positions[row] = row;
 }
 
-// One thread a row. Neighbouring threads read addresses a whole row apart.
-// Grid: ceil(rows / 256) blocks. Dynamic shared memory: [dim] float32.
+// One thread per row. Neighbouring threads read addresses that are a whole row apart. Grid: ceil(rows / 256)
+// blocks. Dynamic shared memory: [dim] float32.
 extern "C" __global__ void dot_product_v1(const ReportDotParams params) {
     const uint32_t rows = params.rows;
     const int dim = params.dim;
@@ -39,9 +39,8 @@ extern "C" __global__ void dot_product_v1(const ReportDotParams params) {
     write(params, sum, static_cast<uint32_t>(row));
 }
 
-// One thread a row. All threads of a warp want the same component of the query at the same time, which
-// constant memory gives to all of them at once.
-// Grid: ceil(rows / 256) blocks. No dynamic shared memory.
+// One thread per row. All threads of a warp need the same component of the query at the same time, and
+// constant memory broadcasts it to them. Grid: ceil(rows / 256) blocks. No dynamic shared memory.
 extern "C" __global__ void dot_product_v2(const ReportDotParams params) {
     const uint32_t rows = params.rows;
     const int dim = params.dim;
@@ -53,28 +52,28 @@ extern "C" __global__ void dot_product_v2(const ReportDotParams params) {
     write(params, sum, static_cast<uint32_t>(row));
 }
 
-// What one of a row's eight threads adds up: every eighth component. 0 for rows past the end, whose
-// threads stay, because the whole warp takes part in what follows.
+// The sum of one of a row's eight threads, over every eighth component. 0 for rows past the end; their
+// threads must not return early, because the whole warp takes part in the steps that follow.
 __device__ __forceinline__ float partial_dot(const ReportDotParams& params, size_t row, int lane) {
     const int dim = params.dim;
     if (row >= params.rows) return 0.0f;
     const float* const components = params.table + row * dim;
     float sum = 0.0f;
-    for (int i = lane; i < dim; i += THREADS_A_ROW) sum += components[i] * params.query[i];
+    for (int i = lane; i < dim; i += THREADS_PER_ROW) sum += components[i] * params.query[i];
     return sum;
 }
 
-// Eight threads a row; their partial sums meet in shared memory. A row's threads are of one warp, so
-// the warp's own barrier is enough.
-// Grid: ceil(rows / 32) blocks. No dynamic shared memory; static: [256] float32.
+// Eight threads per row; their partial sums are added in shared memory. A row's threads are in one warp, so a
+// barrier of the warp is enough. Grid: ceil(rows / 32) blocks. No dynamic shared memory; static: [256]
+// float32.
 extern "C" __global__ void dot_product_v3(const ReportDotParams params) {
     const uint32_t rows = params.rows;
     __shared__ float partial[BLOCK];
-    const int lane = threadIdx.x % THREADS_A_ROW;
-    const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_A_ROW;
+    const int lane = threadIdx.x % THREADS_PER_ROW;
+    const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_PER_ROW;
     partial[threadIdx.x] = partial_dot(params, row, lane);
     __syncwarp(ALL_LANES);
-    for (int offset = THREADS_A_ROW / 2; offset > 0; offset /= 2) {
+    for (int offset = THREADS_PER_ROW / 2; offset > 0; offset /= 2) {
         if (lane < offset) partial[threadIdx.x] += partial[threadIdx.x + offset];
         __syncwarp(ALL_LANES);
     }
@@ -83,16 +82,15 @@ extern "C" __global__ void dot_product_v3(const ReportDotParams params) {
     }
 }
 
-// Eight threads a row; their partial sums stay in registers and meet by shuffles. Adds in the order of
-// version 3, so it gives the same bits.
-// Grid: ceil(rows / 32) blocks. No shared memory.
+// Eight threads per row; their partial sums stay in registers and are added by shuffles. The order is that of
+// version 3, so the bits are the same. Grid: ceil(rows / 32) blocks. No shared memory.
 extern "C" __global__ void dot_product_v4(const ReportDotParams params) {
     const uint32_t rows = params.rows;
-    const int lane = threadIdx.x % THREADS_A_ROW;
-    const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_A_ROW;
+    const int lane = threadIdx.x % THREADS_PER_ROW;
+    const size_t row = static_cast<size_t>(blockIdx.x) * ROWS_A_BLOCK + threadIdx.x / THREADS_PER_ROW;
     float sum = partial_dot(params, row, lane);
-    for (int offset = THREADS_A_ROW / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(ALL_LANES, sum, offset, THREADS_A_ROW);
+    for (int offset = THREADS_PER_ROW / 2; offset > 0; offset /= 2) {
+        sum += __shfl_down_sync(ALL_LANES, sum, offset, THREADS_PER_ROW);
     }
     if (lane == 0 && row < rows) write(params, sum, static_cast<uint32_t>(row));
 }

@@ -110,8 +110,8 @@ impl Maker {
             0 => {}
             1 => word = self.known(4).concat().chars().take(32).collect(),
             _ => {
-                let place = self.random.below(word.len());
-                word.replace_range(place..=place, "q");
+                let index = self.random.below(word.len());
+                word.replace_range(index..=index, "q");
             }
         }
         if self.random.one_in(2) {

@@ -46,8 +46,8 @@ impl Maker {
     }
 
     pub(crate) fn word(&mut self) -> String {
-        let place = self.random.below(self.words.len());
-        self.words[place].clone()
+        let index = self.random.below(self.words.len());
+        self.words[index].clone()
     }
 
     /// Mostly one that the model has.

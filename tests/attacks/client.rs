@@ -168,16 +168,16 @@ impl Client {
             Err(e) if waits(&e) => {}
             Err(e) => return Err(e),
         }
-        let (mut happened, mut place) = (Vec::new(), 0);
+        let (mut happened, mut index) = (Vec::new(), 0);
         let incoming = std::mem::take(&mut self.incoming);
-        while let Some(head) = incoming.get(place..place + 9) {
+        while let Some(head) = incoming.get(index..index + 9) {
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let Some(payload) = incoming.get(place + 9..place + 9 + length) else { break };
+            let Some(payload) = incoming.get(index + 9..index + 9 + length) else { break };
             let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
             self.take(head[3], head[4], stream, payload, &mut happened);
-            place += 9 + length;
+            index += 9 + length;
         }
-        self.incoming = incoming[place..].to_vec();
+        self.incoming = incoming[index..].to_vec();
         Ok(happened)
     }
 

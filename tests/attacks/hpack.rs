@@ -13,8 +13,8 @@ impl Head {
         let mut head = Self::default();
         while let Some(&first) = block.first() {
             if first & 0x80 != 0 {
-                if let place @ 8..=14 = integer(&mut block, 7) {
-                    head.status = [200, 204, 206, 304, 400, 404, 500][place - 8];
+                if let index @ 8..=14 = integer(&mut block, 7) {
+                    head.status = [200, 204, 206, 304, 400, 404, 500][index - 8];
                 }
             } else if first & 0xe0 == 0x20 {
                 integer(&mut block, 5); // The table's size.

@@ -11,11 +11,11 @@ use crate::support::{Service, read_reply};
 
 /// From now on, the most memory that the service has taken, in bytes; none where the system does not say.
 pub(crate) fn peak_since(service: &Service) -> impl Fn() -> u64 {
-    let place = format!("/proc/{}", service.child.id());
+    let index = format!("/proc/{}", service.child.id());
     // The peak begins anew.
-    let _ = std::fs::write(format!("{place}/clear_refs"), "5");
+    let _ = std::fs::write(format!("{index}/clear_refs"), "5");
     let peak = move || {
-        let status = std::fs::read_to_string(format!("{place}/status")).unwrap_or_default();
+        let status = std::fs::read_to_string(format!("{index}/status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
     };

@@ -246,17 +246,17 @@ class Http2:
         return self.parse()
 
     def parse(self):
-        happened, place, end = [], 0, len(self.incoming)
-        while place + 9 <= end:
-            high, low, kind, flags, stream = FRAME.unpack_from(self.incoming, place)
+        happened, index, end = [], 0, len(self.incoming)
+        while index + 9 <= end:
+            high, low, kind, flags, stream = FRAME.unpack_from(self.incoming, index)
             length = high << 16 | low
-            if place + 9 + length > end:
+            if index + 9 + length > end:
                 break
-            payload = memoryview(self.incoming)[place + 9 : place + 9 + length]
+            payload = memoryview(self.incoming)[index + 9 : index + 9 + length]
             self.handle(kind, flags, stream, payload, happened)
             payload.release()
-            place += 9 + length
-        del self.incoming[:place]
+            index += 9 + length
+        del self.incoming[:index]
         return happened
 
     def handle(self, kind, flags, stream, payload, happened):
@@ -299,18 +299,18 @@ class Http2:
 
     def status(self, block):
         """`:status`, which comes first."""
-        place = 0
-        while block[place] & 0xE0 == 0x20:  # a change of the table's size
-            more = block[place] & 0x1F == 0x1F
-            place += 1
+        index = 0
+        while block[index] & 0xE0 == 0x20:  # a change of the table's size
+            more = block[index] & 0x1F == 0x1F
+            index += 1
             while more:
-                more = block[place] & 0x80
-                place += 1
-        first = block[place]
+                more = block[index] & 0x80
+                index += 1
+        first = block[index]
         if first & 0x80:
             return self.INDEXED.get(first & 0x7F, 0)
-        length, text = block[place + 1] & 0x7F, block[place + 2 :]
-        if not block[place + 1] & 0x80:
+        length, text = block[index + 1] & 0x7F, block[index + 2 :]
+        if not block[index + 1] & 0x80:
             return int(text[:length])
         bits, digits = "".join(f"{byte:08b}" for byte in text[:length]), ""
         while len(digits) < 3:
@@ -338,8 +338,8 @@ class Model:
         known, found = set(words), []
         while len(found) < 400:
             word = list(self.random.choice(long))
-            for place in self.random.sample(range(len(word)), 2):
-                word[place] = self.random.choice("abcdefghijklmnopqrstuvwxyz")
+            for index in self.random.sample(range(len(word)), 2):
+                word[index] = self.random.choice("abcdefghijklmnopqrstuvwxyz")
             if "".join(word) not in known:
                 found.append("".join(word))
         return found
@@ -467,9 +467,9 @@ class Streams(Attack):
                         elif stream in in_work:
                             if what == "reset":
                                 counts.by_status[f"reset {value}"] += 1
-                            place = in_work.pop(stream)
+                            index = in_work.pop(stream)
                             if not stop.is_set():
-                                in_work[connection.ask(*heads[place % len(heads)])] = place
+                                in_work[connection.ask(*heads[index % len(heads)])] = index
                                 counts.sent += 1
             except OSError:
                 counts.by_status["broken"] += 1

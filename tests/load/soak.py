@@ -191,22 +191,22 @@ class Soak:
         return {**HEADERS, "Authorization": f"Bearer {self.key.of[caller]}"}
 
     def run(self):
-        with tempfile.TemporaryDirectory() as place:
-            self.soak(pathlib.Path(place))
+        with tempfile.TemporaryDirectory() as scratch:
+            self.soak(pathlib.Path(scratch))
 
-    def soak(self, place):
+    def soak(self, scratch):
         program, rows, dim = self.arguments.kindred, self.arguments.rows, self.arguments.dim
         self.references = {}
         for seed in (1, 2):
-            folder = place / f"seed{seed}"
+            folder = scratch / f"seed{seed}"
             command = [program, "synth", "--rows", str(rows), "--dim", str(dim), "--seed", str(seed)]
             subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
             self.references[seed] = Reference(folder)
         self.words = self.references[1].words
         assert self.words == self.references[2].words, "both models have the same words"
-        self.link, self.place = place / "current", place
+        self.link, self.scratch = scratch / "current", scratch
         self.point_to(1)
-        self.key = Key(program, place)
+        self.key = Key(program, scratch)
         self.service = Service(program, self.link, self.key)
         self.versions = {}
         for seed in (1, 2):
@@ -215,13 +215,13 @@ class Soak:
             self.versions[self.version()] = seed
         assert len(self.versions) == 2
         limit = (1 << 20) + 60 * 1024 * dim
-        model = attackers.Model(place / "seed1" / "words.txt", dim, limit)
+        model = attackers.Model(scratch / "seed1" / "words.txt", dim, limit)
         self.idle = self.service.anonymous_memory()
         self.hostile = Hostile(self.service.port, self.key.of["hostile"], model)
         work = [(self.sample, "sample1"), (self.sample, "sample2"), (self.invalid, "invalid"), (self.hang_up, "hang_up")]
         work += [(self.read_slowly, "slow"), (self.send_slowly, "slow"), (self.swap,)]
         threads = [threading.Thread(target=self.repeat, args=one) for one in work]
-        threads.append(threading.Thread(target=self.saturate, args=(place,)))
+        threads.append(threading.Thread(target=self.saturate, args=(scratch,)))
         threads.append(threading.Thread(target=self.watch_memory))
         for thread in threads:
             thread.start()
@@ -249,8 +249,8 @@ class Soak:
                 self.fail(f"the attacker met a fault: {what}")
 
     def point_to(self, seed):
-        new = self.place / "next"
-        new.symlink_to(self.place / f"seed{seed}")
+        new = self.scratch / "next"
+        new.symlink_to(self.scratch / f"seed{seed}")
         new.rename(self.link)
 
     def version(self):
@@ -275,9 +275,9 @@ class Soak:
                 self.fail(f"{work.__name__}: {error!r}")
                 time.sleep(0.1)
 
-    def saturate(self, place):
+    def saturate(self, scratch):
         """wrk with as many callers as it takes, in rounds, so that it meets every version of the model."""
-        words = place / "seed1" / "words.txt"
+        words = scratch / "seed1" / "words.txt"
         while not self.stop.is_set():
             command = ["wrk", "-t1", "-c64", "-d20s", "--timeout", "20s", "-s", "tests/load/requests.lua"]
             command += ["-H", f"Authorization: Bearer {self.key.of['saturate']}", f"http://{self.service.address}"]

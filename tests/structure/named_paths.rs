@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_path_that_does_not_exist_is_named() {
-        let place = tempfile::tempdir().unwrap();
-        let top = place.path();
+        let scratch = tempfile::tempdir().unwrap();
+        let top = scratch.path();
         std::fs::create_dir_all(top.join("docs")).unwrap();
         std::fs::write(top.join("docs/a.md"), "`docs/a.md`, `docs/none.md`").unwrap();
         std::fs::write(top.join("CHANGELOG.md"), "`docs/gone.md`").unwrap();

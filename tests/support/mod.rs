@@ -284,14 +284,14 @@ fn parse_reply(bytes: &[u8]) -> Option<(Reply, bool)> {
 
 /// Writes a vectors file and prepares it; the folder lives as long as what is returned.
 pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
-    let place = tempfile::tempdir().expect("a folder");
-    let input = place.path().join("vectors.txt");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let input = scratch.path().join("vectors.txt");
     std::fs::write(&input, text).expect("the input is written");
-    let out = place.path().join("tiny");
+    let out = scratch.path().join("tiny");
     let output =
         kindred(&["prepare"]).arg(&input).arg("--out").arg(&out).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (place, out)
+    (scratch, out)
 }
 
 /// Words for analogies. The first component is alike in all, the second is sex, the third is rank, the fourth is age.

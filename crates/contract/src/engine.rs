@@ -35,7 +35,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// See [`search`](Self::search).
-    fn search_meanwhile(
+    fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),

@@ -81,7 +81,7 @@ impl QueryVector {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     excluded: Vec<Row>,
-    /// Search only the first rows, this many (the most frequent words).
+    /// Search only this many rows, from the first on (the most frequent words).
     pub first_rows: Option<u32>,
     /// The minimum score, inclusive.
     pub min_score: Option<f64>,
@@ -126,15 +126,16 @@ impl Filter {
         Self { excluded, ..Self::default() }
     }
 
-    /// The same for rows that are already ascending and distinct, which many queries share, and some more.
+    /// A filter that excludes the rows of `ascending`, which are distinct and which many queries share, and those of
+    /// `more`.
     pub fn excluding_besides(ascending: &[Row], more: Vec<Row>) -> Self {
         if ascending.is_empty() {
             return Self::excluding(more);
         }
         let mut excluded = ascending.to_vec();
         for row in more {
-            if let Err(place) = excluded.binary_search(&row) {
-                excluded.insert(place, row);
+            if let Err(index) = excluded.binary_search(&row) {
+                excluded.insert(index, row);
             }
         }
         Self { excluded, ..Self::default() }

@@ -117,7 +117,7 @@ fn query(model: &ModelStore, i: usize) -> Query {
         .expect("no row is zero")
 }
 
-/// Medians of what this run, or an earlier one, left in Criterion's folder.
+/// Prints ratios of the medians that this run, or an earlier one, left in Criterion's folder.
 fn print_ratios(models: &[Arc<ModelStore>]) {
     for model in models {
         let median = |name: &str| median_seconds(&group_name(model), name);

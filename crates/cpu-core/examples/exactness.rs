@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if wrong > 0 { Err(format!("{wrong} answers are wrong").into()) } else { Ok(()) }
 }
 
-/// The best of all rows by the obvious loop, a query a thread.
+/// The best of all rows by the obvious loop, one query per thread.
 fn by_reference(model: &Arc<ModelStore>, queries: &[Query]) -> Result<Vec<Vec<Hit>>, String> {
     let done = AtomicUsize::new(0);
     let answer = |query: &Query| {

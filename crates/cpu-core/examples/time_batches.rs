@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Of all threads that this process has now.
+/// The CPU time of all threads that this process has now.
 fn cpu_time() -> Result<Duration, Box<dyn Error>> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir("/proc/self/task")? {

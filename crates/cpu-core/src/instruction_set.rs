@@ -1,5 +1,5 @@
-//! What the machine has (AMX, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, or nothing in particular), and how a function is
-//! chosen by it: [`dispatched`] makes one out of its versions.
+//! The instruction sets of the machine (AMX, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, or none of these), and how a
+//! function is chosen by them: [`dispatched`] makes one function from its versions.
 
 use std::fmt;
 #[cfg(target_arch = "x86_64")]
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet(Kind);
 
-/// Which instructions those are.
+/// The instruction set that an [`InstructionSet`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[cfg(target_arch = "x86_64")]
@@ -49,12 +49,12 @@ impl InstructionSet {
         sets
     }
 
-    /// Which instructions they are.
+    /// Which set it is.
     pub(crate) fn kind(self) -> Kind {
         self.0
     }
 
-    /// The best that this machine has.
+    /// The best instruction set of this machine.
     pub fn best() -> Self {
         Self::available()[0]
     }

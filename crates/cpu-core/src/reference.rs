@@ -1,4 +1,4 @@
-//! The reference engine: a plain loop that all other engines are held against.
+//! The reference engine: a plain loop that all other engines are compared with.
 
 use std::sync::Arc;
 
@@ -56,14 +56,14 @@ impl Engine for ReferenceEngine {
                 part.prepare(&table);
                 let score = part.query().score(&table, row).unwrap_or(f64::NAN);
                 let mut share = part.share();
-                part.look_at(&mut share, row, &[score]);
+                part.add_scores(&mut share, row, &[score]);
                 part.merge(share);
             }
         }
         Ok(None)
     }
 
-    /// Without parts and shares: other engines are tested against it with them.
+    /// Uses no parts and shares, because the engines that use them are tested against it.
     fn full_pass(
         &mut self,
         queries: &[&FullPassQuery],
@@ -104,8 +104,8 @@ fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
     }
     hits.sort();
     let rank = |&row: &Row| {
-        let place = hits.iter().position(|hit| hit.row == row);
-        RankedRow { row, score: query.score(table, row), rank: place.map(|place| place as u32 + 1) }
+        let index = hits.iter().position(|hit| hit.row == row);
+        RankedRow { row, score: query.score(table, row), rank: index.map(|index| index as u32 + 1) }
     };
     let ranks = query.ranked().iter().map(rank).collect();
     hits.truncate(query.k());

@@ -22,12 +22,12 @@ impl Filtered for FullPassQuery {
 }
 
 /// Sorts indices into `batch` by the number of rows that the queries cover, most first, so that the queries of a row
-/// are always a prefix, see [`looking_at`].
-pub(crate) fn most_rows_first<Q: Filtered>(batch: &[&Q], places: &mut [usize], rows: usize) {
-    places.sort_by_key(|&place| Reverse(batch[place].filter().row_limit(rows)));
+/// are always a prefix, see [`count_covering`].
+pub(crate) fn most_rows_first<Q: Filtered>(batch: &[&Q], indices: &mut [usize], rows: usize) {
+    indices.sort_by_key(|&index| Reverse(batch[index].filter().row_limit(rows)));
 }
 
 /// How many of these queries, in that order, cover this row.
-pub(crate) fn looking_at<Q: Filtered>(row: usize, queries: &[&Q], rows: usize) -> usize {
+pub(crate) fn count_covering<Q: Filtered>(row: usize, queries: &[&Q], rows: usize) -> usize {
     queries.partition_point(|query| query.filter().row_limit(rows) > row)
 }

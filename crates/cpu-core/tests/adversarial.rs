@@ -9,16 +9,17 @@ use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
 
-/// A number in [−1, 1) for a place.
-fn number(place: u64) -> f32 {
-    (split_mix(place) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+/// A number in [−1, 1) for an index.
+fn number(index: u64) -> f32 {
+    (split_mix(index) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
 }
 
 fn random_row(row: usize, dim: usize) -> Vec<f32> {
     (0..dim).map(|i| number((row * 4099 + i) as u64)).collect()
 }
 
-/// Every instruction set and every first look, all in one batch; what the last engine counted.
+/// Checks every instruction set and every first look, with all queries in one batch. Returns the last engine's
+/// counters.
 fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Counters {
     let batch: QueryBatch<'_> = queries.iter().collect();
     let expected = expected(model, &batch);
@@ -34,7 +35,7 @@ fn holds(model: &Arc<ModelStore>, queries: &[Query], room: Option<usize>) -> Cou
             let mut engine = certified(model, 2, instructions, paths);
             let found = bits(&engine.search(&batch).unwrap());
             assert_eq!(found, expected, "{instructions}, {first_look:?}");
-            // One by one they meet other loops, and floors that are not shared.
+            // Queries alone take other loops, and their floors are not shared.
             for (query, expected) in queries.iter().zip(&expected).step_by(7) {
                 let found = engine.search(&std::iter::once(query).collect()).unwrap();
                 assert_eq!(bits(&found), std::slice::from_ref(expected), "{instructions}, alone");
@@ -133,7 +134,7 @@ fn zero_rows_and_subnormal_components() {
 
 #[test]
 fn without_room_for_all_rows_in_doubt_the_full_scan_answers() {
-    // All rows are one another's opposites or copies: every bound is every other's.
+    // All rows are copies or opposites of one another, so all have the same bounds.
     let rows: Vec<Vec<f32>> = (0..4000)
         .map(|row| vec![if row % 2 == 0 { FRAC_1_SQRT_2 } else { -FRAC_1_SQRT_2 }; 20])
         .collect();
@@ -160,7 +161,7 @@ fn filters_of_one_batch_do_not_meet() {
     let model = Arc::new(model(48, &rows));
     let queries: Vec<Query> = (0..60usize)
         .map(|i| {
-            // The best rows excluded; the limits within and at the ends of blocks, strips and tasks.
+            // The best rows are excluded; the limits are within and at the ends of blocks, strips and tasks.
             let mut filter =
                 Filter::excluding((0..i as u32 * 40).map(|row| Row(row * 7 % 3000)).collect());
             filter.first_rows =
@@ -185,8 +186,8 @@ fn every_dimension_around_the_widths_of_lines() {
     }
 }
 
-/// Every score of these rows is a tie of many rows. Whatever ends at such a score holds all of its rows or none, and
-/// rows above a maximum do not take the places of those below.
+/// Every score of these rows is shared by many rows. A range that ends at such a score includes all of its rows or
+/// none, and rows above a maximum do not take the places of those below.
 #[test]
 fn minimum_and_maximum_scores_are_inclusive_at_ties() {
     let model = Arc::new(repeating_model());

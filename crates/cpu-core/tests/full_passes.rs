@@ -79,8 +79,8 @@ fn bits(answers: &[FullPassAnswer]) -> Vec<Bits> {
     answers.iter().map(answer).collect()
 }
 
-/// The answers of a pass in slices, each of which is to end when it has asked so often; the last number holds for all
-/// that follow. And how many slices it took.
+/// The answers of a pass in slices, and the number of slices. Each slice must end when it has called `go_on` this
+/// many times; the last number holds for all following slices.
 fn in_slices(
     engine: &mut dyn Engine,
     queries: &[FullPassQuery],
@@ -95,7 +95,7 @@ fn in_slices(
         next = engine.full_pass_part(&mut parts, from, &go_on).unwrap();
         assert!(next.is_none_or(|next| next >= from), "it goes back");
         slices += 1;
-        // Each slice gets a row further, or one of the ranked rows, or has one part ready.
+        // Each slice advances by a row or a ranked row, or makes one part ready.
         let ranked = |query: &FullPassQuery| query.ranked().len() + 1;
         assert!(slices <= 6000 + queries.iter().map(ranked).sum::<usize>(), "it gets nowhere");
     }
@@ -139,7 +139,7 @@ proptest! {
             engine.wait_for_tables();
         }
         prop_assert_eq!(support::bits(&engine.search(&batch).unwrap()), &expected[..]);
-        let found = engine.search_meanwhile(&batch, &mut || ()).unwrap();
+        let found = engine.search_overlapped(&batch, &mut || ()).unwrap();
         prop_assert_eq!(found.len(), searches.len());
         let mut answers = Vec::new();
         for (search, hits) in searches.iter().zip(found) {
@@ -188,8 +188,8 @@ proptest! {
             prop_assert!(all.is_sorted());
             prop_assert_eq!(&answer.hits, &all[..query.k().min(all.len())]);
             for (&row, ranked) in query.ranked().iter().zip(answer.ranks) {
-                let place = all.iter().position(|hit| hit.row == row);
-                let rank = place.map(|place| place as u32 + 1);
+                let index = all.iter().position(|hit| hit.row == row);
+                let rank = index.map(|index| index as u32 + 1);
                 let score = query.score(&model.table(), row);
                 prop_assert_eq!(ranked, RankedRow { row, score, rank });
             }
@@ -250,7 +250,7 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
     ];
     assert_eq!(answer.ranks, ranks);
 
-    // Both ends are inclusive; rows above the maximum are no hits, have no rank, and count for nobody's.
+    // Both ends are inclusive; rows above the maximum are no hits, have no rank, and do not count for other ranks.
     let mut filter = Filter::default();
     (filter.min_score, filter.max_score) = (Some(0.9 / 0.801), Some(1.0 / 0.501));
     let answer = ask(mul(), 9, filter, &[c, d, e]);
@@ -263,12 +263,12 @@ fn the_reference_gives_what_the_formulas_give_by_hand() {
     ];
     assert_eq!(answer.ranks, ranks);
 
-    // From a to b is the way from c to where nobody is; c itself is in no direction from c.
+    // The step from a to b, taken from c, leads to no row; c itself is in no direction from c.
     let direction = Scoring::pair_direction(&table, b, c, a).unwrap();
     let answer = ask(direction, 9, Filter::default(), &[c]);
     let found: Vec<Row> = answer.hits.iter().map(|hit| hit.row).collect();
     assert_eq!(found, [b, d, e, a]);
-    // (1 − 0) − (0 − −1) = 0 for b: from c to b is at right angles to the way from a to b.
+    // (1 − 0) − (0 − −1) = 0 for b: the step from c to b is at right angles to the step from a to b.
     assert_eq!(answer.hits[0].score.to_bits(), 0.0f64.to_bits());
     assert_eq!(answer.ranks, [rank(c, None, None)]);
 }
@@ -305,7 +305,7 @@ fn a_slice_ends_soon_after_it_is_told_to() {
     let model = Arc::new(repeating_model());
     let table = model.table();
     let ranked: Vec<Row> = (0..1000).map(|i| Row(i * 5)).collect();
-    // 48 vectors that nobody shares: a task is a block or a few.
+    // 48 vectors that no queries share: a task is one block or a few.
     let queries: Vec<FullPassQuery> = (0..16)
         .map(|i| {
             let rows = [3 * i, 3 * i + 1, 3 * i + 2].map(Row);

@@ -27,7 +27,8 @@ fn axis() -> QueryVector {
     QueryVector::Components((0..DIM).map(|i| f32::from(u8::from(i == 0))).collect())
 }
 
-/// A batch of the same query for one and for more, alone and with ones that no sample is for.
+/// Checks the same query for each `k`, all in one batch and the first alone. A large `k` gets no floor from the
+/// sample.
 fn holds(model: &Arc<ModelStore>, filter: &Filter, ks: &[usize]) {
     let queries: Vec<Query> = ks
         .iter()

@@ -33,7 +33,7 @@ fn start(model: &Arc<ModelStore>, file: Option<&Path>) -> TablesReport {
     let queries: Vec<_> = (0..20).map(|i| ask(model, i * 31, 5)).collect();
     let batch = queries.iter().collect();
     let expected = expected(model, &batch);
-    // Before the table is there, or just then, and afterwards.
+    // Before the table is ready, or just at that moment, and afterwards.
     assert_eq!(bits(&engine.search(&batch).unwrap()), expected);
     engine.wait_for_tables();
     assert_eq!(bits(&engine.search(&batch).unwrap()), expected);

@@ -1,8 +1,8 @@
-//! The tables of the 2020 report, again, on this GPU: its four versions beside a sequential search on the
-//! CPU and the engine of today. Answers of all versions are held against the CPU's.
+//! Reproduces the tables of the 2020 report on this GPU: its four versions beside a sequential search on the
+//! CPU and today's engine. The answers of all versions are compared with the CPU's.
 //!
 //! `report [MODEL_DIR | ROWS DIM]`: a folder, or a synthetic table in memory (2,196,016 x 300).
-//! Without a device it says so and ends well: figures are nothing that could fail.
+//! Without a device it says so and exits with 0, because measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const K: usize = 10;
 /// Queries of each version; the sequential search answers the first three.
 const QUERIES: usize = 50;
 
-/// Scores of float32 that are closer may change places.
+/// Rows whose float32 scores are closer than this may be swapped.
 const TIE: f64 = 1e-6;
 
 fn main() {
@@ -55,7 +55,7 @@ fn main() {
     );
     let mut previous = sequential;
     for version in Version::ALL {
-        let (times, same) = climb(&model, version, &rows, &expected);
+        let (times, same) = measure_version(&model, version, &rows, &expected);
         println!(
             "| {version:?} | {:.1} | {:.2} | {:.0} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {same} of {} |",
             milliseconds(sequential) / milliseconds(times.total),
@@ -86,7 +86,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The report's words as far as the model has them, then rows from everywhere.
+/// The report's words that the model has, then rows from all over the table.
 fn asked(model: &ModelStore) -> Vec<Row> {
     let words = ["ring", "key", "king", "barca", "messi"];
     let known = words.iter().filter_map(|word| model.words().row(word));
@@ -117,7 +117,7 @@ fn on_the_cpu(model: &Arc<ModelStore>, rows: &[Row]) -> (Vec<Words>, Duration) {
     (answers.iter().map(words).collect(), sequential[1])
 }
 
-/// A row among its own neighbours, as the report has it.
+/// A query for a row's neighbours, including the row itself, as in the report.
 fn query(model: &ModelStore, row: Row) -> Query {
     Query::new(&model.table(), QueryVector::Row(row), K, Filter::default()).expect("a query")
 }
@@ -127,10 +127,15 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// One version's times, each the median of its own, and how many queries got the CPU's words.
-fn climb(model: &ModelStore, version: Version, rows: &[Row], expected: &[Words]) -> (Times, usize) {
+/// One version's times, each the median over all queries, and the number of queries with the CPU's answer.
+fn measure_version(
+    model: &ModelStore,
+    version: Version,
+    rows: &[Row],
+    expected: &[Words],
+) -> (Times, usize) {
     let mut report = Report::new(model, version, K).expect("a table on the device");
-    // The first is slower: the driver loads what it needs.
+    // The first search is slower, because the driver loads what it needs.
     report.search(rows[0]).expect("an answer");
     let mut all = Vec::new();
     let mut same = 0;
@@ -150,7 +155,8 @@ fn climb(model: &ModelStore, version: Version, rows: &[Row], expected: &[Words])
     (times, same)
 }
 
-/// The same words in the same order, but for neighbours whose scores are closer than [`TIE`].
+/// Whether the words are the same in the same order, except for neighbours whose scores are closer than
+/// [`TIE`].
 fn is_same(model: &ModelStore, query: Row, found: &[Row], expected: &Words) -> bool {
     let table = model.table();
     let score = |row: Row| table.score(table.row(query), table.norm(query), row).unwrap_or(-2.0);

@@ -1,11 +1,11 @@
-//! The CUDA engine on a model folder: device and host time by batch, every answer held against the
-//! device's own float64 pass, that pass against the CPU.
+//! Measures the CUDA engine on a model folder: device and host time by batch size. Answers are compared with
+//! the device's own float64 pass, and that pass with the CPU.
 //!
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--queries=10000]`: a folder, or
 //! a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`: without
-//! derived tables; `--batches`: word queries in these batches only; `--queries`: that number of random ones, in
-//! batches of 1024 and one by one, compared and not timed.
-//! Without a device it says so and ends well: figures are nothing that could fail.
+//! derived tables; `--batches`: word queries in these batches only; `--queries`: this number of random queries,
+//! in batches of 1024 and one by one, compared and not timed. Without a device it says so and exits with 0,
+//! because measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn main() {
         Paths { int8: false, float32: false, ..paths },
     )
     .expect("an engine");
-    hold_oracle(&model, &mut oracle, &mut numbers);
+    compare_oracle_with_cpu(&model, &mut oracle, &mut numbers);
 
     if let Some(count) = value("--queries") {
         compare(&model, &mut engine, &mut oracle, count.parse().expect("a number"), &mut numbers);
@@ -123,7 +123,7 @@ fn read_limits(model: &ModelStore, gpu: &Gpu) {
     }
 }
 
-/// Words ask for their neighbours without themselves, as the service does; vectors are sums of two rows.
+/// Word queries exclude their own word, as in the service; vector queries are sums of two rows.
 fn queries(
     model: &ModelStore,
     count: usize,
@@ -151,8 +151,12 @@ fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
     answers.iter().map(|hits| hits.iter().map(|h| (h.row.0, h.score.to_bits())).collect()).collect()
 }
 
-/// The device's float64 pass against the CPU.
-fn hold_oracle(model: &Arc<ModelStore>, oracle: &mut CudaEngine, numbers: &mut Numbers) {
+/// Compares the device's float64 pass with the CPU.
+fn compare_oracle_with_cpu(
+    model: &Arc<ModelStore>,
+    oracle: &mut CudaEngine,
+    numbers: &mut Numbers,
+) {
     let mut asked = queries(model, 150, 10, numbers, Kind::Word);
     asked.extend(queries(model, 50, 100, numbers, Kind::Vector));
     let found = bits(&oracle.search(&asked.iter().collect()).expect("answers"));
@@ -201,7 +205,7 @@ fn line(
             host.push(started.elapsed());
             device.push(engine.device_time());
         }
-        // A float64 pass takes its time: at most some 2,000 queries of a line are compared.
+        // A float64 pass is slow, so only about 2,000 queries of a line are compared.
         if compared < 2048 {
             let expected = bits(&oracle.search(&asked).expect("answers"));
             compared += batch;
@@ -226,7 +230,7 @@ fn line(
     );
 }
 
-/// Random words and vectors against the float64 pass: the first tenth one by one, the rest in batches.
+/// Compares random words and vectors with the float64 pass: the first tenth one by one, the rest in batches.
 fn compare(
     model: &ModelStore,
     engine: &mut CudaEngine,

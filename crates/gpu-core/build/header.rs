@@ -1,4 +1,4 @@
-//! Declarations written for the other readers: `abi/NAME.cuh` for nvcc, `layouts.rs` for rustc.
+//! Writes the declarations for the two compilers: `abi/NAME.cuh` for nvcc, `layouts.rs` for rustc.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use crate::abi::{Interface, Record};
 use crate::driver::out_dir;
 
-/// Writes a header for each interface, and the assertions that hold the library to the same layouts.
+/// Writes a header for each interface, and assertions that the library has the same layouts.
 pub(crate) fn write(interfaces: &[Interface]) {
     let folder = out_dir().join("abi");
     fs::create_dir_all(&folder).expect("OUT_DIR can be written");
@@ -51,8 +51,8 @@ fn header(interface: &Interface) -> Result<String, std::fmt::Error> {
         structure(&mut text, record)?;
     }
     writeln!(text)?;
-    // Not `__grid_constant__`: with it nvcc 13 moves conditions out of fewer loops and spills registers. No
-    // kernel takes the address of its parameters for good, so they are read in place either way.
+    // Parameters are not `__grid_constant__`: with it, nvcc 13 moves conditions out of fewer loops and spills
+    // registers. No kernel keeps the address of its parameters, so they are read in place either way.
     for kernel in interface.files.iter().flat_map(|file| &file.kernels) {
         let bounds: Vec<String> = kernel.bounds.iter().map(u32::to_string).collect();
         writeln!(

@@ -1,5 +1,5 @@
-//! The kernel files: each is declared in one `src/*/abi.rs`, compiled for its target, and holds exactly the
-//! kernels that are declared.
+//! Compiles the kernel files, each for its target. Each file is declared in one `src/*/abi.rs` and has exactly
+//! the kernels that are declared there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn cu_files(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|e| e == "cu")).collect()
 }
 
-/// A definition's own bounds would override those of the declaration without a word.
+/// Launch bounds in a definition would silently override those of the declaration.
 fn check_text(source: &Path) {
     let text = fs::read_to_string(source).unwrap_or_else(|e| {
         panic!("{}: {e}; it is declared in crates/gpu-core/src/*/abi.rs", source.display())

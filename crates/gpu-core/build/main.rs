@@ -1,8 +1,9 @@
-//! With the feature `cuda`: compiles the kernels, and the driver's functions that are found at run time.
+//! With the feature `cuda`: compiles the kernels, and functions that look the driver's functions up at run
+//! time.
 //!
-//! - `header.rs`: the declarations of `src/*/abi.rs`, as headers for nvcc and as assertions for rustc;
-//! - `kernels.rs`: which files are compiled for what, and that they hold the kernels declared;
-//! - `nvcc.rs`: the compiler.
+//! - `header.rs`: writes the declarations of `src/*/abi.rs` as headers for nvcc and as assertions for rustc;
+//! - `kernels.rs`: compiles each kernel file for its target, and checks that it has the declared kernels;
+//! - `nvcc.rs`: finds and runs the compiler.
 
 #[cfg(feature = "cuda")]
 mod header;
@@ -54,7 +55,8 @@ mod driver {
         PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
     }
 
-    /// A static library with the driver's functions, and a `libcuda` for the `-lcuda` that cust asks for.
+    /// Builds a static library with the driver's functions, and a `libcuda` for the `-lcuda` that cust
+    /// requests.
     pub(crate) fn functions() {
         println!("cargo:rerun-if-changed=driver");
         let names = fs::read_to_string("driver/functions.txt").expect("driver/functions.txt");
@@ -74,7 +76,7 @@ mod driver {
             .flag_if_supported("-Wno-unused-parameter")
             .cargo_metadata(false)
             .compile("cuda_trampolines");
-        // An empty archive called libcuda satisfies cust's own -lcuda wherever it stands on the line.
+        // A copy called libcuda satisfies cust's own -lcuda, wherever that is on the command line.
         fs::copy(out.join("libcuda_trampolines.a"), out.join("libcuda.a"))
             .expect("OUT_DIR can be written");
         println!("cargo:rustc-link-search=native={}", out.display());

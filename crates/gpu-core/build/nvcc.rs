@@ -1,4 +1,4 @@
-//! CUDA's compiler: where it is, which release it is, and how it is called.
+//! Finds CUDA's compiler, reads its release, and runs it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use crate::abi::Target;
 
-/// Machine code for the architectures that people own, and PTX for what comes.
+/// The architectures that people own get machine code; later ones use PTX.
 const ARCHITECTURES: &str = "75,80,86,89,90,100,120";
 
 pub(crate) struct Nvcc(PathBuf);
@@ -19,7 +19,7 @@ impl Nvcc {
             return Self(PathBuf::from(nvcc));
         }
         let mut candidates = Vec::new();
-        // Where scripts/install-nvcc puts it: .tools/cuda/lib/pythonX.Y/site-packages/nvidia/cu13/bin/nvcc
+        // Where scripts/install-nvcc installs it: .tools/cuda/lib/pythonX.Y/site-packages/nvidia/cu13/bin/nvcc
         if let Ok(pythons) = fs::read_dir(workspace.join(".tools/cuda/lib")) {
             candidates.extend(
                 pythons
@@ -45,7 +45,7 @@ impl Nvcc {
         &self.0
     }
 
-    /// Kernels run on drivers of the compiler's major version or a later one.
+    /// The compiler's major version. Kernels run on drivers of this version or a later one.
     pub(crate) fn major_version(&self) -> u32 {
         let nvcc = self.0.display();
         let output = Command::new(&self.0).arg("--version").output();
@@ -92,7 +92,8 @@ fn architectures(target: Target) -> Vec<OsString> {
     let list = env::var("CUDA_ARCHITECTURES").unwrap_or_else(|_| ARCHITECTURES.to_owned());
     let list: Vec<&str> = list.split(',').map(str::trim).filter(|a| !a.is_empty()).collect();
     let code = list.iter().map(|a| format!("-gencode=arch=compute_{a},code=sm_{a}").into());
-    // Of the last for what comes after it, and of Hopper for what is in between and has no code.
+    // PTX of the last architecture is for later ones, PTX of Hopper for those in between that have no machine
+    // code.
     let ptx = list.iter().filter(|a| **a == "90" || Some(*a) == list.last());
     code.chain(ptx.map(|a| format!("-gencode=arch=compute_{a},code=compute_{a}").into())).collect()
 }

@@ -4,47 +4,47 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
-    /// The program was built without one.
+    /// The program was built without the CUDA engine.
     #[error("this kindred was built without its CUDA engine; build it with --features cuda")]
     NotBuilt,
-    /// No driver, or no GPU that it knows.
+    /// There is no driver, or it knows no GPU.
     #[error("no NVIDIA GPU: {reason}")]
     NoDevice {
-        /// What the driver said.
+        /// The driver's reason.
         reason: String,
     },
-    /// A driver of an older major version than the compiler that made the kernels.
+    /// The driver is of an older major version than the compiler that made the kernels.
     #[error(
         "the NVIDIA driver supports CUDA {major}.{minor}, but this kindred needs {needed}.0: update the \
          driver, or build kindred with nvcc of CUDA {major}"
     )]
     DriverTooOld {
-        /// The CUDA version that the driver is for.
+        /// The major part of the CUDA version that the driver supports.
         major: i32,
-        /// Its second part.
+        /// The minor part of that version.
         minor: i32,
         /// The major version of the compiler.
         needed: i32,
     },
-    /// There are GPUs, but not this one.
+    /// There are GPUs, but not the requested one.
     #[error("there is no GPU cuda:{asked}; this machine has {found}, numbered from cuda:0")]
     NoSuchDevice {
-        /// The one that was asked for.
+        /// The index that was requested.
         asked: u32,
-        /// How many there are.
+        /// The number of GPUs.
         found: u32,
     },
-    /// A GPU that lacks the instructions.
+    /// The GPU lacks the instructions that the kernels need.
     #[error("{name} has compute capability {major}.{minor}; the CUDA engine needs 7.5 or later")]
     TooOld {
         /// The GPU's name.
         name: String,
-        /// Its compute capability.
+        /// The major part of its compute capability.
         major: u32,
-        /// The same, after the point.
+        /// The minor part of its compute capability.
         minor: u32,
     },
-    /// The table and what is derived from it need more memory than is free.
+    /// The table and the buffers need more memory than is free.
     #[error(
         "the model does not fit on {name}: it needs {needed:.2} GB ({parts}), but {free:.2} GB of {total:.2} \
          GB are free; use a larger GPU, free some of its memory, or use --device cpu",
@@ -53,13 +53,13 @@ pub enum GpuError {
     DoesNotFit {
         /// The GPU's name.
         name: String,
-        /// What needs how much, for people.
+        /// How much memory each part needs, for people.
         parts: String,
-        /// Bytes.
+        /// Needed memory, in bytes.
         needed: u64,
-        /// Bytes.
+        /// Free memory, in bytes.
         free: u64,
-        /// Bytes.
+        /// Total memory, in bytes.
         total: u64,
     },
     /// The driver refused something that should work.
@@ -67,7 +67,7 @@ pub enum GpuError {
     Driver {
         /// What was being done.
         doing: &'static str,
-        /// What the driver said.
+        /// The driver's reason.
         reason: String,
     },
 }

@@ -1,14 +1,14 @@
 //! Exact nearest-row search on an NVIDIA GPU, behind the contract's [`Engine`].
 //!
-//! With the feature `cuda`, from the top down; each knows only those below it:
+//! The modules with the feature `cuda`, from the top down; each uses only those below it:
 //!
-//! - `search`: the engine, certified search over resident tables. Beside it `baselines`, what benchmarks
-//!   compare it with;
+//! - `search`: the engine, certified search over resident tables. Beside it is `baselines`, for comparisons in
+//!   benchmarks;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
 //! - `abi`: declarations that Rust and CUDA share.
 //!
-//! Without it, [`engine`] answers that there is none, so that callers need not know how it was built.
+//! Without the feature, [`engine`] returns an error, so that callers need not know how the crate was built.
 
 #[cfg(feature = "cuda")]
 #[macro_use]
@@ -23,7 +23,7 @@ pub mod resident;
 #[cfg(feature = "cuda")]
 pub mod search;
 
-/// Holds the declarations of `abi` to the layouts that the kernels were compiled with.
+/// Asserts that the declarations of `abi` have the layouts that the kernels were compiled with.
 #[cfg(feature = "cuda")]
 mod layouts {
     include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
@@ -36,17 +36,17 @@ use model_store::ModelStore;
 
 pub use error::GpuError;
 
-/// Which GPU, and what to do while the table goes there.
+/// Which GPU to use, and what to call during the upload.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// The GPU as the driver counts them, from 0; the first that can be used if `None`.
+    /// The GPU's index in the driver's order, from 0; the first GPU if `None`.
     pub ordinal: Option<u32>,
-    /// Called now and then with the bytes that are uploaded and those that will be.
+    /// Called from time to time with the number of bytes uploaded so far and the total.
     pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
 }
 
-/// Uploads the model's table to a GPU and returns the engine that searches it. To be called on the
-/// thread that will own the engine.
+/// Uploads the model's table to a GPU and returns the engine that searches it. Must be called on the thread
+/// that will own the engine.
 ///
 /// # Errors
 /// If the program was built without the engine, there is no driver or GPU, or the table does not fit.

@@ -4,7 +4,7 @@ use model_store::ModelStore;
 
 use crate::asking::Times;
 use crate::question::{Notes, Placed, Term, placed};
-use crate::search::Found;
+use crate::search::SearchResult;
 
 /// The answer to a question; its words and vectors are the model's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +50,8 @@ pub struct Ranks<'a> {
 }
 
 impl<'a> Answer<'a> {
-    pub(crate) fn new(model: &'a ModelStore, found: Found, times: Times) -> Self {
-        let Found { hits, with_vectors, notes, explanation } = found;
+    pub(crate) fn new(model: &'a ModelStore, found: SearchResult, times: Times) -> Self {
+        let SearchResult { hits, with_vectors, notes, explanation } = found;
         let (words, table) = (model.words(), model.table());
         let neighbors = hits.iter().map(|hit| Neighbor {
             word: words.word(hit.row),

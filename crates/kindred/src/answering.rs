@@ -1,4 +1,4 @@
-//! Answers on their way: to be awaited on any executor, or waited for without one.
+//! Pending answers, to be awaited on any executor, or waited for without one.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// An answer on its way: await it on any executor, or [`wait`](Self::wait) for it. Dropping it abandons the question:
+/// A pending answer: await it on any executor, or [`wait`](Self::wait) for it. Dropping it abandons the question:
 /// what has not been searched by then never will be.
 #[must_use = "await it, or call `wait`"]
 pub struct Answering<'a, T> {

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::engines::EngineStartError;
 use crate::queue::{
-    self, Answer, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError, Workers,
+    self, Answer, DeviceThreads, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -30,7 +30,7 @@ pub struct Times {
 }
 
 impl<'a> Asking<'a> {
-    /// Through this queue, on this account.
+    /// Asks through this queue, on this account.
     #[inline]
     pub fn new(queue: &'a QueueHandle, account: &'a Arc<Account>, deadline: Instant) -> Self {
         Self { queue, account, deadline }
@@ -68,7 +68,7 @@ impl<'a> Asking<'a> {
         self.queue.full_pass(self.account, queries, self.deadline)
     }
 
-    /// Both together.
+    /// Both kinds of queries together.
     pub(crate) async fn both(
         self,
         searches: Vec<Query>,
@@ -89,7 +89,7 @@ pub(crate) struct OwnQueue {
     /// `None` only while it is dropped.
     handle: Option<QueueHandle>,
     /// The lock is only there so that threads may share this.
-    thread: Mutex<Option<Workers>>,
+    thread: Mutex<Option<DeviceThreads>>,
     engine: EngineDescription,
 }
 
@@ -105,7 +105,7 @@ impl OwnQueue {
         Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
     }
 
-    /// For asking on this account.
+    /// Asks through this queue, on this account.
     pub(crate) fn asking<'a>(&'a self, account: &'a Arc<Account>, deadline: Instant) -> Asking<'a> {
         Asking::new(self.handle(), account, deadline)
     }
@@ -126,11 +126,11 @@ impl OwnQueue {
 impl Drop for OwnQueue {
     fn drop(&mut self) {
         /// An engine that hangs is not waited for.
-        const TO_END: Duration = Duration::from_secs(5);
+        const STOP_TIMEOUT: Duration = Duration::from_secs(5);
         drop(self.handle.take());
         let thread = self.thread.get_mut().map(Option::take);
         if let Ok(Some(thread)) = thread {
-            thread.join(TO_END);
+            thread.join(STOP_TIMEOUT);
         }
     }
 }

@@ -11,7 +11,8 @@ pub fn give_way() {
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
-/// The same for threads whose work is waited for, but less urgently: they get a third of what others get.
+/// Like [`give_way`], for threads whose work is waited for, but less urgently: they get a third of the time that
+/// others get.
 pub fn give_way_a_little() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 5);

@@ -1,11 +1,11 @@
-//! What searches, as `--device` names it.
+//! The device that searches, as `--device` names it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What searches.
+/// The device that searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Device {
@@ -13,7 +13,7 @@ pub enum Device {
     Auto,
     /// The CPU.
     Cpu,
-    /// A CUDA GPU, or an error: this one as the driver counts from 0, or the first.
+    /// A CUDA GPU, or an error if there is none: the one with this index of the driver's, from 0, or the first.
     Cuda(Option<u32>),
 }
 

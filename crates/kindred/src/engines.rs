@@ -30,9 +30,9 @@ pub enum EngineStartError {
         "--device {device}: {source}; use --device cpu, or --device auto to use a GPU only if there is one"
     )]
     Gpu {
-        /// As asked for.
+        /// The requested device.
         device: Device,
-        /// Why it does not.
+        /// Why it does not start.
         source: GpuError,
     },
     /// The thread that owns the engine does not start.
@@ -56,10 +56,10 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
     }
 }
 
-/// Which engine, and how.
+/// Which engine to make, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// What searches.
+    /// The device that searches.
     pub device: Device,
     /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one per core.
     pub threads: usize,
@@ -109,7 +109,7 @@ pub fn make(
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
 }
 
-/// As [`make`], and the engine has answered its [`self_check`]: from here it may be used.
+/// As [`make`], but the engine has also passed its [`self_check`], so it may be used.
 ///
 /// # Errors
 /// As [`make`], or if it answers wrong.

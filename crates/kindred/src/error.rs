@@ -56,8 +56,8 @@ pub enum Error {
         /// What does not fit, and what would.
         reason: String,
     },
-    /// Words that the model does not have; all of the question.
-    #[error("{}", unknown_words(unknown))]
+    /// All words of the question that the model does not have.
+    #[error("{}", unknown_words_message(unknown))]
     UnknownWord {
         /// In the order in which they were written.
         unknown: Vec<UnknownWord>,
@@ -80,7 +80,7 @@ pub struct UnknownWord {
 }
 
 /// The message for words that the model does not have.
-pub fn unknown_words(unknown: &[UnknownWord]) -> String {
+pub fn unknown_words_message(unknown: &[UnknownWord]) -> String {
     let words: Vec<_> = unknown.iter().map(|unknown| format!("`{}`", unknown.word)).collect();
     let mut detail = format!("the model does not have {}", words.join(", "));
     if let [UnknownWord { suggestions, .. }] = unknown

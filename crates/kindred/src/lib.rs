@@ -45,7 +45,7 @@ pub use answering::Answering;
 pub use asking::Times;
 pub use device::Device;
 pub use engines::EngineStartError;
-pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words};
+pub use error::{Error, MAX_SUGGESTED_WORDS, UnknownWord, unknown_words_message};
 pub use method::Method;
 pub use model::Model;
 pub use model_store::{ModelError, ModelStore, export, prepare, synth};

@@ -60,7 +60,7 @@ impl TryFrom<String> for Unknown {
     }
 }
 
-/// Hands the options to another macro, behind what that one gets besides.
+/// Passes the options to another macro, after its other arguments.
 ///
 /// The columns in brackets say what takes an option: searches for a word, text or vector; analogies; ranks. After
 /// `nearest:`, `analogy:` or `rank:` the other macro gets the options of that kind of question alone.
@@ -158,7 +158,7 @@ macro_rules! with_options {
     };
 }
 
-/// All options, to the macro that asked for them.
+/// Passes all options to the macro that asked for them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! pass_options {
@@ -168,7 +168,7 @@ macro_rules! pass_options {
     };
 }
 
-/// The options of one kind of question, to the macro that asked for them.
+/// Passes the options of one kind of question to the macro that asked for them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! pick_options {
@@ -193,7 +193,7 @@ macro_rules! pick_options {
     };
 }
 
-/// What is declared of an option.
+/// The declaration of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// As in requests.
@@ -334,7 +334,7 @@ macro_rules! declare {
                 }
             )+
 
-            /// These options, and for what they do not say, what `others` say.
+            /// These options; those that are not given come from `others`.
             #[must_use]
             pub fn or(self, others: &Self) -> Self {
                 Self { $($name: self.$name.or_else(|| others.$name.clone()),)+ }
@@ -378,7 +378,7 @@ macro_rules! declare {
 with_options! { declare! {} }
 
 impl Options {
-    /// None given.
+    /// No options given.
     pub fn new() -> Self {
         Self::default()
     }

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Found, FullPass, Search};
+use contract::workload::{FullPass, Search, SearchResponse};
 use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query};
 use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
-pub use scheduler::{DeviceState, EngineLost, SubmitError, Workers};
+pub use scheduler::{DeviceState, DeviceThreads, EngineLost, SubmitError};
 
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ pub fn start<F, E>(
     timer: &runtime::Handle,
     within: Option<Duration>,
     make_engine: F,
-) -> Result<(QueueHandle, Workers), StartError<E>>
+) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
 where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
@@ -97,7 +97,7 @@ impl QueueHandle {
     /// never will be.
     ///
     /// # Errors
-    /// At once if the deadline has passed, the queue is full or there is no working engine; later if the deadline
+    /// Immediately if the deadline has passed, the queue is full or there is no working engine; later if the deadline
     /// passes or the engine fails.
     #[inline]
     pub async fn submit(
@@ -185,11 +185,11 @@ impl QueueHandle {
 
 /// What was found, and the queries that a search can't answer, with their indices.
 #[inline]
-fn answer(answered: scheduler::Answered<Found>) -> (Answer, Vec<(usize, Query)>) {
+fn answer(answered: scheduler::Answered<SearchResponse>) -> (Answer, Vec<(usize, Query)>) {
     let mut unproven = Vec::new();
     let hits = answered.responses.into_iter().enumerate().map(|(index, found)| match found {
-        Found::Hits(hits) => hits,
-        Found::Unproven(query) => {
+        SearchResponse::Hits(hits) => hits,
+        SearchResponse::Unproven(query) => {
             unproven.push((index, *query));
             Vec::new()
         }

@@ -12,7 +12,7 @@ const GROWTH: usize = 4;
 
 /// What was found for one query.
 #[derive(Debug)]
-pub struct Found {
+pub struct SearchResult {
     /// The neighbours, best first.
     pub hits: Vec<Hit>,
     /// Whether the answer has each neighbour's vector.
@@ -23,7 +23,7 @@ pub struct Found {
     pub explanation: Option<Box<Explanation>>,
 }
 
-impl Found {
+impl SearchResult {
     fn set_inputs(&mut self, inputs: Vec<RankedRow>) {
         if let Some(explanation) = &mut self.explanation {
             explanation.inputs = inputs;
@@ -39,7 +39,7 @@ impl Found {
 pub struct Search {
     open: Round,
     folding: Vec<Folding>,
-    found: Vec<Found>,
+    found: Vec<SearchResult>,
     /// `None` before the first round.
     times: Option<Times>,
 }
@@ -52,7 +52,7 @@ struct Folding {
 }
 
 impl Search {
-    /// For these queries.
+    /// A search for these queries.
     pub fn new(prepared: Vec<Prepared>) -> Self {
         let (mut open, mut folding) = (Round::default(), Vec::new());
         let mut found = Vec::with_capacity(prepared.len());
@@ -69,7 +69,7 @@ impl Search {
                 }
                 Box::new(Explanation { formula, inputs: Vec::new() })
             });
-            found.push(Found { hits: Vec::new(), with_vectors, notes, explanation });
+            found.push(SearchResult { hits: Vec::new(), with_vectors, notes, explanation });
         }
         Self { open, folding, found, times: None }
     }
@@ -114,7 +114,7 @@ impl Search {
     }
 
     /// What was found for each query, in their order, and where the time went.
-    pub fn done(self) -> (Vec<Found>, Times) {
+    pub fn done(self) -> (Vec<SearchResult>, Times) {
         (self.found, self.times.unwrap_or_default())
     }
 }
@@ -180,7 +180,11 @@ impl Round {
     }
 
     /// Puts the answers where they belong.
-    async fn answer(self, asking: Asking<'_>, found: &mut [Found]) -> Result<Times, SubmitError> {
+    async fn answer(
+        self,
+        asking: Asking<'_>,
+        found: &mut [SearchResult],
+    ) -> Result<Times, SubmitError> {
         let (indices, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
         let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
         let (searched, passed, times) = asking.both(queries, full_passes).await?;

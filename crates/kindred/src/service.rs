@@ -20,7 +20,7 @@ use crate::evaluation::scheduled::QueueAnswers;
 use crate::evaluation::similarities::Pair;
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
 use crate::queue::{Limits, QueueStatistics};
-use crate::search::{Found, Search};
+use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
 
@@ -56,8 +56,9 @@ impl Default for Settings {
     }
 }
 
-/// A model with an engine on a thread of its own and a scheduler in front: any number of threads and tasks ask it at
-/// once, and what waits together is answered together. Clones share the engine; it ends with the last of them.
+/// A model with an engine on a thread of its own and a scheduler in front: any number of threads and tasks can ask it
+/// at the same time, and queries that wait together are answered together. Clones share the engine; it ends with the
+/// last of them.
 ///
 /// ```
 /// use kindred::{Kindred, Model, Options, Settings};
@@ -100,7 +101,8 @@ impl Kindred {
         })
     }
 
-    /// The same with your own engine. `make` runs on the engine's thread, and again whenever the engine fails.
+    /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and again whenever the
+    /// engine fails.
     ///
     /// ```
     /// use cpu_core::ReferenceEngine;
@@ -116,7 +118,7 @@ impl Kindred {
     /// ```
     ///
     /// # Errors
-    /// As `make` says, or if it panics or the system has no threads left.
+    /// If `make` fails or panics, or the system has no threads left.
     pub fn with_engine(
         model: Model,
         settings: Settings,
@@ -211,8 +213,8 @@ impl Kindred {
         })
     }
 
-    /// Many questions together, each with options of its own: one pass answers those that fit into it. An answer or an
-    /// error for each, in order; the earliest of their deadlines holds for all.
+    /// Many questions together, each with options of its own: one pass answers those that fit into it. Returns an
+    /// answer or an error for each, in order. The earliest of their deadlines holds for all.
     ///
     /// ```
     /// use kindred::{Kindred, Model, Options, Settings};
@@ -233,7 +235,7 @@ impl Kindred {
         Answering::new(&self.shared.timer, self.search(asked.into_iter().collect()))
     }
 
-    /// Prepares the questions at once, and asks them when the future is polled.
+    /// Prepares the questions immediately, and asks them when the future is polled.
     fn search(
         &self,
         asked: Vec<(Target, Options)>,
@@ -255,7 +257,7 @@ impl Kindred {
             }
             let (found, times) = search.done();
             let mut found = found.into_iter();
-            let answer = |found: Found| Answer::new(model, found, times);
+            let answer = |found: SearchResult| Answer::new(model, found, times);
             let each = faults.into_iter().map(|fault| {
                 // `found` is in the order of the questions that became queries.
                 fault.and_then(|()| found.next().map(answer).ok_or(Error::Internal))

@@ -93,7 +93,7 @@ fn many_threads_and_tasks_ask_one_engine() {
         );
         assert_eq!(words(&one.unwrap()), ["Frog"]);
         assert_eq!(other.unwrap().ranked[0].rank, Some(2));
-        // Waiting on a thread of a runtime is no way to live, but no dead end either.
+        // Waiting on a thread of a runtime is bad practice, but must not deadlock.
         assert!(kindred.nearest("newt", Options::new()).wait().is_ok());
     });
 }
@@ -112,7 +112,7 @@ fn questions_together_have_an_answer_or_an_error_each() {
     assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
 }
 
-/// An engine that takes its time.
+/// A slow engine.
 struct Slow(ReferenceEngine);
 
 impl Engine for Slow {

@@ -199,8 +199,8 @@ impl ModelStore {
         &self.vectors[DATA_START..][range]
     }
 
-    /// Reads everything and verifies every checksum, that components are finite, that norms follow the contract, and that
-    /// both word maps agree. Calls `progress` with the name of each step.
+    /// Reads everything and verifies every checksum, that components are finite, that norms follow the contract, and
+    /// that both word maps agree. Calls `progress` with the name of each step.
     ///
     /// # Errors
     /// Names the first damaged file.

@@ -10,13 +10,13 @@ use model_store::{ModelError, ModelStore};
 use tempfile::TempDir;
 
 fn model_folder() -> (TempDir, PathBuf) {
-    let place = TempDir::new().unwrap();
-    let out = place.path().join("model");
+    let scratch = TempDir::new().unwrap();
+    let out = scratch.path().join("model");
     let bytes = b"the 1 0 0\nking 3 4 0\nqueen 0 -1 0.5\n";
     let input = Input::Bytes { name: "three.txt", bytes };
     prepare_folder(input, &out, &PrepareOptions::default(), &mut |_| ControlFlow::Continue(()))
         .unwrap();
-    (place, out)
+    (scratch, out)
 }
 
 /// What `serve` does, then what `kindred verify` does.
@@ -61,7 +61,7 @@ fn any_changed_bit_is_found() {
         let (_place, folder) = model_folder();
         let path = folder.join(name);
         let good = fs::read(&path).unwrap();
-        // Every byte of text and data; of the header's padding some.
+        // Every byte of text and data, and some bytes of the header's padding.
         let text_end = good.iter().rposition(|&b| b == b'}').unwrap_or(0);
         let padding = text_end + 20..DATA_START - 20;
         for at in (0..good.len()).filter(|at| !padding.contains(at) || at % 1000 == 0) {
@@ -93,17 +93,17 @@ fn another_version_is_refused_by_its_number() {
 
 #[test]
 fn what_is_no_model_is_refused_with_the_cure() {
-    let place = TempDir::new().unwrap();
-    let not_ours = place.path().join("not-ours");
+    let scratch = TempDir::new().unwrap();
+    let not_ours = scratch.path().join("not-ours");
     fs::create_dir(&not_ours).unwrap();
     let json = br#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
     let other = [&(json.len() as u64).to_le_bytes()[..], json, &[0; 4]].concat();
     fs::write(not_ours.join(VECTORS_FILE), other).unwrap();
-    let text = place.path().join("glove.txt");
+    let text = scratch.path().join("glove.txt");
     fs::write(&text, "the 1 2\n").unwrap();
     for (path, reason) in [
-        (place.path().join("nowhere"), "there is no such folder"),
-        (place.path().to_owned(), "it has no file vectors.safetensors"),
+        (scratch.path().join("nowhere"), "there is no such folder"),
+        (scratch.path().to_owned(), "it has no file vectors.safetensors"),
         (text, "it is a file, not a folder"),
         (not_ours, "it has no metadata"),
     ] {

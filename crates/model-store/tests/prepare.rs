@@ -13,11 +13,11 @@ use model_store::prepare::{Input, PrepareOptions, Summary, prepare_folder, prepa
 use model_store::{ModelError, ModelStore};
 use tempfile::TempDir;
 
-struct Place {
+struct Scratch {
     folder: TempDir,
 }
 
-impl Place {
+impl Scratch {
     fn new() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
@@ -57,9 +57,9 @@ impl Place {
 }
 
 fn prepare(content: impl AsRef<[u8]>) -> ModelStore {
-    let place = Place::new();
-    place.prepare(content, &PrepareOptions::default()).unwrap();
-    place.open()
+    let scratch = Scratch::new();
+    scratch.prepare(content, &PrepareOptions::default()).unwrap();
+    scratch.open()
 }
 
 fn skipping() -> PrepareOptions {
@@ -135,22 +135,22 @@ fn words_may_contain_spaces_and_anything_but_a_line_feed() {
 
 #[test]
 fn the_dimension_can_be_given_for_a_first_word_with_spaces() {
-    let place = Place::new();
+    let scratch = Scratch::new();
     let text = ". . . 1 2\nthe 3 4\n";
-    let error = place.prepare(text, &PrepareOptions::default()).unwrap_err().to_string();
+    let error = scratch.prepare(text, &PrepareOptions::default()).unwrap_err().to_string();
     assert!(error.contains("line 1: component 2 is not a number"), "{error}");
     assert!(error.contains("--dim"), "{error}");
     let dim = NonZeroUsize::new(2);
-    place.prepare(text, &PrepareOptions { dim, ..Default::default() }).unwrap();
-    assert_eq!(place.open().words().word(Row(0)), ". . .");
+    scratch.prepare(text, &PrepareOptions { dim, ..Default::default() }).unwrap();
+    assert_eq!(scratch.open().words().word(Row(0)), ". . .");
 }
 
 #[test]
 fn a_repeated_word_keeps_its_first_row_and_is_counted() {
-    let place = Place::new();
-    let summary = place.prepare("a 1\nb 2\na 3\na 4\n", &PrepareOptions::default()).unwrap();
+    let scratch = Scratch::new();
+    let summary = scratch.prepare("a 1\nb 2\na 3\na 4\n", &PrepareOptions::default()).unwrap();
     assert_eq!((summary.rows, summary.duplicate_words_dropped), (2, 2));
-    assert_eq!(place.open().table().components(), [1.0, 2.0]);
+    assert_eq!(scratch.open().table().components(), [1.0, 2.0]);
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
         (b"b\xffd 1 2", "the word is not valid UTF-8 (byte 2)"),
     ] {
         let text = [b"good 1 2\n", line, b"\nalso 3 4\n"].concat();
-        let place = Place::new();
-        let error = place.prepare(&text, &PrepareOptions::default()).unwrap_err();
+        let scratch = Scratch::new();
+        let error = scratch.prepare(&text, &PrepareOptions::default()).unwrap_err();
         let ModelError::BadLine { line: 2, reason: found, .. } = &error else {
             panic!("{error:?}");
         };
@@ -185,12 +185,12 @@ fn bad_lines_stop_and_leave_nothing_or_are_skipped_and_counted() {
             said.contains("vectors.txt, line 2: ") && said.contains("--skip-bad-rows"),
             "{said}"
         );
-        assert!(place.left_behind().is_empty(), "{:?}", place.left_behind());
+        assert!(scratch.left_behind().is_empty(), "{:?}", scratch.left_behind());
 
-        let summary = place.prepare(&text, &skipping()).unwrap();
+        let summary = scratch.prepare(&text, &skipping()).unwrap();
         assert_eq!((summary.rows, summary.bad_rows_skipped), (2, 1));
         assert_eq!(summary.first_bad_row, Some(format!("line 2: {reason}")));
-        assert_eq!(place.open().header().provenance.bad_rows_skipped, 1);
+        assert_eq!(scratch.open().header().provenance.bad_rows_skipped, 1);
     }
 }
 
@@ -203,11 +203,11 @@ fn line_numbers_are_right_far_into_a_large_file() {
     }
     let good = text.clone();
     text += "bad 1 2\nlast 1 2 3\n";
-    let place = Place::new();
-    let error = place.prepare(&text, &PrepareOptions::default()).unwrap_err();
+    let scratch = Scratch::new();
+    let error = scratch.prepare(&text, &PrepareOptions::default()).unwrap_err();
     assert!(matches!(error, ModelError::BadLine { line: 400_001, .. }), "{error}");
-    assert_eq!(place.prepare(&text, &skipping()).unwrap().rows, 400_001);
-    let model = place.open();
+    assert_eq!(scratch.prepare(&text, &skipping()).unwrap().rows, 400_001);
+    let model = scratch.open();
     assert_eq!(model.words().word(Row(399_999)), "word399999");
     assert_eq!(model.words().row("last"), Some(Row(400_000)));
     assert!(
@@ -236,80 +236,85 @@ fn files_that_are_no_vectors_are_refused_whole() {
             "the gzip data is cut off or damaged",
         ),
     ] {
-        let place = Place::new();
-        let error = place.prepare(&content, &PrepareOptions::default()).unwrap_err().to_string();
+        let scratch = Scratch::new();
+        let error = scratch.prepare(&content, &PrepareOptions::default()).unwrap_err().to_string();
         assert!(error.contains(reason) && error.contains("vectors.txt"), "{error}");
-        assert!(place.left_behind().is_empty());
+        assert!(scratch.left_behind().is_empty());
     }
-    let place = Place::new();
-    let error = place.prepare(
+    let scratch = Scratch::new();
+    let error = scratch.prepare(
         "x 1\ny z\n",
         &PrepareOptions { dim: NonZeroUsize::new(7), skip_bad_rows: true, ..Default::default() },
     );
     assert!(error.unwrap_err().to_string().contains("every line is invalid"));
-    assert!(place.left_behind().is_empty());
+    assert!(scratch.left_behind().is_empty());
 }
 
 #[test]
 fn a_missing_file_and_a_folder_are_named() {
-    let place = Place::new();
-    for (input, said) in
-        [(place.out().join("none.txt"), "none.txt"), (place.folder.path().into(), "it is a folder")]
-    {
+    let scratch = Scratch::new();
+    for (input, said) in [
+        (scratch.out().join("none.txt"), "none.txt"),
+        (scratch.folder.path().into(), "it is a folder"),
+    ] {
         let on_progress = &mut |_| ControlFlow::Continue(());
         let error = prepare_folder(
             Input::File(&input),
-            &place.out(),
+            &scratch.out(),
             &PrepareOptions::default(),
             on_progress,
         );
         assert!(error.unwrap_err().to_string().contains(said));
-        assert!(place.left_behind().is_empty());
+        assert!(scratch.left_behind().is_empty());
     }
 }
 
 #[test]
 fn stopping_leaves_nothing() {
-    let place = Place::new();
-    let input = place.write(TEXT);
+    let scratch = Scratch::new();
+    let input = scratch.write(TEXT);
     let on_progress = &mut |_| ControlFlow::Break(());
-    let result =
-        prepare_folder(Input::File(&input), &place.out(), &PrepareOptions::default(), on_progress);
+    let result = prepare_folder(
+        Input::File(&input),
+        &scratch.out(),
+        &PrepareOptions::default(),
+        on_progress,
+    );
     assert!(matches!(result, Err(ModelError::Cancelled)));
-    assert!(place.left_behind().is_empty());
+    assert!(scratch.left_behind().is_empty());
 }
 
 #[test]
 fn an_older_model_is_replaced_only_when_asked_and_only_by_a_whole_one() {
-    let place = Place::new();
-    place.prepare("old 1\n", &PrepareOptions::default()).unwrap();
-    let said = place.prepare("new 2\n", &PrepareOptions::default()).unwrap_err().to_string();
+    let scratch = Scratch::new();
+    scratch.prepare("old 1\n", &PrepareOptions::default()).unwrap();
+    let said = scratch.prepare("new 2\n", &PrepareOptions::default()).unwrap_err().to_string();
     assert!(said.contains("already holds a model") && said.contains("--replace"), "{said}");
 
     let replace = PrepareOptions { replace: true, ..Default::default() };
-    let old = place.open();
-    place.prepare("new 2\nbad\n", &replace).unwrap_err();
-    assert_eq!(place.open().words().word(Row(0)), "old");
-    place.prepare("new 2\n", &replace).unwrap();
-    assert_eq!(place.open().words().word(Row(0)), "new");
-    assert_eq!(place.left_behind(), ["model"]);
-    // Whoever still has the old one mapped keeps it.
+    let old = scratch.open();
+    scratch.prepare("new 2\nbad\n", &replace).unwrap_err();
+    assert_eq!(scratch.open().words().word(Row(0)), "old");
+    scratch.prepare("new 2\n", &replace).unwrap();
+    assert_eq!(scratch.open().words().word(Row(0)), "new");
+    assert_eq!(scratch.left_behind(), ["model"]);
+    // A process that still has the old model mapped keeps it.
     old.verify(|_| ()).unwrap();
     assert_eq!(old.words().word(Row(0)), "old");
 }
 
 #[test]
 fn a_folder_that_is_no_model_is_never_replaced() {
-    let place = Place::new();
-    fs::create_dir(place.out()).unwrap();
-    let precious = place.out().join("thesis.txt");
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.out()).unwrap();
+    let precious = scratch.out().join("thesis.txt");
     fs::write(&precious, "years of work").unwrap();
     let replace = PrepareOptions { replace: true, ..Default::default() };
-    let said = place.prepare(TEXT, &replace).unwrap_err().to_string();
+    let said = scratch.prepare(TEXT, &replace).unwrap_err().to_string();
     assert!(said.contains("is not a model"), "{said}");
     assert_eq!(fs::read_to_string(&precious).unwrap(), "years of work");
     fs::remove_file(&precious).unwrap();
-    place.prepare(TEXT, &PrepareOptions::default()).expect("an empty folder is as good as none");
+    scratch.prepare(TEXT, &PrepareOptions::default()).expect("an empty folder is as good as none");
 }
 
 #[test]
@@ -317,67 +322,67 @@ fn others_may_read_what_was_prepared() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let place = Place::new();
-        place.prepare(TEXT, &PrepareOptions::default()).unwrap();
+        let scratch = Scratch::new();
+        scratch.prepare(TEXT, &PrepareOptions::default()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        fs::create_dir(place.folder.path().join("usual")).unwrap();
-        assert_eq!(mode(&place.out()), mode(&place.folder.path().join("usual")));
+        fs::create_dir(scratch.folder.path().join("usual")).unwrap();
+        assert_eq!(mode(&scratch.out()), mode(&scratch.folder.path().join("usual")));
     }
 }
 
 #[test]
 fn what_appears_in_the_way_meanwhile_is_not_lost() {
-    let place = Place::new();
-    let input = place.write(TEXT);
-    let precious = place.out().join("thesis.txt");
+    let scratch = Scratch::new();
+    let input = scratch.write(TEXT);
+    let precious = scratch.out().join("thesis.txt");
     for replace in [false, true] {
         let options = PrepareOptions { replace, ..Default::default() };
         let on_progress = &mut |_| {
-            fs::create_dir_all(place.out()).unwrap();
+            fs::create_dir_all(scratch.out()).unwrap();
             fs::write(&precious, "years of work").unwrap();
             ControlFlow::Continue(())
         };
-        prepare_folder(Input::File(&input), &place.out(), &options, on_progress).unwrap_err();
+        prepare_folder(Input::File(&input), &scratch.out(), &options, on_progress).unwrap_err();
         assert_eq!(fs::read_to_string(&precious).unwrap(), "years of work");
-        assert_eq!(place.left_behind(), ["model"]);
-        fs::remove_dir_all(place.out()).unwrap();
+        assert_eq!(scratch.left_behind(), ["model"]);
+        fs::remove_dir_all(scratch.out()).unwrap();
     }
 }
 
 #[test]
 fn a_model_folder_that_holds_other_files_too_is_not_replaced() {
-    let place = Place::new();
-    place.prepare(TEXT, &PrepareOptions::default()).unwrap();
-    fs::write(place.out().join("notes.txt"), "mine").unwrap();
+    let scratch = Scratch::new();
+    scratch.prepare(TEXT, &PrepareOptions::default()).unwrap();
+    fs::write(scratch.out().join("notes.txt"), "mine").unwrap();
     let replace = PrepareOptions { replace: true, ..Default::default() };
-    let said = place.prepare(TEXT, &replace).unwrap_err().to_string();
+    let said = scratch.prepare(TEXT, &replace).unwrap_err().to_string();
     assert!(said.contains("holds other files too"), "{said}");
-    assert_eq!(fs::read_to_string(place.out().join("notes.txt")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(scratch.out().join("notes.txt")).unwrap(), "mine");
 }
 
 #[cfg(unix)]
 #[test]
 fn links_are_followed_and_those_that_lead_nowhere_refused() {
-    let place = Place::new();
-    let real = place.folder.path().join("v1");
-    std::os::unix::fs::symlink(&real, place.out()).unwrap();
-    let said = place.prepare(TEXT, &PrepareOptions::default()).unwrap_err().to_string();
+    let scratch = Scratch::new();
+    let real = scratch.folder.path().join("v1");
+    std::os::unix::fs::symlink(&real, scratch.out()).unwrap();
+    let said = scratch.prepare(TEXT, &PrepareOptions::default()).unwrap_err().to_string();
     assert!(said.contains("leads nowhere"), "{said}");
     fs::create_dir(&real).unwrap();
-    place.prepare("old 1\n", &PrepareOptions::default()).unwrap();
+    scratch.prepare("old 1\n", &PrepareOptions::default()).unwrap();
     let replace = PrepareOptions { replace: true, ..Default::default() };
-    place.prepare(TEXT, &replace).unwrap();
-    assert!(place.out().is_symlink());
+    scratch.prepare(TEXT, &replace).unwrap();
+    assert!(scratch.out().is_symlink());
     assert_eq!(ModelStore::open(&real).unwrap().rows(), 3);
 }
 
 #[test]
 fn impossible_dimensions_are_refused() {
-    let place = Place::new();
+    let scratch = Scratch::new();
     for dim in [65_537, 1_000_000_000_000, usize::MAX] {
         let options = PrepareOptions { dim: NonZeroUsize::new(dim), ..Default::default() };
-        let said = place.prepare(TEXT, &options).unwrap_err().to_string();
+        let said = scratch.prepare(TEXT, &options).unwrap_err().to_string();
         assert!(said.contains("components per row are too many"), "{said}");
-        assert!(place.left_behind().is_empty());
+        assert!(scratch.left_behind().is_empty());
     }
 }

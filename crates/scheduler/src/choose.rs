@@ -101,7 +101,7 @@ struct OfCaller {
 /// The room of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// In all.
+    /// For all callers together.
     pub(crate) all: usize,
     /// For one caller.
     pub(crate) of_one_caller: usize,

@@ -75,7 +75,7 @@ impl<D: ?Sized> Core<D> {
     }
 
     /// Notes whether the lanes have jobs left and releases their lock. If they have, wakes another worker.
-    pub(crate) fn note_waiting(&self, dispatch: MutexGuard<'_, Dispatch<D>>) {
+    pub(crate) fn update_waiting(&self, dispatch: MutexGuard<'_, Dispatch<D>>) {
         let waits = !dispatch.is_empty();
         self.waits.store(waits, Ordering::SeqCst);
         drop(dispatch);
@@ -102,8 +102,8 @@ impl<D: ?Sized> Core<D> {
         }
     }
 
-    /// Called before a worker does something that may take long. Until [`end`](Self::end), [`watch`](Self::watch) looks
-    /// at the clock and answers these callers when their deadlines pass.
+    /// Called before a worker does something that may take long. Until [`end`](Self::end), [`watch`](Self::watch)
+    /// answers these callers when their deadlines pass.
     pub(crate) fn begin(
         &self,
         worker: usize,
@@ -116,7 +116,7 @@ impl<D: ?Sized> Core<D> {
         now.lent = lent;
     }
 
-    /// Called after it: gives back what was lent. `None` if the worker was given up meanwhile.
+    /// Called after that work. Returns what was lent. `None` if the worker was given up meanwhile.
     pub(crate) fn end(&self, worker: usize) -> Option<Vec<Box<dyn Lent>>> {
         let mut now = lock(&self.workers[worker].now);
         now.busy = None;
@@ -136,18 +136,18 @@ impl<D: ?Sized> Core<D> {
                 self.lose(index, EngineLost::Hangs { doing, milliseconds });
             }
         }
-        self.tell_late(now);
+        self.answer_expired(now);
         self.shared.state() != DeviceState::Lost && !self.shared.parking.are_callers_gone()
     }
 
     /// Answers callers whose deadline has passed.
-    pub(crate) fn tell_late(&self, now: Instant) {
+    pub(crate) fn answer_expired(&self, now: Instant) {
         for worker in &self.workers {
             for lent in &mut lock(&worker.now).lent {
-                lent.tell_late(now, &self.shared.statistics);
+                lent.answer_expired(now, &self.shared.statistics);
             }
         }
-        self.dispatch().tell_late(now);
+        self.dispatch().answer_expired(now);
     }
 
     /// Gives up a worker's device for good. If it was the last, all waiting jobs get an error.

@@ -10,9 +10,10 @@ use crate::lane_state::{AnyLane, Filled};
 use crate::pass::AnyPass;
 use crate::shared::LaneShared;
 
-/// The least time for a slice, because beginning one takes time as well.
+/// The minimum time of a slice, because beginning a slice takes time too.
 const SHORTEST_SLICE: Duration = Duration::from_micros(100);
-/// The most, even if nobody else waits: after it, jobs of callers that hung up or are late are dropped.
+/// The maximum time of a slice, even if nobody else waits: between slices, jobs of callers that hung up or are late
+/// are dropped.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Dispatch<D: ?Sized> {
@@ -125,8 +126,8 @@ impl<D: ?Sized> Dispatch<D> {
     }
 
     /// Answers waiting callers whose deadline has passed.
-    pub(crate) fn tell_late(&mut self, now: Instant) {
-        self.lanes.iter_mut().for_each(|lane| lane.tell_late(now));
+    pub(crate) fn answer_expired(&mut self, now: Instant) {
+        self.lanes.iter_mut().for_each(|lane| lane.answer_expired(now));
     }
 
     /// Fails all waiting jobs with this error; if `for_good`, later ones as well.

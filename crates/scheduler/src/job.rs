@@ -3,9 +3,9 @@
 //! From the call to the answer a job has these forms, and its [`Ticket`] goes along:
 //!
 //! - `Job`: in the inbox, from `Lane::submit` until a worker collects it.
-//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`; then in the pass that takes all of it, held by a
-//!   worker; then in `Finished`, until it is handed out on the caller's runtime. A pass that takes a part of a job gets a
-//!   `Waiting` of its own, and both share a [`Split`].
+//! - `Waiting` (`choose.rs`): in the lane, under the lock of `dispatch`; then in the pass that takes all of it, held
+//!   by a worker; then in `Finished`, until it is handed out on the caller's runtime. A pass that takes a part of a
+//!   job gets a `Waiting` of its own, and both share a [`Split`].
 //! - `Done` (`hand_out.rs`): a job of several passes, once all of its responses are there.
 
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ pub struct Answered<R> {
     pub responses: Vec<R>,
     /// From entering the queue to the start of the first pass.
     pub queued: Duration,
-    /// In passes.
+    /// The time in passes.
     pub device: Duration,
 }
 

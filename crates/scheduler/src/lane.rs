@@ -61,8 +61,8 @@ impl<W: Workload> Lane<W> {
     /// A caller on a tokio runtime gets the answer from a task there, any other caller from the worker.
     ///
     /// # Errors
-    /// At once if the deadline has passed, the queue is full or no device works; later if the deadline passes or the
-    /// device fails.
+    /// Immediately if the deadline has passed, the queue is full or no device works; later if the deadline passes or
+    /// the device fails.
     pub async fn submit(
         &self,
         account: &Arc<Account>,

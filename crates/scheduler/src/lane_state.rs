@@ -30,7 +30,7 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// Takes back the jobs of a pass of this lane that will not be finished.
     fn put_back(&mut self, pass: Box<dyn AnyPass<D>>);
     /// Answers callers whose deadline has passed.
-    fn tell_late(&mut self, now: Instant);
+    fn answer_expired(&mut self, now: Instant);
     /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
     fn fail_all(&mut self, error: SubmitError, for_good: bool);
     /// How long recent slices took, on average.
@@ -182,7 +182,7 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
         let waiting = self.waiting.iter().map(|job| job.cost).sum();
         let all = workload.room(device, waiting).max(1);
         let of_one_caller = if has_others {
-            workload.most_of_one_caller(workload.room(device, usize::MAX)).max(1)
+            workload.max_room_per_caller(workload.room(device, usize::MAX)).max(1)
         } else {
             usize::MAX
         };
@@ -199,7 +199,7 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
         }
     }
 
-    fn tell_late(&mut self, now: Instant) {
+    fn answer_expired(&mut self, now: Instant) {
         let statistics = &self.shared.statistics;
         for job in self.waiting.iter_mut().filter(|job| now >= job.deadline) {
             job.asker.fail(SubmitError::DeadlinePassed, statistics);

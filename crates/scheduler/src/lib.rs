@@ -32,7 +32,7 @@
 //!
 //! **Supervision.** A pass that fails or panics fails its own jobs; then its device is dropped and made again
 //! (`supervisor.rs`). Waiting jobs stay in the queue; while no device works, new jobs are refused. A device that can't
-//! be made again, or that hangs, is lost: [`Workers::lost`] tells the process to end.
+//! be made again, or that hangs, is lost: [`DeviceThreads::lost`] tells the process to end.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -59,7 +59,7 @@ pub use contract::Workload;
 pub use error::{StartError, SubmitError};
 pub use job::Answered;
 pub use lane::Lane;
-pub use start::{Limits, Scheduler, Workers};
+pub use start::{DeviceThreads, Limits, Scheduler};
 pub use state::{DeviceState, EngineLost};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 

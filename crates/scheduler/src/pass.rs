@@ -63,7 +63,7 @@ pub(crate) trait AnyPass<D: ?Sized> {
 /// The reply channels of a pass while a slice runs.
 pub(crate) trait Lent: Send {
     /// Answers callers whose deadline has passed.
-    fn tell_late(&mut self, now: Instant, statistics: &Statistics);
+    fn answer_expired(&mut self, now: Instant, statistics: &Statistics);
     /// Sends all callers an error.
     fn tell_all(&mut self, error: SubmitError, statistics: &Statistics);
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
@@ -86,7 +86,7 @@ impl<R> LentReply<R> {
 }
 
 impl<R: Send + 'static> Lent for LentReplies<R> {
-    fn tell_late(&mut self, now: Instant, statistics: &Statistics) {
+    fn answer_expired(&mut self, now: Instant, statistics: &Statistics) {
         for (_, reply) in self.0.iter_mut().filter(|(deadline, _)| now >= *deadline) {
             reply.tell(SubmitError::DeadlinePassed, statistics);
         }

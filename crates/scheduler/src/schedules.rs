@@ -1,12 +1,13 @@
-//! The scheduler's protocol (its locks, what is lent, freed, given up) under a model checker: all of it over shuttle's
-//! locks and threads, run under thousands of random schedules. A caller that is never answered is a deadlock, which
-//! shuttle reports with the schedule that led there. Built by the package `crates/scheduler/schedules`.
+//! Tests the scheduler's protocol (its locks, and what is lent, freed and given up) with a model checker: the
+//! scheduler runs with shuttle's locks and threads under thousands of random schedules. A caller that is never
+//! answered is a deadlock, which shuttle reports with the schedule that led there. Built by the package
+//! `crates/scheduler/schedules`.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use contract::workload::{Found, Search};
+use contract::workload::{Search, SearchResponse};
 use contract::{
     Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch, QueryVector, Row,
 };
@@ -21,7 +22,7 @@ use crate::{DeviceState, Lane, Limits, Scheduler, SubmitError};
 
 const CAPACITY: u32 = 4;
 const HOUR: Duration = Duration::from_secs(3600);
-/// What no test waits for by the clock.
+/// Limits whose times no test reaches by the clock.
 const LIMITS: Limits = Limits { capacity_slots: CAPACITY, max_restarts: 2, hang_timeout: HOUR };
 
 /// Answers each query with the row of its k, and fails in one pass.
@@ -57,12 +58,13 @@ struct Setup {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// One worker. Its first engine fails in this pass, from 1, and then this many attempts to make another fail.
+/// A set-up with one worker. Its first engine fails in this pass, from 1; then this many attempts to make another
+/// fail.
 fn setup(fails_in: usize, failed_attempts: usize) -> Setup {
     setup_with(&[(fails_in, failed_attempts)])
 }
 
-/// One worker for each of these pairs.
+/// A set-up with one worker for each of these pairs.
 fn setup_with(workers: &[(usize, usize)]) -> Setup {
     let mut scheduler = Scheduler::new(LIMITS);
     let lane = scheduler.lane(Search { max_batch: 2 });
@@ -88,7 +90,7 @@ fn setup_with(workers: &[(usize, usize)]) -> Setup {
 }
 
 impl Setup {
-    /// All handles but those of other threads are gone, and what has been asked is over.
+    /// Drops this handle, waits for the workers to end, and checks that no slot is taken.
     fn end(self) -> Arc<Core<dyn Engine>> {
         let lane = self.core.dispatch().shared_lanes().remove(0);
         drop(self.lane);
@@ -107,16 +109,16 @@ fn queries(ks: impl IntoIterator<Item = usize>) -> Vec<Query> {
     ks.into_iter().map(|k| query.clone().with_k(k)).collect()
 }
 
-/// Asks these, waits, and checks an answer.
+/// Submits these queries as one job, waits, and checks the answer.
 fn ask(lane: &Lane<Search>, ks: std::ops::Range<usize>) -> Option<SubmitError> {
     let answer =
         block_on(lane.submit(&Account::new(), queries(ks.clone()), Instant::now() + 10 * HOUR));
     assert!(lane.statistics().slots_taken <= CAPACITY);
     match answer {
         Ok(answer) => {
-            let row = |found: &Found| match found {
-                Found::Hits(hits) => hits[0].row.index(),
-                Found::Unproven(query) => panic!("{query:?}"),
+            let row = |found: &SearchResponse| match found {
+                SearchResponse::Hits(hits) => hits[0].row.index(),
+                SearchResponse::Unproven(query) => panic!("{query:?}"),
             };
             let rows: Vec<usize> = answer.responses.iter().map(row).collect();
             assert_eq!(rows, ks.collect::<Vec<_>>());
@@ -126,7 +128,8 @@ fn ask(lane: &Lane<Search>, ks: std::ops::Range<usize>) -> Option<SubmitError> {
     }
 }
 
-/// Each of these on a thread of its own, one after another; what became of them.
+/// Starts a thread for each list, which submits jobs of these sizes one after another. Each thread returns the
+/// errors.
 fn callers(setup: &Setup, jobs: [&[usize]; 3]) -> Vec<JoinHandle<Vec<Option<SubmitError>>>> {
     let caller = |(caller, sizes): (usize, &[usize])| {
         let (lane, sizes) = (setup.lane.clone(), sizes.to_vec());
@@ -142,7 +145,7 @@ fn over(callers: Vec<JoinHandle<Vec<Option<SubmitError>>>>) -> Vec<Option<Submit
     callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
 }
 
-/// At random, and with few but ill-timed switches.
+/// Runs a test under random schedules, and under schedules with few but ill-timed switches.
 fn check(test: impl Fn() + Copy + Send + Sync + 'static) {
     shuttle::check_random(test, 5000);
     shuttle::check_pct(test, 5000, 3);
@@ -192,7 +195,7 @@ fn whose_time_is_over_hears_one_thing_and_leaves_no_slots() {
         let timer = thread::spawn(move || {
             for _ in 0..3 {
                 // Deadlines are over, by a clock on which nothing has hung yet.
-                core.tell_late(Instant::now() + 20 * HOUR);
+                core.answer_expired(Instant::now() + 20 * HOUR);
                 thread::yield_now();
             }
         });

@@ -54,7 +54,7 @@ impl LaneShared {
         let now = (took.as_nanos() / slots.max(1) as u128).min(u128::from(u64::MAX)) as u64;
         let before = self.nanoseconds_per_slot.load(Ordering::Relaxed);
         let average = if before == 0 { now } else { before - before / 8 + now / 8 };
-        // If two workers write at once, one value is lost; an average allows that.
+        // If two workers write at the same time, one value is lost; an average allows that.
         self.nanoseconds_per_slot.store(average, Ordering::Relaxed);
     }
 
@@ -133,7 +133,7 @@ impl Shared {
         Duration::from_nanos(all.fold(0, u64::saturating_add) / working)
     }
 
-    /// Frees slots of a lane. To be called before any caller hears of it.
+    /// Frees slots of a lane. Must be called before any of their callers gets its result.
     pub(crate) fn free(&self, lane: &LaneShared, slots: u32) {
         if slots > 0 {
             lane.taken.fetch_sub(slots, Ordering::Relaxed);

@@ -37,14 +37,14 @@ pub struct Scheduler<D: ?Sized> {
 }
 
 impl<D: Device + ?Sized + 'static> Scheduler<D> {
-    /// Without lanes.
+    /// A scheduler without lanes.
     pub fn new(limits: Limits) -> Self {
         let callers = Arc::new(CallersEnd(Arc::new(Shared::new(limits.capacity_slots))));
         Self { limits, callers, lanes: Vec::new() }
     }
 
-    /// Adds a lane for the requests of a workload. Requests may be submitted at once; they are answered once there are
-    /// workers.
+    /// Adds a lane for the requests of a workload. Requests may be submitted immediately; they are answered once
+    /// there are workers.
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
         let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
         let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
@@ -53,7 +53,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         Lane::new(workload, inbox, lane, self.callers.clone())
     }
 
-    /// What its n workers share.
+    /// The state that its n workers share.
     pub(crate) fn core(self, workers: usize) -> Arc<Core<D>> {
         let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
         Arc::new(Core::new(shared, dispatch, workers, self.limits.hang_timeout))
@@ -73,7 +73,7 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         timer: &runtime::Handle,
         within: Option<Duration>,
         makers: Vec<F>,
-    ) -> Result<Workers, StartError<E>>
+    ) -> Result<DeviceThreads, StartError<E>>
     where
         F: FnMut() -> Result<Box<D>, E> + Send + 'static,
         E: Display + Send + 'static,
@@ -124,12 +124,12 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                 }))
             })?);
         }
-        Ok(Workers { ended, lost, descriptions })
+        Ok(DeviceThreads { ended, lost, descriptions })
     }
 }
 
 /// The threads that own the devices.
-pub struct Workers {
+pub struct DeviceThreads {
     /// Closed when all of them have ended.
     ended: mpsc::Receiver<()>,
     lost: watch::Receiver<Option<EngineLost>>,
@@ -137,7 +137,7 @@ pub struct Workers {
     pub descriptions: Vec<EngineDescription>,
 }
 
-impl Workers {
+impl DeviceThreads {
     /// The device of the first worker.
     pub fn description(&self) -> &EngineDescription {
         &self.descriptions[0]

@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct Supervisor<D: ?Sized, F> {
     make: F,
     core: Arc<Core<D>>,
-    /// Which of the workers.
+    /// The worker's index.
     index: usize,
     max_restarts: u32,
     /// When the attempts within the [`WINDOW`] began.
@@ -55,7 +55,7 @@ where
     /// Makes a device.
     ///
     /// # Errors
-    /// As the maker says; [`StartError::Broken`] if it panics.
+    /// The maker's error; [`StartError::Broken`] if it panics.
     pub(crate) fn make(&mut self) -> Result<Box<D>, StartError<E>> {
         let started = Instant::now();
         let made = match caught(&mut self.make) {

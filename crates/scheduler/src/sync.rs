@@ -22,8 +22,8 @@ use crate::account::ById;
 /// The number of parts of what many threads write at the same time: enough that threads seldom meet.
 pub(crate) const SHARDS: usize = 16;
 
-/// Locks, also after a thread panicked while it held the lock: a device's code may panic there, and the guarded data is
-/// consistent at every step.
+/// Locks, even after a thread panicked while it held the lock: a device's code may panic there, and the guarded data
+/// is consistent at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -40,7 +40,8 @@ pub(crate) fn wait_at_most<'a, T>(
     (guard, time.timed_out())
 }
 
-/// There is no clock under the model checker: the time is over at once, and others may have had a turn by then or not.
+/// There is no clock under the model checker: the time is over immediately, and other threads may or may not have run
+/// by then.
 #[cfg(feature = "shuttle")]
 pub(crate) fn wait_at_most<'a, T>(
     _: &Condvar,

@@ -14,10 +14,10 @@ use contract::{
 use model_store::ModelStore;
 use tokio::runtime;
 
-use contract::workload::{Found, FullPass, Search};
+use contract::workload::{FullPass, Search, SearchResponse};
 
 use super::{
-    DeviceState, Lane, LaneStatistics, Limits, Scheduler, StartError, SubmitError, Workers,
+    DeviceState, DeviceThreads, Lane, LaneStatistics, Limits, Scheduler, StartError, SubmitError,
 };
 use crate::account::Account;
 
@@ -34,9 +34,9 @@ struct HeldEngine {
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Answer,
-    /// By a fault of the question.
+    /// Fails, with the request at fault.
     Refuse,
-    /// By a fault of the device.
+    /// Fails, with the device at fault.
     Fail,
     Panic,
     /// One answer too few.
@@ -80,7 +80,7 @@ impl Engine for HeldEngine {
         }
         for part in parts {
             let mut share = part.share();
-            part.look_at(&mut share, Row(part.query().k() as u32), &[1.0]);
+            part.add_scores(&mut share, Row(part.query().k() as u32), &[1.0]);
             part.merge(share);
         }
         Ok(None)
@@ -147,22 +147,23 @@ impl Handle {
     }
 }
 
-/// The rows that were found first.
-fn rows(found: Vec<Found>) -> Vec<u32> {
-    let row = |found: Found| match found {
-        Found::Hits(hits) => hits[0].row.0,
-        Found::Unproven(query) => panic!("{query:?}"),
+/// The first row of each answer.
+fn rows(found: Vec<SearchResponse>) -> Vec<u32> {
+    let row = |found: SearchResponse| match found {
+        SearchResponse::Hits(hits) => hits[0].row.0,
+        SearchResponse::Unproven(query) => panic!("{query:?}"),
     };
     found.into_iter().map(row).collect()
 }
 
 struct Setup {
     handle: Handle,
-    thread: Workers,
+    thread: DeviceThreads,
     go: std_mpsc::Sender<Order>,
     passes: Arc<Mutex<Vec<Vec<usize>>>>,
     slices: Arc<AtomicUsize>,
-    /// What becomes of the attempts to make an engine again, and of the engine when it is dropped. Waits for it.
+    /// How each attempt to make an engine again ends, and what that engine does when it is dropped. Each attempt
+    /// waits for this.
     remake: std_mpsc::Sender<(Order, Order)>,
 }
 
@@ -197,7 +198,7 @@ fn setup_with(limits: Limits) -> Setup {
 }
 
 /// A worker for each maker.
-fn start<F, E>(limits: Limits, makers: Vec<F>) -> Result<(Handle, Workers), StartError<E>>
+fn start<F, E>(limits: Limits, makers: Vec<F>) -> Result<(Handle, DeviceThreads), StartError<E>>
 where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: std::fmt::Display + Send + 'static,
@@ -237,7 +238,7 @@ fn later() -> Instant {
 type Submitted = tokio::task::JoinHandle<Result<Vec<u32>, SubmitError>>;
 
 impl Setup {
-    /// Asks for a caller of its own.
+    /// Submits queries for a new caller.
     fn submit(&self, ks: impl IntoIterator<Item = usize>, deadline: Instant) -> Submitted {
         self.submit_for(&Account::new(), ks, deadline)
     }
@@ -255,7 +256,7 @@ impl Setup {
         })
     }
 
-    /// Asks for a caller of its own.
+    /// Submits queries for a new caller.
     fn full_pass(&self, queries: Vec<FullPassQuery>, deadline: Instant) -> Submitted {
         self.full_pass_for(&Account::new(), queries, deadline)
     }
@@ -289,7 +290,7 @@ impl Setup {
     }
 }
 
-async fn ended(thread: Workers) {
+async fn ended(thread: DeviceThreads) {
     let joined = tokio::task::spawn_blocking(move || thread.join(Duration::from_secs(60)));
     assert!(joined.await.unwrap(), "the thread ends");
 }

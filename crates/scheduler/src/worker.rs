@@ -22,7 +22,7 @@ use crate::state::DeviceState;
 /// One of the threads that own a device each.
 pub(crate) struct Worker<D: ?Sized> {
     core: Arc<Core<D>>,
-    /// Which of the workers.
+    /// The worker's index.
     index: usize,
     /// For each lane, its pass that is between two slices.
     under_way: Vec<Option<Box<dyn AnyPass<D>>>>,
@@ -79,7 +79,7 @@ impl<D: Device + ?Sized> Worker<D> {
             }
         }
         let turn = dispatch.next(device, &mut self.under_way, now);
-        self.core.note_waiting(dispatch);
+        self.core.update_waiting(dispatch);
         turn
     }
 
@@ -146,7 +146,7 @@ impl<D: Device + ?Sized> Worker<D> {
                     pass.name(),
                     pass.len()
                 );
-                // A caller that hears that its pass failed must not be told a moment later that the service is ready.
+                // A caller whose pass failed must not see a ready service a moment later.
                 let state = DeviceState::Restarting { retry_after: Duration::ZERO };
                 core.shared.set_state(index, state);
                 pass.fail(SubmitError::EngineFailed);
@@ -164,7 +164,7 @@ impl<D: Device + ?Sized> Worker<D> {
             }
         }
         dispatch.drop_expired(Instant::now());
-        self.core.note_waiting(dispatch);
+        self.core.update_waiting(dispatch);
     }
 }
 

@@ -1,11 +1,11 @@
-//! The whole service over the CPU's engine, which fails as it is told: for tests that see what becomes of requests
-//! then, and for load tests at a known cost of a pass.
+//! The whole service over the CPU engine, with failures on demand: for tests of what happens to requests when the
+//! engine fails, and for load tests with a known cost of a pass.
 //!
 //!     cargo run --release -p server --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
 //!     cargo run -p server --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
 //!
-//! Passes count from 1 over the process's life, whichever engine makes them: the self-check of each new engine
-//! takes 3 of them, and so does a readiness check one. Other settings come from KINDRED_* variables.
+//! Passes are counted from 1 for the life of the process, across all engines. The self-check of a new engine takes 3
+//! passes, a readiness check takes 1. Other settings come from KINDRED_* variables.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -25,19 +25,19 @@ use kindred::engines::{self, EngineStartError, Wanted};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 
-// As in the program itself.
+// The same allocator as in the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Serves with an engine that fails as it is told.
+/// Serves with an engine that fails on demand.
 #[derive(Parser)]
 struct Arguments {
     /// Address and port [default: the setting `listen`]
     address: Option<String>,
-    /// Microseconds that each pass takes at least
+    /// Minimum duration of a pass, in microseconds
     #[arg(long, value_name = "N", default_value_t = 0)]
     pass_microseconds: u64,
-    /// Queries that a pass takes at most
+    /// Maximum number of queries in a pass
     #[arg(long, value_name = "N", default_value_t = usize::MAX)]
     max_batch: usize,
     /// Passes that fail, and how: error, panic or hang, as in 5=error,9=hang
@@ -46,7 +46,7 @@ struct Arguments {
     /// Attempts to make the engine that fail, from 1, and how: error, panic, hang or memory
     #[arg(long, value_name = "N=HOW", value_delimiter = ',')]
     fail_start: Vec<Fault<StartFault>>,
-    /// From this pass on each answer lacks its best hit, but those of full passes in slices
+    /// From this pass on, each answer lacks its best hit, except answers of full passes that run in slices
     #[arg(long, value_name = "PASS", default_value_t = u64::MAX)]
     wrong_answers_from: u64,
 }
@@ -91,7 +91,7 @@ impl FromStr for StartFault {
     }
 }
 
-/// What happens, and when.
+/// What fails, and how. `number` is that of the pass or of the attempt, counted from 1.
 #[derive(Clone, Copy)]
 struct Fault<How> {
     number: u64,
@@ -113,7 +113,7 @@ impl<How: Copy> Fault<How> {
     }
 }
 
-/// What outlives an engine.
+/// The state that outlives an engine.
 struct Plan {
     arguments: Arguments,
     passes: AtomicU64,
@@ -159,7 +159,7 @@ impl Faulty {
         }
     }
 
-    /// Makes a pass what it is to be. What it found, and whether that is to be wrong.
+    /// Runs a pass, with the fault that was ordered for it. Returns its result, and whether to make that result wrong.
     fn pass<T>(
         &mut self,
         pass: impl FnOnce(&mut dyn Engine) -> Result<T, EngineError>,
@@ -212,7 +212,7 @@ impl Engine for Faulty {
         Ok(found)
     }
 
-    /// The first slice counts as the pass.
+    /// Only the first slice is counted as a pass.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
@@ -240,11 +240,11 @@ impl Engine for Faulty {
 fn run(arguments: Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: arguments.address.clone(), ..Default::default() };
     let config = Config::load(&flags)?;
-    let read_again = move || Config::load(&flags);
+    let read_settings = move || Config::load(&flags);
     let (threads, keep_tables) = (config.threads, config.keep_tables);
     let wanted = Wanted { device: Device::Cpu, threads, keep_tables };
     let plan = Arc::new(Plan { arguments, passes: 0.into(), starts: 0.into() });
-    serve_with(&config, read_again, move |model, warm| {
+    serve_with(&config, read_settings, move |model, warm| {
         let mut engine = Faulty::make(&plan, || engines::make(&model, wanted, warm))?;
         engines::self_check(&mut *engine, &model)?;
         Ok(engine)

@@ -1,5 +1,5 @@
-//! The whole service over an engine that makes its answers up: what is left is the cost of everything
-//! but the search. `scripts/load-http` can measure it against `bare`.
+//! The whole service over an engine that makes up its answers, so that only the cost of everything but the search is
+//! left. `scripts/load-http` can compare it with `bare`.
 //!
 //!     cargo run --release -p server --example instant -- 127.0.0.1:8082 --microseconds 200
 //!
@@ -13,7 +13,7 @@ use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVec
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 
-// As in the program itself.
+// The same allocator as in the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -25,8 +25,7 @@ struct Arguments {
     /// Microseconds that a pass takes
     #[arg(long, default_value_t = 0)]
     microseconds: u64,
-    /// Keep the core busy for that long, as an engine on the CPU would; the default is to sleep, as
-    /// while a GPU works
+    /// Keep the core busy during a pass, like a CPU engine; the default is to sleep, as the host does while a GPU works
     #[arg(long)]
     spin: bool,
 }
@@ -57,11 +56,11 @@ impl Engine for Instantly {
             std::thread::sleep(self.pass);
         }
         let hits = |first: u32, k: usize| {
-            let row = |place: u32| Row(first.wrapping_add(place.wrapping_mul(7919)) % self.rows);
-            let hit = |place: u32| Hit {
-                row: row(place),
-                // With as many digits as real scores have.
-                score: 1.0 / (1.7 + f64::from(first % 89 + place) / 97.0),
+            let row = |index: u32| Row(first.wrapping_add(index.wrapping_mul(7919)) % self.rows);
+            let hit = |index: u32| Hit {
+                row: row(index),
+                // Scores have as many digits as real ones.
+                score: 1.0 / (1.7 + f64::from(first % 89 + index) / 97.0),
             };
             (1..=k.min(self.rows as usize) as u32).map(hit).collect()
         };
@@ -76,11 +75,11 @@ impl Engine for Instantly {
 fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let flags = ServeFlags { listen: Some(arguments.address.clone()), ..Default::default() };
     let (pass, spin) = (Duration::from_micros(arguments.microseconds), arguments.spin);
-    let read_again = {
+    let read_settings = {
         let flags = flags.clone();
         move || Config::load(&flags)
     };
-    serve_with(&Config::load(&flags)?, read_again, move |model, _warm| {
+    serve_with(&Config::load(&flags)?, read_settings, move |model, _warm| {
         Ok(Box::new(Instantly { rows: model.rows() as u32, pass, spin }))
     })
 }

@@ -35,7 +35,7 @@ export async function find(question, signal) {
 
 /** The legend of the terms' colours. */
 function legend(terms) {
-  const names = terms.map((term, place) => make("li", { class: `term-${place % COLOURS}` }, signed(term)));
+  const names = terms.map((term, index) => make("li", { class: `term-${index % COLOURS}` }, signed(term)));
   return make(
     "div",
     { class: "terms" },
@@ -57,9 +57,9 @@ function list(hits, question) {
   const least = Math.max(...hits.map((hit) => sum(hit.terms, -1)));
   const rows = hits.map((hit) => {
     const side = (sign) =>
-      hit.terms.map((term, place) =>
+      hit.terms.map((term, index) =>
         sign * term.contribution > 0
-          ? make("i", { class: `term-${place % COLOURS}`, "--share": Math.abs(term.contribution) / (most + least) })
+          ? make("i", { class: `term-${index % COLOURS}`, "--share": Math.abs(term.contribution) / (most + least) })
           : null,
       );
     const picture = make(
@@ -76,10 +76,10 @@ function list(hits, question) {
 
 /** The ranks that the expression's own, excluded words would have. */
 function leftOut(inputs, question) {
-  const places = inputs.flatMap(({ word, score, rank }, place) => [
-    place > 0 ? "; " : "",
+  const parts = inputs.flatMap(({ word, score, rank }, index) => [
+    index > 0 ? "; " : "",
     make("a", { href: ofWord(word, question) }, word),
     ` would have rank ${count(rank)} with ${number(score)}`,
   ]);
-  return ["Excluded, because they are in the query: ", ...places, "."];
+  return ["Excluded, because they are in the query: ", ...parts, "."];
 }

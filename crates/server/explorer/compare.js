@@ -41,7 +41,7 @@ export async function find(question, signal) {
 async function scoresOf([one, other], words, service) {
   const all = [other, ...words];
   const scores = await ofPairs(all.flatMap((word) => [[one, word], [other, word]]), service);
-  return new Map(all.map((word, place) => [word, [scores[2 * place], scores[2 * place + 1]]]));
+  return new Map(all.map((word, index) => [word, [scores[2 * index], scores[2 * index + 1]]]));
 }
 
 function column([heading, words], scores, question) {
@@ -68,7 +68,7 @@ function half(score, side) {
 }
 
 function* zip(one, other) {
-  for (let place = 0; place < Math.max(one.length, other.length); place += 1) yield [one[place], other[place]];
+  for (let index = 0; index < Math.max(one.length, other.length); index += 1) yield [one[index], other[index]];
 }
 
 const alternating = (one, other) => [...zip(one, other)].flat().filter((word) => word !== undefined);

@@ -33,7 +33,7 @@ async function examplesOf(model, signal) {
   const words = [...new Set(EXAMPLES.flatMap((example) => example.needs))];
   const body = { pairs: words.map((word) => [word, word]) };
   const { answer } = await ask("similarity", { body, model, signal });
-  const has = new Map(words.map((word, place) => [word, !answer.results[place].error]));
+  const has = new Map(words.map((word, index) => [word, !answer.results[index].error]));
   const examples = EXAMPLES.filter((example) => example.needs.every((word) => has.get(word)));
   if (examples.length > 0) return examples;
   const frequent = await ask("words", { parameters: { prefix: "", limit: 300 }, model, signal });

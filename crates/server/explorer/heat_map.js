@@ -42,8 +42,8 @@ export function fit() {
       }),
     ),
   );
-  const label = (name, place, isRow) => {
-    const along = gutter + (place + 0.5) * cell;
+  const label = (name, index, isRow) => {
+    const along = gutter + (index + 0.5) * cell;
     return draw(
       "text",
       {

@@ -13,16 +13,16 @@ const SIDES = [
 
 /**
  * Places the labels in order.
- * @param {{element, text, place}[]} marks in the order of their importance
+ * @param {{element, text, index}[]} marks in the order of their importance
  * @param {number[][]} at where each point is, in pixels
  */
 export function place(marks, at, width, height) {
   const taken = at.map(([x, y]) => ({ left: x - 5, right: x + 5, top: y - 5, bottom: y + 5 }));
-  for (const { element, text, place } of marks) {
-    const [x, y] = at[place];
+  for (const { element, text, index } of marks) {
+    const [x, y] = at[index];
     text.labelWidth ??= text.getComputedTextLength();
     const fits = SIDES.map(([anchor, dx, dy]) => ({ anchor, dx, dy, box: box(text.labelWidth, anchor, x + dx, y + dy) }))
-      .find(({ box }) => isInside(box, width, height) && !taken.some((other, owner) => owner !== place && overlap(box, other)));
+      .find(({ box }) => isInside(box, width, height) && !taken.some((other, owner) => owner !== index && overlap(box, other)));
     const { anchor, dx, dy } = fits ?? { anchor: x < width / 2 ? "start" : "end", dx: x < width / 2 ? GAP : -GAP, dy: 0 };
     text.setAttribute("text-anchor", anchor);
     text.setAttribute("x", dx);

@@ -21,23 +21,23 @@ export function drawMap(shown, part = "") {
   const { points, shown: share } = plane(matrix);
   const lines = spanningTree(matrix).map(([from, to]) => ({ from, to, element: draw("line", { class: "edge" }) }));
   const nearness = stretched(matrix[0].slice(asked));
-  const marks = names.map((name, place) => {
-    const isWord = place > 0 || !isCenter;
+  const marks = names.map((name, index) => {
+    const isWord = index > 0 || !isCenter;
     const mark = draw(
       isWord ? "a" : "g",
       {
-        class: place < asked ? "point asked" : "point",
+        class: index < asked ? "point asked" : "point",
         "data-word": isWord ? name : null,
         href: isWord ? ofWord(name, question) : null,
-        "aria-label": describe(shown, place),
+        "aria-label": describe(shown, index),
         role: isWord ? null : "img",
-        "--share": nearness(matrix[0][place]),
+        "--share": nearness(matrix[0][index]),
       },
-      draw("title", {}, describe(shown, place)),
-      draw("circle", { r: place < asked ? 7 : 5 }),
+      draw("title", {}, describe(shown, index)),
+      draw("circle", { r: index < asked ? 7 : 5 }),
       draw("text", {}, name),
     );
-    return { element: mark, text: mark.querySelector("text"), place };
+    return { element: mark, text: mark.querySelector("text"), index };
   });
   const chart = draw(
     "svg",
@@ -62,16 +62,16 @@ export function drawMap(shown, part = "") {
   current?.stop();
   current = { chart, points, lines, marks, zoom: { scale: 1, x: 0, y: 0 }, width: 0, height: 0 };
   current.stop = watchZoom(chart, { get: () => current.zoom, set: zoomTo });
-  for (const { element, place } of marks) element.addEventListener("focusin", () => bringIntoSight(place));
+  for (const { element, index } of marks) element.addEventListener("focusin", () => bringIntoSight(index));
   fit();
 }
 
 /** A point's description: its exact distance to the query, or to the query's first word. */
-function describe({ names, matrix, isCenter }, place) {
-  const name = names[place];
-  if (place === 0) return isCenter ? `the query: ${name}` : name;
+function describe({ names, matrix, isCenter }, index) {
+  const name = names[index];
+  if (index === 0) return isCenter ? `the query: ${name}` : name;
   const first = isCenter ? "the query" : names[0];
-  return `${name}: cosine distance ${number(1 - matrix[0][place], 4)} to ${first}`;
+  return `${name}: cosine distance ${number(1 - matrix[0][index], 4)} to ${first}`;
 }
 
 /** Fits the available space. */
@@ -88,9 +88,9 @@ export function fit() {
 }
 
 /** Keeps the focused word in view. */
-function bringIntoSight(place) {
+function bringIntoSight(index) {
   const { at, zoom, width, height } = current;
-  const [x, y] = at[place];
+  const [x, y] = at[index];
   if (x >= 0 && x <= width && y >= 0 && y <= height) return;
   zoomTo({ ...zoom, x: zoom.x + width / 2 - x, y: zoom.y + height / 2 - y });
 }
@@ -131,8 +131,8 @@ function settle() {
     const ends = { x1: at[from][0], y1: at[from][1], x2: at[to][0], y2: at[to][1] };
     for (const [name, value] of Object.entries(ends)) element.setAttribute(name, value.toFixed(1));
   }
-  for (const { element, place } of marks) {
-    element.setAttribute("transform", `translate(${at[place].map((value) => value.toFixed(1))})`);
+  for (const { element, index } of marks) {
+    element.setAttribute("transform", `translate(${at[index].map((value) => value.toFixed(1))})`);
   }
   placeLabels(marks, at, width, height);
   current.at = at;

@@ -95,8 +95,8 @@ function instead(question, word, other) {
     const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
     const written = [word, inQuotes(word)].map(literal).join("|");
     const before = String.raw`(^|[\s()])([+-]?(?:[\d.]+(?:[eE][+-]?\d+)?\*)?)`;
-    const places = new RegExp(String.raw`${before}(?:${written})(?=$|[\s()])`, "g");
-    changed.analogy = question.analogy.replace(places, (_, edge, sign) => edge + sign + quoted(other));
+    const occurrences = new RegExp(String.raw`${before}(?:${written})(?=$|[\s()])`, "g");
+    changed.analogy = question.analogy.replace(occurrences, (_, edge, sign) => edge + sign + quoted(other));
   }
   return write(changed);
 }

@@ -19,16 +19,16 @@ export function plane(similarities) {
   const all = mean(means);
   const centred = similarities.map((row, i) => row.map((value, j) => value - means[i] - means[j] + all));
   const { values, vectors } = eigen(centred);
-  const order = values.map((_, place) => place).sort((a, b) => values[b] - values[a]);
+  const order = values.map((_, index) => index).sort((a, b) => values[b] - values[a]);
   const positive = values.map((value) => Math.max(value, 0));
   const total = positive.reduce((sum, value) => sum + value, 0);
-  const axes = [order[0], order[1] ?? order[0]].map((place) => {
-    const axis = vectors.map((row) => row[place] * Math.sqrt(positive[place]));
+  const axes = [order[0], order[1] ?? order[0]].map((index) => {
+    const axis = vectors.map((row) => row[index] * Math.sqrt(positive[index]));
     // The sign of an eigenvector is arbitrary: put the first word at the top left.
     return axis[0] > 0 ? axis.map((value) => -value) : axis;
   });
   const shown = total > 0 ? (positive[order[0]] + (size > 2 ? positive[order[1]] : 0)) / total : 1;
-  return { points: axes[0].map((x, place) => [x, size > 2 ? axes[1][place] : 0]), shown };
+  return { points: axes[0].map((x, index) => [x, size > 2 ? axes[1][index] : 0]), shown };
 }
 
 /** Eigenvalues and eigenvectors (in columns) of a symmetric matrix, by Jacobi's rotations (cyclic, 1846). */
@@ -44,7 +44,7 @@ function eigen(matrix) {
       for (let q = p + 1; q < size; q += 1) if (a[p][q] !== 0) rotate(a, vectors, p, q);
     }
   }
-  return { values: a.map((row, place) => row[place]), vectors };
+  return { values: a.map((row, index) => row[index]), vectors };
 }
 
 /** Rotates the plane of two axes so that the element between them becomes 0. */
@@ -78,12 +78,12 @@ export function spanningTree(similarities) {
   const nearest = similarities[0]?.map((similarity) => ({ similarity, from: 0 })) ?? [];
   const lines = [];
   while (left.size > 0) {
-    const next = [...left].reduce((best, place) => (nearest[place].similarity > nearest[best].similarity ? place : best));
+    const next = [...left].reduce((best, index) => (nearest[index].similarity > nearest[best].similarity ? index : best));
     left.delete(next);
     lines.push([nearest[next].from, next]);
-    for (const place of left) {
-      const similarity = similarities[next][place];
-      if (similarity > nearest[place].similarity) nearest[place] = { similarity, from: next };
+    for (const index of left) {
+      const similarity = similarities[next][index];
+      if (similarity > nearest[index].similarity) nearest[index] = { similarity, from: next };
     }
   }
   return lines;

@@ -30,7 +30,7 @@ export async function ofPairs(pairs, { model, signal }) {
  * @returns {Promise<number[][]>}
  */
 export async function similarities(words, service) {
-  const pairs = words.flatMap((one, place) => words.slice(place + 1).map((other) => [one, other]));
+  const pairs = words.flatMap((one, index) => words.slice(index + 1).map((other) => [one, other]));
   const matrix = words.map((_, row) => words.map((_, column) => (row === column ? 1 : 0)));
   const scores = await ofPairs(pairs, service);
   let next = 0;
@@ -45,7 +45,7 @@ export async function similarities(words, service) {
 
 /** The matrix with one more point in front, with these similarities to the others. */
 export function withCenter(matrix, scores) {
-  return [[1, ...scores.slice(0, matrix.length)], ...matrix.map((row, place) => [scores[place], ...row])];
+  return [[1, ...scores.slice(0, matrix.length)], ...matrix.map((row, index) => [scores[index], ...row])];
 }
 
 /**

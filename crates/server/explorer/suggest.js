@@ -54,10 +54,10 @@ export function suggest(input, { model, expression = false, chosen }) {
   function show(words, prefix) {
     if (document.activeElement !== input || (words.length === 1 && words[0].word === prefix)) return close();
     list.replaceChildren(
-      ...words.map(({ word, row }, place) =>
+      ...words.map(({ word, row }, index) =>
         make(
           "li",
-          { role: "option", id: `${list.id}-${place}`, "data-word": word, "aria-selected": "false" },
+          { role: "option", id: `${list.id}-${index}`, "data-word": word, "aria-selected": "false" },
           make("span", {}, make("b", {}, word.slice(0, prefix.length)), word.slice(prefix.length)),
           make("small", { title: "frequency rank" }, count(row + 1)),
         ),
@@ -95,10 +95,10 @@ export function suggest(input, { model, expression = false, chosen }) {
   }
 
   function move(step) {
-    const places = list.children.length;
+    const count = list.children.length;
     // One more position than words: the field itself.
-    active = ((active + 1 + step + places + 1) % (places + 1)) - 1;
-    [...list.children].forEach((option, place) => option.setAttribute("aria-selected", String(place === active)));
+    active = ((active + 1 + step + count + 1) % (count + 1)) - 1;
+    [...list.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === active)));
     if (active < 0) return input.removeAttribute("aria-activedescendant");
     input.setAttribute("aria-activedescendant", list.children[active].id);
     list.children[active].scrollIntoView({ block: "nearest" });

@@ -35,12 +35,12 @@ function chart() {
   const [width, height] = [320, 44];
   const most = Math.max(...history.map((answer) => answer.roundTrip));
   const step = width / KEPT;
-  const bars = history.flatMap(({ stages }, place) => {
+  const bars = history.flatMap(({ stages }, index) => {
     let y = height;
     return stages.map(([name, , milliseconds]) => {
       const tall = (milliseconds / most) * height;
       y -= tall;
-      const x = width - (history.length - place) * step;
+      const x = width - (history.length - index) * step;
       return draw("rect", { class: `stage-${name}`, x, y, width: step - 1, height: tall });
     });
   });

@@ -1,5 +1,5 @@
-//! The one place where a service is put together: from settings and a way to make engines to routes over loaded models.
-//! `kindred serve`, the console, the examples and the fuzz targets all begin here.
+//! The one place where a service is put together: settings and a function that makes engines become routes over loaded
+//! models. `kindred serve`, the console, the examples and the fuzz targets all start here.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -17,23 +17,23 @@ use crate::models::{
 };
 use crate::observe::{AccessLog, Observer};
 
-/// A service, ready for connections or for requests without any.
+/// A service that is ready for connections, or for requests within the process.
 pub struct Assembly {
     /// Answers requests.
     pub front: Front,
-    /// What stands before the routes, and the settings of connections.
+    /// What runs before and after the routes, and the settings of connections.
     pub edge: Arc<Edge>,
     /// The models that are served, and what reloads them.
     pub reloader: Arc<Reloader>,
 }
 
-/// Why there is no service.
+/// Why the service can't be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// Keys, certificates, origins.
+    /// API keys, certificates or CORS origins.
     #[error(transparent)]
     Edge(#[from] EdgeError),
-    /// A model that is to be served.
+    /// A model or its engine.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The system has no threads left.
@@ -43,8 +43,8 @@ pub enum AssemblyError {
 
 impl Assembly {
     /// Loads the models of the settings and starts their engines. `make_engine` runs on the engine's thread, and again
-    /// whenever the engine failed; `read_settings` gives the settings when the models are reloaded. Deadlines are
-    /// watched on `timer`.
+    /// each time the engine has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
+    /// watches deadlines.
     ///
     /// # Errors
     /// If keys, certificates, a model or an engine can't be used.
@@ -77,8 +77,8 @@ impl Assembly {
         Ok(Self { front, edge, reloader })
     }
 
-    /// Ends the engines, and waits for their threads for `timeout` at most. Returns whether all ended. Does not wait
-    /// where something else holds the models still: a reload that nobody waits for.
+    /// Stops the engines and waits at most `timeout` for their threads. Returns whether all have ended. Does not wait,
+    /// and returns true, if a reload that nobody waits for still holds the models.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { front, reloader, .. } = self;
         drop(front);
@@ -103,8 +103,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_that_there_is_no_memory_for_is_a_429_with_retry_after() {
-        let place = tempfile::tempdir().unwrap();
-        let (text, folder) = (place.path().join("tiny.txt"), place.path().join("tiny"));
+        let scratch = tempfile::tempdir().unwrap();
+        let (text, folder) = (scratch.path().join("tiny.txt"), scratch.path().join("tiny"));
         std::fs::write(&text, "a 1 0\nb 0 1\n").unwrap();
         let go_on = &mut |_| ControlFlow::Continue(());
         prepare_folder(Input::File(&text), &folder, &PrepareOptions::default(), go_on).unwrap();

@@ -14,8 +14,8 @@ use asking::{
     ANALOGY_EXAMPLES, COMPLETIONS_EXAMPLES, CONSOLE_EXAMPLES, MAN_EXAMPLES, NEAREST_EXAMPLES,
 };
 pub use asking::{
-    AnalogyArguments, CompletionsArguments, ConsoleArguments, Giving, ManArguments,
-    NearestArguments, Place, QuestionOptions,
+    AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
+    NearestArguments, OutputOptions, QuestionOptions,
 };
 
 use crate::config::{MAX_THREADS, ServeFlags};
@@ -150,7 +150,7 @@ pub struct PrepareArguments {
     pub replace: bool,
 }
 
-/// One of some values, by its name; `--help` lists them.
+/// Parses one of these values by its name; `--help` lists the names.
 fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
     name: fn(T) -> &'static str,
@@ -320,7 +320,7 @@ pub struct HealthArguments {
     pub timeout_ms: u64,
 }
 
-/// Methods of analogies, by their short names.
+/// Parses an analogy method by its short name.
 fn methods() -> impl TypedValueParser<Value = Method> {
     let value = |method: Method| {
         PossibleValue::new(method.short_name()).help(match method {
@@ -336,7 +336,7 @@ fn methods() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| name.parse::<Method>())
 }
 
-/// How words of test sets are looked up.
+/// Parses how the words of test sets are looked up.
 fn cases() -> impl TypedValueParser<Value = Case> {
     let value = |case: Case| {
         PossibleValue::new(case.name()).help(match case {

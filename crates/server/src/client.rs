@@ -1,4 +1,4 @@
-//! The HTTP client of commands that ask a service.
+//! The HTTP client of commands that query a service.
 
 use std::env;
 use std::net::IpAddr;
@@ -14,15 +14,15 @@ use ureq::{Agent, Proxy};
 
 use crate::config::{self, API_KEY_VARIABLE};
 
-/// How long a service may take to let a client in.
+/// Time limit for connecting to a service.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a request may take in all. The service's own bound is lower and says why.
+/// Time limit for a whole request. The service's own limit is lower, and its error says why.
 pub(crate) const REQUEST: Duration = Duration::from_secs(600);
 
-/// Names a file of certificates that are trusted instead of the system's.
+/// The variable that names a file of certificates to trust instead of the system's.
 const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// The URL of a service, or how it can be shown and what is wrong with it.
+/// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong with it.
 pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
     let parsed = url.parse::<Uri>();
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -30,7 +30,7 @@ pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let port_is_none = !port.is_empty() && !port.ends_with(']') && port.parse::<u16>().is_err();
     let parsed = parsed.ok().filter(|_| !port_is_none);
-    // In what is no URL, a password may stand anywhere before the last @.
+    // If the text is not a URL, a password may be anywhere before the last @.
     let searched = if parsed.is_some() { authority } else { url };
     if searched.contains('@') {
         let host = searched.rsplit('@').next().unwrap_or_default();
@@ -51,26 +51,26 @@ pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
     Ok(parsed)
 }
 
-/// Whether a host of a URL is this very machine.
+/// Whether the host of a URL is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// The environment's proxy, if requests to this URL go through it. None leads back to the machine that asks.
+/// The proxy from the environment, if requests to this URL go through it. Requests to this machine never use a proxy.
 fn proxy_to(url: &Uri) -> Option<Proxy> {
     let is_near = url.host().is_some_and(is_loopback);
     Proxy::try_from_env().filter(|proxy| !is_near && !proxy.is_no_proxy(url))
 }
 
-/// What that proxy is called, without its password.
+/// The address of the proxy, without its password.
 pub(crate) fn proxy_name(url: &Uri) -> Option<String> {
     let proxy = proxy_to(url)?;
     let scheme = proxy.protocol().to_string().to_lowercase();
     Some(format!("{scheme}://{}:{}", proxy.host(), proxy.port()))
 }
 
-/// The key to send: this one, or the environment's; none if neither is there.
+/// The API key to send: the given one, else the one from the environment, else none.
 pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
     let key = match given {
         Some(key) => Some(key.to_owned()),
@@ -83,11 +83,11 @@ pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
     Ok(key)
 }
 
-/// A client that takes every status for an answer. For HTTPS it trusts the certificates that this system trusts, or
-/// those that SSL_CERT_FILE names; reading them takes a while, so it does not where nobody needs them.
+/// A client that treats every status as an answer, not as an error. For HTTPS it trusts the system's certificates, or
+/// those in the file that SSL_CERT_FILE names. Reading them takes a while, so they are not read for plain HTTP.
 ///
 /// # Errors
-/// If that file has none.
+/// If SSL_CERT_FILE names a file without certificates.
 pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
     let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()

@@ -1,7 +1,7 @@
-//! Escapes text of others for a terminal: words are whatever somebody's file held, and so is what a service says.
+//! Escapes untrusted text for a terminal: the words of a model and the messages of a service may contain anything.
 
-/// The text on one line, with every character that would steer the terminal, or change how its neighbours read, escaped as
-/// `\u{…}`.
+/// Returns the text on one line. Escapes, as `\u{…}`, every character that would control the terminal or change how the
+/// text around it reads.
 pub fn escaped(text: &str) -> String {
     let one = |c: char| if is_harmless(c) { c.to_string() } else { c.escape_unicode().to_string() };
     text.chars().map(one).collect()
@@ -12,8 +12,8 @@ pub fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character may go to a terminal as it is. Marks of direction, ends of lines and what is not seen may not:
-/// they would let a text pass for another one.
+/// Whether a character may be printed to a terminal unchanged. Direction marks, line ends and invisible characters may
+/// not: they could make one text look like another.
 pub(crate) fn is_harmless(c: char) -> bool {
     !c.is_control()
         && !matches!(c,
@@ -32,7 +32,7 @@ mod tests {
             let expected = format!("a\\u{{{:x}}}b", u32::from(wrong));
             assert_eq!(escaped(&format!("a{wrong}b")), expected);
         }
-        // Joiners are parts of words.
+        // Zero-width joiners are parts of words.
         let right = "frög 日本 new york می\u{200c}خواهم \u{1f469}\u{200d}\u{1f33e}";
         assert_eq!(escaped(right), right);
         assert_eq!(escaped_lines("a\n\u{1b}b\n"), "a\n\\u{1b}b\n");

@@ -1,9 +1,9 @@
 //! Kindred's service: HTTP over the facade `kindred`, and the command line around it.
 //!
-//! From the outside in: [`cli`] and [`config`] read what the service is told, [`commands`] do it. [`assembly`] puts a
-//! service together: [`http`] reads requests and writes answers, [`models`] holds the models that are served, and
-//! [`observe`] counts. [`console`] asks a model for a person, by the same routes. ARCHITECTURE.md says which module may
-//! use which.
+//! From the outside in: [`cli`] and [`config`] read flags and settings, and [`commands`] runs the commands.
+//! [`assembly`] puts a service together: [`http`] reads requests and writes answers, [`models`] holds the served
+//! models, and [`observe`] counts. [`console`] queries a model for a person, through the same routes. ARCHITECTURE.md
+//! says which module may use which.
 #![forbid(unsafe_code)]
 
 pub mod assembly;

@@ -14,23 +14,24 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{Config, ConfigError, LogFormat};
 use crate::escape::is_harmless;
 
-/// Starts logging as the settings say. Once a process.
+/// Starts logging as the settings say. May be called once per process.
 ///
 /// # Errors
-/// If the level is none.
+/// If the setting `log_level` is invalid.
 pub fn start(config: &Config) -> Result<(), ConfigError> {
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     subscriber(config, colours, std::io::stderr)?.init();
     Ok(())
 }
 
-/// Writes lines with the fields of the spans that they stand in, a request's id among them.
+/// A subscriber whose lines include the fields of their spans, such as a request's id.
 fn subscriber(
     config: &Config,
     colours: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
-    // h2 warns of each client that it closes for a flood: that is for who asks for it ("info,h2=warn").
+    // h2 warns about each client that it disconnects for flooding. These warnings appear only on request
+    // ("info,h2=warn").
     let filter = levels(&format!("h2=error,{}", config.log_level)).ok_or(ConfigError::OutOfRange {
         key: "log_level",
         reason: "must be error, warn, info, debug, trace, or such per module: info,scheduler=debug",
@@ -44,11 +45,11 @@ fn subscriber(
     })
 }
 
-/// Levels, one for all or by module; the last for a module counts.
+/// Parses log levels: one for all modules, or one per module. If a module has several, the last one counts.
 fn levels(text: &str) -> Option<Targets> {
     let mut levels = Vec::new();
     for level in text.split(',').map(str::trim).filter(|level| !level.is_empty()) {
-        // There are none by span or field.
+        // Levels per span or field are not supported.
         if level.starts_with('=') || level.contains('[') {
             return None;
         }
@@ -57,12 +58,13 @@ fn levels(text: &str) -> Option<Targets> {
     levels.join(",").parse().ok()
 }
 
-/// Writes lines with all that would steer a terminal escaped: much of what is logged comes from clients. The
-/// formatters escape only some of it, and the JSON one nothing beyond what JSON demands.
+/// Escapes what would control a terminal in log lines, because much of what is logged comes from clients. The
+/// formatters escape only some of it: the JSON formatter escapes only what JSON requires.
 struct Escaping<W> {
     writer: W,
     format: LogFormat,
-    /// Then escape characters are the formatter's own; it escapes those of others itself.
+    /// If true, escape characters are left as they are: they are the formatter's own, and it escapes those from
+    /// clients.
     colours: bool,
 }
 
@@ -81,7 +83,7 @@ impl<W> Escaping<W> {
             match self.format {
                 _ if self.keeps(c) => escaped.push(c),
                 LogFormat::Text => escaped.extend(c.escape_unicode()),
-                // As JSON escapes: what reads the line gets the character back.
+                // Escaped as in JSON, so that a JSON parser gets the character back.
                 LogFormat::Json => {
                     for unit in c.encode_utf16(&mut [0; 2]) {
                         let _ = write!(escaped, "\\u{unit:04x}");
@@ -103,7 +105,7 @@ impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Escaping<W> {
 }
 
 impl<W: io::Write> io::Write for Escaping<W> {
-    /// Of a whole line, as the formatters write it.
+    /// Takes a whole line, because the formatters write whole lines.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let escaped = self.escaped(line);
         self.writer.write_all(escaped.as_bytes())?;
@@ -115,13 +117,13 @@ impl<W: io::Write> io::Write for Escaping<W> {
     }
 }
 
-/// What was compiled in beyond the ordinary.
+/// The optional features that were compiled in.
 pub fn features() -> &'static str {
     if cfg!(feature = "cuda") { "cuda" } else { "" }
 }
 
-/// Logs which program this is and what it was told.
-pub fn say_settings(config: &Config) {
+/// Logs the program's version and features, and the settings that differ from the defaults.
+pub fn log_settings(config: &Config) {
     info!(
         version = env!("CARGO_PKG_VERSION"),
         features = features(),
@@ -130,7 +132,7 @@ pub fn say_settings(config: &Config) {
     );
 }
 
-/// The settings that differ from the defaults, as `key = value`, secrets without their values.
+/// The settings that differ from the defaults, as `key = value`. The values of secrets are hidden.
 fn changed(config: &Config) -> Vec<String> {
     let fields = |config: &Config| match serde_json::to_value(config) {
         Ok(Value::Object(fields)) => fields,
@@ -148,7 +150,7 @@ fn changed(config: &Config) -> Vec<String> {
     fields(config).into_iter().filter(differs).map(shown).collect()
 }
 
-/// By the setting's name, and addresses that carry a user and a password.
+/// Whether a setting is secret: by its name, or because its value is an address with a user and a password.
 fn is_secret(key: &str, value: &Value) -> bool {
     let named = |part: &str| ["key", "keys", "secret", "token", "password"].contains(&part);
     let with_user = |text: &str| text.contains("://") && text.contains('@');

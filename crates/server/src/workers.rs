@@ -1,9 +1,9 @@
-//! Threads for work that would hold up the other connections of an HTTP thread: parsing large bodies, looking many
-//! words up, searching similar words, writing and compressing large answers.
+//! Threads for work that would hold up the other connections of an HTTP thread: parsing large bodies, looking up many
+//! words, finding similar words, writing and compressing large answers.
 //!
-//! Callers take turns by the time that their work has taken ([`Turns`]), and one caller never has all threads, so that
-//! others' work begins at once. What waits is bounded, for each caller and in all. Work whose caller has hung up or
-//! whose deadline has passed is not begun, and long work asks its [`Patience`] now and then.
+//! Callers take turns by the time that their work has taken ([`Turns`]). One caller never gets all threads, so that the
+//! work of others starts immediately. The number of waiting tasks is bounded, per caller and in total. A task does not
+//! start if its caller has hung up or its deadline has passed, and long tasks check their [`Patience`] now and then.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,42 +16,42 @@ use tracing::Span;
 
 use scheduler::account::{Account, ByCaller, Turns};
 
-/// How many tasks of one caller may wait.
-const MOST_OF_A_CALLER: usize = 256;
-/// How many tasks may wait in all.
-const MOST: usize = 4096;
+/// Maximum number of waiting tasks of one caller.
+const MAX_WAITING_PER_CALLER: usize = 256;
+/// Maximum number of waiting tasks in total.
+const MAX_WAITING: usize = 4096;
 
 /// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotDone {
-    /// The deadline passed before it began.
-    Late,
-    /// Too many tasks wait already, of this caller or of all.
-    Full {
+pub(crate) enum WorkError {
+    /// The deadline passed before the work was done.
+    Expired,
+    /// Too many tasks are waiting already, of this caller or in total.
+    QueueFull {
         /// How many tasks wait.
         waiting: usize,
-        /// How many may.
+        /// How many may wait.
         most: usize,
     },
-    /// It panicked.
-    Broken,
+    /// The work panicked.
+    Panicked,
 }
 
-/// Whether work is still of use.
+/// Whether the result of work is still wanted.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     deadline: Instant,
-    /// Alive while the caller waits; `None` if it waits for the thread that works.
+    /// Alive while the caller waits; `None` if the work runs on the caller's own thread.
     caller: Option<Weak<()>>,
 }
 
 impl Patience {
-    /// For a caller that waits for the thread that works.
+    /// For work that runs on the caller's own thread.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self { deadline, caller: None }
     }
 
-    /// The same caller, with less time.
+    /// For the same caller, with the earlier of its deadline and this one.
     pub(crate) fn at_most(&self, deadline: Instant) -> Self {
         Self { deadline: self.deadline.min(deadline), caller: self.caller.clone() }
     }
@@ -63,7 +63,7 @@ impl Patience {
     }
 }
 
-/// The threads. They end when this is dropped and nothing waits.
+/// The worker threads. They end when this is dropped and no task is waiting.
 pub(crate) struct Workers(Arc<Shared>);
 
 struct Shared {
@@ -73,13 +73,13 @@ struct Shared {
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// The waiting tasks, a line for each caller.
+/// The waiting tasks, in one line per caller.
 #[derive(Default)]
 struct Lines {
     by_caller: ByCaller<VecDeque<Task>>,
-    /// Threads that work for a caller.
+    /// How many threads work for each caller.
     threads: ByCaller<usize>,
-    /// How many one caller may have.
+    /// How many threads may work for one caller.
     most_threads: usize,
     waiting: usize,
     turns: Turns,
@@ -100,7 +100,7 @@ impl Drop for Workers {
 }
 
 impl Workers {
-    /// Starts one thread for every two cores, at least two. `begin` runs first on each of them.
+    /// Starts one thread for every two cores, at least two. `begin` runs first on each thread.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -124,34 +124,34 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Does some work when it is this caller's turn, and waits for it until the deadline. Work that has begun and
-    /// that nobody waits for any more goes on until it asks its [`Patience`].
+    /// Runs `work` when it is this caller's turn, and waits for it until the deadline. If the caller stops waiting,
+    /// work that has begun continues until it checks its [`Patience`].
     ///
     /// # Errors
-    /// If it was not done.
+    /// If the work was not done.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         account: &Account,
         deadline: Instant,
         work: impl FnOnce(&Patience) -> T + Send + 'static,
-    ) -> Result<T, NotDone> {
+    ) -> Result<T, WorkError> {
         let waits = Arc::new(());
         let patience = Patience { deadline, caller: Some(Arc::downgrade(&waits)) };
         let (reply, done) = oneshot::channel();
         let span = Span::current();
         self.0.put(account.id(), move || {
             let result = if patience.is_over() {
-                Err(NotDone::Late)
+                Err(WorkError::Expired)
             } else {
                 let work = AssertUnwindSafe(|| span.in_scope(|| work(&patience)));
-                catch_unwind(work).map_err(|_| NotDone::Broken)
+                catch_unwind(work).map_err(|_| WorkError::Panicked)
             };
             // This fails if the caller has hung up.
             let _ = reply.send(result);
         })?;
         let done = tokio::time::timeout_at(deadline.into(), done).await;
         drop(waits);
-        done.map_or(Err(NotDone::Late), |done| done.unwrap_or(Err(NotDone::Broken)))
+        done.map_or(Err(WorkError::Expired), |done| done.unwrap_or(Err(WorkError::Panicked)))
     }
 }
 
@@ -160,14 +160,14 @@ impl Shared {
         self.lines.lock().expect("nothing panics while it holds this lock")
     }
 
-    fn put(&self, caller: u64, task: impl FnOnce() + Send + 'static) -> Result<(), NotDone> {
+    fn put(&self, caller: u64, task: impl FnOnce() + Send + 'static) -> Result<(), WorkError> {
         let mut lines = self.lock();
         let of_caller = lines.by_caller.get(&caller).map_or(0, VecDeque::len);
-        // A caller with nothing waiting is admitted where others are not.
-        let most_of_all = if of_caller == 0 { 2 * MOST } else { MOST };
-        for (waiting, most) in [(of_caller, MOST_OF_A_CALLER), (lines.waiting, most_of_all)] {
+        // A caller without waiting tasks is admitted even when others are refused.
+        let most_of_all = if of_caller == 0 { 2 * MAX_WAITING } else { MAX_WAITING };
+        for (waiting, most) in [(of_caller, MAX_WAITING_PER_CALLER), (lines.waiting, most_of_all)] {
             if waiting >= most {
-                return Err(NotDone::Full { waiting, most });
+                return Err(WorkError::QueueFull { waiting, most });
             }
         }
         lines.by_caller.entry(caller).or_default().push_back(Box::new(task));
@@ -177,7 +177,7 @@ impl Shared {
         Ok(())
     }
 
-    /// One thread's work.
+    /// The loop of one thread.
     fn work(&self) {
         let mut lines = self.lock();
         loop {
@@ -193,10 +193,10 @@ impl Shared {
             task();
             let took = begun.elapsed();
             lines = self.lock();
-            // Even a task that was over before it began counts as a little time.
+            // Even a task that did not start is charged a little time.
             lines.turns.charge(caller, took.max(Duration::from_micros(1)));
             lines.leave(caller);
-            // It may be this caller's turn again, on a thread that sleeps.
+            // This caller may use one more thread now. Wake a sleeping one, because it may be this caller's turn again.
             if !lines.by_caller.is_empty() {
                 self.changed.notify_one();
             }
@@ -205,7 +205,7 @@ impl Shared {
 }
 
 impl Lines {
-    /// The task whose turn it is, and its caller.
+    /// The next task by turn, and its caller.
     fn next(&mut self) -> Option<(u64, Task)> {
         let has_threads_left =
             |caller: &u64| self.threads.get(caller).is_none_or(|&has| has < self.most_threads);
@@ -244,7 +244,7 @@ mod tests {
         Arc::new(Workers::with_threads(1, || ()).unwrap())
     }
 
-    /// Holds the only thread until what is returned is dropped.
+    /// Occupies the only thread until the returned sender is dropped.
     async fn hold(workers: &Arc<Workers>) -> mpsc::Sender<()> {
         let (hold, held) = mpsc::channel::<()>();
         let (began, begins) = oneshot::channel();
@@ -276,7 +276,7 @@ mod tests {
                 workers.run(&account, later(), work).await
             })
         };
-        let many: Vec<_> = (0..MOST_OF_A_CALLER + 10).map(|_| put(&hog, "hog")).collect();
+        let many: Vec<_> = (0..MAX_WAITING_PER_CALLER + 10).map(|_| put(&hog, "hog")).collect();
         tokio::time::sleep(Duration::from_millis(50)).await;
         let one = put(&other, "other");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -286,7 +286,10 @@ mod tests {
         let mut refused = 0;
         for one in many {
             match one.await.unwrap() {
-                Err(NotDone::Full { waiting: MOST_OF_A_CALLER, most: MOST_OF_A_CALLER }) => {
+                Err(WorkError::QueueFull {
+                    waiting: MAX_WAITING_PER_CALLER,
+                    most: MAX_WAITING_PER_CALLER,
+                }) => {
                     refused += 1;
                 }
                 done => done.unwrap(),
@@ -332,7 +335,7 @@ mod tests {
         let begun = Arc::new(());
         let (late, gone) = (begun.clone(), begun.clone());
         let soon = Instant::now() + Duration::from_millis(30);
-        assert_eq!(workers.run(&account, soon, move |_| drop(late)).await, Err(NotDone::Late));
+        assert_eq!(workers.run(&account, soon, move |_| drop(late)).await, Err(WorkError::Expired));
         assert!(soon.elapsed() < Duration::from_secs(5));
         let abandoned = {
             let (workers, account) = (workers.clone(), account.clone());
@@ -371,7 +374,7 @@ mod tests {
         let workers = workers();
         let account = Account::new();
         let broken = workers.run(&account, later(), |_| std::panic::resume_unwind(Box::new(0)));
-        assert_eq!(broken.await, Err::<(), _>(NotDone::Broken));
+        assert_eq!(broken.await, Err::<(), _>(WorkError::Panicked));
         assert_eq!(workers.run(&account, later(), |_| 1).await, Ok(1));
     }
 }

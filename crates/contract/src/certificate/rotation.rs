@@ -29,8 +29,8 @@ impl Rotation {
         Self { halves: [half(1), half(2)], dim }
     }
 
-    /// Rotates `LANES` vectors at once, in place. `vectors` is `[dim]`; each element holds one component of
-    /// every vector.
+    /// Rotates `LANES` vectors together, in place. `vectors` is `[dim]`; each element holds one component of every
+    /// vector.
     ///
     /// Computes in float64. A component has at most 2 · (12 + 2) roundings, each of at most 2⁻⁵³ of the
     /// vector's norm, so the result for a unit vector is within 2⁻⁴⁷ of the exact one.

@@ -13,10 +13,10 @@ pub use scoring::{EPSILON, MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVect
 
 use super::{Filter, Hit, Query, QueryVector, Row, Table};
 
-// Terms of `FullPassQuery::row_work`. They are ratios of two times, measured with the CPU's full scan on one thread: that
-// of one more query over shared vectors, and that of one more vector. Measured on random tables of 20,000 × 100 and
-// 400,000 × 50, with AVX-512, AVX2 and portable code. The ratios differ by up to four times, because the cost of a
-// multiply-add does; these values are in the middle.
+// Terms of `FullPassQuery::row_work`. Each is a ratio of two times, measured with the CPU's full scan on one thread:
+// the time of one more query over shared vectors, and the time of one more vector. Measured on random tables of
+// 20,000 × 100 and 400,000 × 50, with AVX-512, AVX2 and portable code. The ratios differ by up to four times, because
+// the cost of a multiply-add does; these values are in the middle.
 
 /// Cost of a query with the simplest formula.
 const QUERY_WORK: usize = 10;

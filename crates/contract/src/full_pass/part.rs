@@ -91,7 +91,7 @@ impl FullPassPart {
     /// If there are more scores than unscored rows.
     ///
     /// [`Scoring::scores`]: super::Scoring::scores
-    pub fn give_scores(&mut self, scores: &[f64]) {
+    pub fn set_scores(&mut self, scores: &[f64]) {
         assert!(scores.len() <= self.unscored().len(), "one score for each ranked row");
         self.scores.extend_from_slice(scores);
     }
@@ -110,8 +110,8 @@ impl FullPassPart {
         if self.is_prepared {
             return;
         }
-        for place in self.scores.len()..self.ranked.len() {
-            let score = self.query.score(table, self.ranked[place]);
+        for index in self.scores.len()..self.ranked.len() {
+            let score = self.query.score(table, self.ranked[index]);
             self.scores.push(score.unwrap_or(f64::NAN));
         }
         let filter = self.query.filter();
@@ -150,7 +150,7 @@ impl FullPassPart {
 
     /// Adds the scores of some rows, from `first` on, to a share. NaN if a row has none.
     #[inline]
-    pub fn look_at(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
+    pub fn add_scores(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
         // A comparison with NaN is false.
         if scores.iter().any(|&score| score >= share.floor) {
             self.take(share, first, scores);
@@ -178,15 +178,15 @@ impl FullPassPart {
 
     fn count(&self, counts: &mut Vec<u32>, hit: Hit) {
         // Scores are never NaN here and never −0.0, so that plain comparisons give the order of hits.
-        let mut place = self.ranking_scores.partition_point(|&ranked| ranked > hit.score);
-        if self.ranking_scores.get(place) == Some(&hit.score) {
-            place += self.ranking[place..].partition_point(|ranked| *ranked <= hit);
+        let mut index = self.ranking_scores.partition_point(|&ranked| ranked > hit.score);
+        if self.ranking_scores.get(index) == Some(&hit.score) {
+            index += self.ranking[index..].partition_point(|ranked| *ranked <= hit);
         }
         if counts.is_empty() {
             counts.resize(self.counts.len(), 0);
         }
         // After the last ranked row, it ranks before none.
-        if let Some(count) = counts.get_mut(place) {
+        if let Some(count) = counts.get_mut(index) {
             *count += 1;
         }
     }
@@ -217,12 +217,12 @@ impl FullPassPart {
             })
             .collect();
         let ranked = |&row: &Row| {
-            let place = self.ranked.binary_search(&row).ok();
-            let score = place.and_then(|place| self.scores.get(place).copied());
+            let index = self.ranked.binary_search(&row).ok();
+            let score = index.and_then(|index| self.scores.get(index).copied());
             let score = score.filter(|score| !score.is_nan());
             let hit = score.map(|score| Hit { row, score });
-            let place = hit.and_then(|hit| self.ranking.binary_search(&hit).ok());
-            RankedRow { row, score, rank: place.map(|place| ranks[place]) }
+            let index = hit.and_then(|hit| self.ranking.binary_search(&hit).ok());
+            RankedRow { row, score, rank: index.map(|index| ranks[index]) }
         };
         let ranks = self.query.ranked().iter().map(ranked).collect();
         FullPassAnswer { ranks, hits: self.list.into_sorted() }
@@ -309,7 +309,7 @@ mod tests {
                 .collect();
             sorted.sort();
             let rank = |&row: &Row| {
-                let rank = sorted.iter().position(|hit| hit.row == row).map(|place| place as u32 + 1);
+                let rank = sorted.iter().position(|hit| hit.row == row).map(|index| index as u32 + 1);
                 RankedRow { row, score: query.score(&table, row), rank }
             };
             let ranks: Vec<RankedRow> = ranked.iter().map(rank).collect();
@@ -319,7 +319,7 @@ mod tests {
             let unscored = part.unscored();
             let own = |&row: &Row| query.score(&table, row).unwrap_or(f64::NAN);
             let scores: Vec<f64> = unscored[..given.min(unscored.len())].iter().map(own).collect();
-            part.give_scores(&scores);
+            part.set_scores(&scores);
             part.prepare(&table);
             prop_assert!(part.is_prepared() && part.unscored().is_empty() && part.fits(&table));
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(norms.len())).collect();
@@ -329,7 +329,7 @@ mod tests {
             for cut in cuts.windows(2) {
                 let scores: Vec<f64> = (cut[0] as u32..cut[1] as u32).map(|row| own(&Row(row))).collect();
                 let mut share = part.share();
-                part.look_at(&mut share, Row(cut[0] as u32), &scores);
+                part.add_scores(&mut share, Row(cut[0] as u32), &scores);
                 if cut[0] % 2 == 0 { part.merge(share) } else { shares.push(share) }
             }
             shares.into_iter().for_each(|share| part.merge(share));

@@ -191,8 +191,9 @@ impl Scoring {
         (!score.is_nan()).then_some(score)
     }
 
-    /// The same for several rows at once. `cosines(i)` are the scores of the rows against the vector `i`, NaN for
-    /// zero rows. The score of a skipped row, such as a zero row, is NaN. `space` is scratch memory.
+    /// Like [`score`](Self::score), for several rows together. `cosines(i)` are the scores of the rows against the
+    /// vector `i`, NaN for zero rows. The score of a skipped row, such as a zero row, is NaN. `space` is scratch
+    /// memory.
     ///
     /// # Panics
     /// If a vector has fewer cosines than there are scores, or `space` is smaller.
@@ -223,8 +224,8 @@ impl Scoring {
     }
 }
 
-// Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0 at the end: that turns
-// −0.0 into +0.0 and changes nothing else.
+// Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0 at the end: that
+// turns −0.0 into +0.0 and changes nothing else.
 
 fn add_zero(scores: &mut [f64], cosines: &[f64]) {
     for (score, cosine) in scores.iter_mut().zip(cosines) {

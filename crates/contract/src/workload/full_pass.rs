@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::{PassError, Slice, Workload};
 use crate::{Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row};
 
-/// Different vectors that one pass compares the rows with, at most: past this the arithmetic, not the table, takes
-/// the time. One query with more takes a pass of its own.
+/// Maximum number of distinct vectors that one pass compares the rows with: beyond this, the arithmetic takes the
+/// time, not the table. A query with more vectors gets a pass of its own.
 const VECTORS: usize = 64;
-/// Vectors of one caller in a pass while there are others.
+/// Maximum number of vectors of one caller in a pass while other callers wait.
 const VECTORS_BESIDE_OTHERS: usize = 16;
-/// What a vector counts for beside [`FullPassQuery::row_work`], which is counted in components.
+/// The cost of a vector, in components, besides [`FullPassQuery::row_work`].
 const COMPONENTS_OF_A_VECTOR: usize = 128;
 
 /// Full passes. Costs are counted in components that each row is multiplied with.
@@ -25,7 +25,7 @@ pub struct UnderWay {
     from: usize,
 }
 
-/// The rows that the queries gathered so far are compared with: each is compared once, however many ask for it.
+/// The rows that are vectors of the queries gathered so far. Each is multiplied once, however many queries use it.
 #[derive(Default)]
 pub struct Shared {
     rows: HashSet<Row>,
@@ -55,7 +55,7 @@ impl Workload for FullPass {
         VECTORS * COMPONENTS_OF_A_VECTOR
     }
 
-    fn most_of_one_caller(&self, _: usize) -> usize {
+    fn max_room_per_caller(&self, _: usize) -> usize {
         VECTORS_BESIDE_OTHERS * COMPONENTS_OF_A_VECTOR
     }
 

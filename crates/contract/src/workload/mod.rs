@@ -1,4 +1,4 @@
-//! What a scheduler must know of a kind of work: its requests, how they batch, what they cost, how a device runs
+//! What a scheduler must know about a kind of work: its requests, how they batch, what they cost, how a device runs
 //! them. [`Search`] and [`FullPass`] are the two kinds that every [`Engine`] runs.
 
 mod full_pass;
@@ -7,14 +7,14 @@ mod search;
 use crate::{Engine, EngineDescription, EngineError};
 
 pub use full_pass::FullPass;
-pub use search::{Found, Search};
+pub use search::{Search, SearchResponse};
 
-/// What one thread owns and runs passes on: a GPU, or the CPU.
+/// Runs passes, and is owned by one thread: a GPU, or the CPU.
 pub trait Device {
     /// Which device this is, for logs and clients.
     fn description(&self) -> EngineDescription;
 
-    /// What it has counted since it started: name and count.
+    /// The device's counters since it started, as names and counts.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
 
@@ -33,40 +33,40 @@ impl Device for dyn Engine {
 /// A pass may be cut into slices. Between two slices the device may run other workloads, and requests that nobody
 /// waits for any more leave the pass.
 pub trait Workload: Send + Sync + 'static {
-    /// What runs it.
+    /// The device that runs it.
     type Device: Device + ?Sized;
-    /// What is asked.
+    /// One request.
     type Request: Send + 'static;
-    /// What answers one request.
+    /// The answer to one request.
     type Response: Send + 'static;
-    /// What requests of one pass share, while a pass is gathered.
+    /// What the requests of a pass share, while it is being gathered.
     type Gathered: Default;
     /// What a pass keeps between two slices.
     type Pass: Default;
 
-    /// What one pass of it is called in logs and errors, with its article: `a search`.
+    /// The name of a pass in logs and errors, with its article: `a search`.
     fn name(&self) -> &'static str;
 
     /// Slots of the queue that a request takes until it is answered.
     fn slots(&self, request: &Self::Request) -> usize;
 
-    /// What a request costs at most, in a unit of the workload's own: an estimate from its form, at least 1. Measured
+    /// The maximum cost of a request, in the workload's own unit: an estimate from its form, at least 1. Measured
     /// time is divided among requests in proportion to it.
     fn cost(&self, device: &Self::Device, request: &Self::Request) -> usize;
 
-    /// How much cost the next pass should take while requests of cost `waiting` wait, at least 1. The largest pass,
-    /// where `waiting` is [`usize::MAX`].
+    /// The cost that the next pass should have while requests of total cost `waiting` wait; at least 1. If `waiting`
+    /// is [`usize::MAX`], the cost of the largest pass.
     fn room(&self, device: &Self::Device, waiting: usize) -> usize;
 
-    /// How much of the largest pass one caller gets at most while others ask as well: a pass can't be stopped, so
-    /// whoever comes meanwhile waits for it.
-    fn most_of_one_caller(&self, largest: usize) -> usize {
+    /// The maximum part of the largest pass that one caller gets while others ask too: a pass can't be stopped, so
+    /// requests that arrive meanwhile wait for it.
+    fn max_room_per_caller(&self, largest: usize) -> usize {
         (largest / 8).max(8)
     }
 
-    /// Gathers a request of this [`cost`](Self::cost) into a pass. What it adds beside those gathered so far: less
-    /// than its cost where they share work. `None`: it does not fit into `left`, and is not gathered. A pass that is
-    /// empty takes any request.
+    /// Gathers a request of this [`cost`](Self::cost) into a pass. Returns the cost that it adds to the requests
+    /// gathered so far, which is less than its own if they share work. Returns `None` if it does not fit into `left`;
+    /// then it is not gathered. An empty pass takes any request.
     fn gather(
         &self,
         gathered: &mut Self::Gathered,
@@ -78,7 +78,7 @@ pub trait Workload: Send + Sync + 'static {
         Some(cost).filter(|&cost| cost <= left)
     }
 
-    /// Runs a slice of a pass of these requests. All of their responses, in order, if that was the last slice;
+    /// Runs a slice of a pass of these requests. Returns all of their responses, in order, if it was the last slice;
     /// `None` if there is more to do.
     ///
     /// # Errors
@@ -91,28 +91,28 @@ pub trait Workload: Send + Sync + 'static {
         slice: Slice<'_>,
     ) -> Result<Option<Vec<Self::Response>>, PassError>;
 
-    /// Between two slices: only the requests for which `stays` says so stay in the pass, by their index.
+    /// Called between two slices. Keeps only the requests for whose index `stays` returns true.
     fn retain(&self, pass: &mut Self::Pass, stays: &mut dyn FnMut(usize) -> bool) {
         let _ = (pass, stays);
     }
 }
 
-/// What a slice is given beside its requests.
+/// What a slice gets besides its requests.
 pub struct Slice<'a> {
     /// Whether the slice should go on; asked between small pieces of work, perhaps from several threads.
     pub go_on: &'a (dyn Fn() -> bool + Sync),
-    /// Work of the scheduler's own. To be called at least once: while the device works, if the host is free then;
-    /// else at the beginning.
+    /// The scheduler's own work. Must be called at least once: while the device works, if the host is free then;
+    /// otherwise at the beginning.
     pub meanwhile: &'a mut dyn FnMut(),
 }
 
 /// Why a pass has no responses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
-    /// What was asked: the device is fine.
+    /// The request is at fault; the device is fine.
     #[error("{0}")]
     Request(String),
-    /// The device: it may be in any state and must not be used again.
+    /// The device is at fault: it may be in any state and must not be used again.
     #[error("{0}")]
     Device(String),
 }

@@ -6,23 +6,23 @@ use crate::{Engine, Hit, Query, QueryBatch};
 /// Searches. Costs are counted in plain queries (k = 10, all rows).
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// The cost that one pass takes at most; the engine may prefer less.
+    /// Maximum cost of one pass; the engine may prefer less.
     pub max_batch: usize,
 }
 
 /// What a search found for one query.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum SearchResponse {
     /// Its best rows, best first.
     Hits(Vec<Hit>),
-    /// Nothing yet: see [`Engine::search_meanwhile`]. A full pass answers the query.
+    /// Nothing yet: see [`Engine::search_overlapped`]. A full pass answers the query.
     Unproven(Box<Query>),
 }
 
 impl Workload for Search {
     type Device = dyn Engine;
     type Request = Query;
-    type Response = Found;
+    type Response = SearchResponse;
     type Gathered = ();
     type Pass = ();
 
@@ -48,12 +48,12 @@ impl Workload for Search {
         queries: &[&Query],
         (): &mut (),
         slice: Slice<'_>,
-    ) -> Result<Option<Vec<Found>>, PassError> {
+    ) -> Result<Option<Vec<SearchResponse>>, PassError> {
         let batch: QueryBatch<'_> = queries.iter().copied().collect();
-        let found = engine.search_meanwhile(&batch, slice.meanwhile)?;
+        let found = engine.search_overlapped(&batch, slice.meanwhile)?;
         let one = |(found, query): (Option<Vec<Hit>>, &&Query)| match found {
-            Some(hits) => Found::Hits(hits),
-            None => Found::Unproven(Box::new((*query).clone())),
+            Some(hits) => SearchResponse::Hits(hits),
+            None => SearchResponse::Unproven(Box::new((*query).clone())),
         };
         // `Pass::run` fails the pass if answers are missing.
         Ok(Some(found.into_iter().zip(queries).map(one).collect()))

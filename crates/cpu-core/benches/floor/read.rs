@@ -1,10 +1,10 @@
-//! The floor under every search, for benches/search.rs and examples/time_search.rs.
+//! Reads a table once, which no search can beat. For benches/search.rs and examples/time_search.rs.
 
 use std::hint::black_box;
 
 use rayon::prelude::*;
 
-/// Reads all bytes once, on all threads of rayon's pool, and sums so that they can't be left out.
+/// Reads all bytes once, on all threads of rayon's pool, and sums them, so that the compiler can't remove the reads.
 pub(crate) fn read(bytes: &[u8]) -> u64 {
     black_box(bytes.par_chunks(1 << 18).map(sum).reduce(|| 0, u64::wrapping_add))
 }
@@ -20,7 +20,7 @@ fn sum(part: &[u8]) -> u64 {
     sums.into_iter().fold(0, u64::wrapping_add)
 }
 
-/// As the scan does, so that the floor is one.
+/// Prefetches as the scan does; otherwise this would not be a lower limit.
 #[allow(unsafe_code)]
 fn prefetch(line: &[u8; 64]) {
     #[cfg(target_arch = "x86_64")]

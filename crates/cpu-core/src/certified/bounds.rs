@@ -11,7 +11,7 @@ use super::layout::ZERO_LEVEL;
 const TO_FLOAT32: f64 = 1e-6;
 
 /// A length computed in float64, increased to cover its own roundings and those of the rotation.
-pub(crate) fn amply(length: f64) -> f64 {
+pub(crate) fn widen_for_rounding(length: f64) -> f64 {
     length * (1.0 + 1e-9) + 1e-9
 }
 

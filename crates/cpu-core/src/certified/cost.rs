@@ -3,9 +3,10 @@
 //! A pass multiplies every row, keeps the candidates, and scores them. Floors rise while it runs: if rows are in random
 //! order, `k · (1 + ln(rows / k))` of them are among the best `k` of the rows before them, and each of these costs as
 //! much as a certain number of products. Measured on random tables of 20,000 × 100 and 400,000 × 50, with 8 such
-//! queries in a batch of 64: k = 100, 300, 1000 and 2032 cost 4.4, 9.7, 23.5 (and none) and 1.9, 3.5, 7.6, 13 plain
-//! queries; the estimate is within a fifth. An excluded row costs a fifth of a hit if it is one of the nearest, as when
-//! searching for a next page, and almost nothing otherwise; an eighth is between the two.
+//! queries in a batch of 64: on the first, k = 100, 300 and 1000 cost 4.4, 9.7 and 23.5 plain queries; on the second,
+//! k = 100, 300, 1000 and 2032 cost 1.9, 3.5, 7.6 and 13. The estimate is within a fifth. An excluded row costs a
+//! fifth of a hit if it is one of the nearest, as when searching for a next page, and almost nothing otherwise; an
+//! eighth is between the two.
 
 use super::ROW_COMPONENTS;
 use crate::InstructionSet;
@@ -24,7 +25,8 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// The cost of a query for `k` hits among the first `limit` rows, with n of them excluded, in plain queries; at least 1.
+    /// The cost, in plain queries, of a query for `k` hits among the first `limit` rows, n of them excluded; at least
+    /// 1.
     pub(super) fn of(&self, k: usize, limit: usize, excluded: usize) -> usize {
         // The usual case.
         if k <= 10 && excluded <= 10 {

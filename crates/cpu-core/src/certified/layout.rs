@@ -52,12 +52,12 @@ impl Sums {
 pub(crate) struct RowScale(pub(crate) u32);
 
 impl RowScale {
-    /// Those of a block's rows.
+    /// The scales of a block's rows.
     pub(crate) fn of_line(line: &Line) -> impl Iterator<Item = Self> {
         line.0.as_chunks().0.iter().map(|&word| Self(u32::from_le_bytes(word)))
     }
 
-    /// That of a block's row `r`.
+    /// The scale of a block's row `r`.
     pub(crate) fn at(line: &Line, r: usize) -> Self {
         Self(u32::from_le_bytes(line.0.as_chunks().0[r]))
     }

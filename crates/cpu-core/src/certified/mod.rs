@@ -58,8 +58,8 @@ const PRODUCTS_PER_QUERY: usize = 1 << 16;
 const FOUR_BIT_QUERIES: usize = 6;
 const FOUR_BIT_HITS: usize = 128;
 
-/// A table of at most this many bytes is bound by caches; there, only passes with this few queries and hits do the
-/// same.
+/// A table of at most this many bytes is bound by caches; there, only passes with at most this many queries and hits
+/// scan high halves first.
 const SMALL_TABLE: usize = 64 << 20;
 const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 
@@ -102,7 +102,7 @@ pub struct Paths {
 
 /// The engine for machines without a GPU.
 ///
-/// It answers at once: by the full scan, until the derived table is loaded or derived.
+/// It can answer immediately: by the full scan, until the derived table is loaded or derived.
 #[derive(Debug)]
 pub struct CpuEngine {
     model: Arc<ModelStore>,
@@ -195,19 +195,19 @@ impl CpuEngine {
         if self.paths.all_threads { most } else { shares.clamp(1, most) }
     }
 
-    /// Runs one certified pass for the queries at `places`. Queries without a certificate stay unanswered.
+    /// Runs one certified pass for the queries at `indices`. Queries without a certificate stay unanswered.
     fn certified(
         &mut self,
         tables: &Tables,
         batch: &[&Query],
-        places: &[usize],
+        indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
     ) {
         let table = self.model.table();
         let (pool, instructions) = (self.full.pool(), self.instructions);
-        let mut places = places.to_vec();
-        most_rows_first(batch, &mut places, table.rows());
-        let queries: Vec<&Query> = places.iter().map(|&place| batch[place]).collect();
+        let mut indices = indices.to_vec();
+        most_rows_first(batch, &mut indices, table.rows());
+        let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let prepared = PreparedQueries::new(&queries, &table, tables, instructions);
         let hits = |query: &&Query| query.k();
         let room = self.paths.room.unwrap_or(
@@ -237,7 +237,7 @@ impl CpuEngine {
 
         self.counters.passes += 1;
         self.counters.second_looks += outcome.second_looks;
-        for (place, rescored) in places.into_iter().zip(rescored) {
+        for (index, rescored) in indices.into_iter().zip(rescored) {
             let Some(rescored) = rescored else {
                 self.counters.fallbacks += 1;
                 continue;
@@ -245,7 +245,7 @@ impl CpuEngine {
             self.counters.certified += 1;
             self.counters.candidates += rescored.candidates as u64;
             self.counters.survivors += rescored.scored as u64;
-            answers[place] = Some(rescored.hits);
+            answers[index] = Some(rescored.hits);
         }
     }
 }
@@ -285,20 +285,20 @@ impl Engine for CpuEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found = self.search_meanwhile(batch, &mut || ())?;
-        let none = |place: &usize| found[*place].is_none();
+        let found = self.search_overlapped(batch, &mut || ())?;
+        let none = |index: &usize| found[*index].is_none();
         let rest: Vec<usize> = (0..batch.len()).filter(none).collect();
         let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
         if !rest.is_empty() {
-            let queries = rest.iter().map(|&place| batch.queries()[place]).collect();
-            for (place, hits) in rest.into_iter().zip(self.full.search(&queries)?) {
-                answers[place] = hits;
+            let queries = rest.iter().map(|&index| batch.queries()[index]).collect();
+            for (index, hits) in rest.into_iter().zip(self.full.search(&queries)?) {
+                answers[index] = hits;
             }
         }
         Ok(answers)
     }
 
-    fn search_meanwhile(
+    fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
@@ -311,20 +311,20 @@ impl Engine for CpuEngine {
         let queries = batch.queries();
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
-        let asked = (0..batch.len()).filter(|&place| queries[place].k() > 0);
-        let suits = |&place: &usize| tables.get().is_some() && self.suits(queries[place]);
+        let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
+        let suits = |&index: &usize| tables.get().is_some() && self.suits(queries[index]);
         let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = tables.get() {
-            for places in certified.chunks(MAX_PASS) {
-                self.certified(tables, queries, places, &mut answers);
+            for indices in certified.chunks(MAX_PASS) {
+                self.certified(tables, queries, indices, &mut answers);
             }
         }
-        let products: usize = full.iter().map(|&place| self.products(queries[place])).sum();
+        let products: usize = full.iter().map(|&index| self.products(queries[index])).sum();
         if !full.is_empty() && products <= SHORT_FULL_SCAN {
-            let few = full.iter().map(|&place| queries[place]).collect();
-            for (place, hits) in full.into_iter().zip(self.full.search(&few)?) {
-                answers[place] = Some(hits);
+            let few = full.iter().map(|&index| queries[index]).collect();
+            for (index, hits) in full.into_iter().zip(self.full.search(&few)?) {
+                answers[index] = Some(hits);
             }
         }
         Ok(answers)
@@ -342,7 +342,7 @@ impl Engine for CpuEngine {
         cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
     }
 
-    /// By the full scan: the bounds here do not hold for formulas of several cosines.
+    /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],

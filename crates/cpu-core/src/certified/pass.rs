@@ -12,13 +12,13 @@ use contract::{FilterParts, Query, Row};
 
 use super::bounds::{Threshold, round_down, round_up};
 use super::floor::Floor;
-use super::kernels::{Found, Purpose, Space, Strips};
+use super::kernels::{Flagged, Purpose, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::query::PreparedQueries;
 use super::sample;
 use super::tables::Tables;
 use crate::InstructionSet;
-use crate::row_limits::looking_at;
+use crate::row_limits::count_covering;
 
 /// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
 /// starting from nothing.
@@ -44,7 +44,7 @@ pub(crate) struct Candidate {
     pub(crate) upper: f32,
 }
 
-/// Above this a row is too good for a query: its maximum score, between two float32.
+/// A query's maximum score, between two float32. Rows above it can't be in the answer.
 #[derive(Debug, Clone, Copy)]
 struct Ceiling {
     /// A row whose upper bound is at most this has at most the maximum score. NaN if no row has.
@@ -65,8 +65,8 @@ impl Ceiling {
     }
 }
 
-/// Rows above their query's maximum score that a thread takes, for each candidate that it has room for. Past this a
-/// scan of all rows, which can be cut into slices, is the better way.
+/// Maximum number of rows above their query's maximum score that a thread takes, per candidate that it has room for.
+/// Beyond this, a scan of all rows is better, because it can be cut into slices.
 const ABOVE_PER_CANDIDATE: usize = 8;
 
 /// The state shared by all threads of a pass.
@@ -105,7 +105,7 @@ impl<'a> Pass<'a> {
         room: usize,
     ) -> Self {
         let floor = |(query, sampled): (&&Query, f32)| {
-            // What is not named here applies where candidates are taken and rescored.
+            // The other fields apply where candidates are taken and rescored.
             let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
                 query.filter().parts();
             let least = min_score.unwrap_or(f64::NEG_INFINITY);
@@ -143,7 +143,7 @@ impl<'a> Pass<'a> {
                 self.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
                 return worker.candidates;
             };
-            let active = looking_at(first * STRIP_ROWS, self.queries, self.tables.layout.rows);
+            let active = count_covering(first * STRIP_ROWS, self.queries, self.tables.layout.rows);
             worker.refresh_thresholds(active);
             worker.scan(first, end, active);
         }
@@ -189,8 +189,8 @@ struct Worker<'a> {
     thresholds: Vec<Threshold>,
     candidates: Vec<Vec<Candidate>>,
     space: Space,
-    found: Vec<Found>,
-    /// Of each query's new candidates.
+    found: Vec<Flagged>,
+    /// The lower bounds of each query's new candidates.
     lower_bounds: Vec<Vec<f32>>,
     /// Rows of each query that were above its maximum score.
     above: Vec<usize>,
@@ -259,7 +259,7 @@ impl<'a> Worker<'a> {
                 let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {
                     let block = (first + looked_at.strip as usize) * STRIP_BLOCKS + b;
-                    self.look_again(looked_at.query as usize, block, rows);
+                    self.compare_fully(looked_at.query as usize, block, rows);
                 }
             }
         }
@@ -274,7 +274,7 @@ impl<'a> Worker<'a> {
 
     /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
     /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
-    fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Found) {
+    fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Flagged) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
@@ -295,14 +295,14 @@ impl<'a> Worker<'a> {
                     continue;
                 }
                 let bound = found.bounds[b * BLOCK_ROWS + r];
-                self.judge(query, row, bounds.of_scan(bound, scale.residual()));
+                self.admit(query, row, bounds.of_scan(bound, scale.residual()));
             }
         }
     }
 
     /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
     /// the block's row `r`.
-    fn look_again(&mut self, query: usize, block: usize, mut rows: u32) {
+    fn compare_fully(&mut self, query: usize, block: usize, mut rows: u32) {
         let pass = self.pass;
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
@@ -328,7 +328,7 @@ impl<'a> Worker<'a> {
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
             let score = sum as f64 * bounds.step * f64::from(scale.step());
             let error = bounds.error(scale.residual());
-            self.judge(query, row, [round_down(score - error), round_up(score + error)]);
+            self.admit(query, row, [round_down(score - error), round_up(score + error)]);
         }
         self.end_look(query);
     }
@@ -336,7 +336,7 @@ impl<'a> Worker<'a> {
     /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except for the score. Only
     /// rows that are surely admitted raise the floor.
     #[inline]
-    fn judge(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
+    fn admit(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
         let ceiling = self.pass.ceilings[query];
         // Not `upper >= floor`: NaN keeps the row.
         if upper < self.floors[query] {
@@ -367,8 +367,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Drops candidates that the floor has left behind. If that does not help there is no certificate, and
-    /// the query needs no more of them.
+    /// Drops candidates whose upper bounds are below the floor. If too many are left, the query has no certificate
+    /// and needs no more candidates.
     fn make_room(&mut self, query: usize) {
         let floor = self.floors[query];
         self.candidates[query].retain(|candidate| candidate.upper >= floor);
@@ -377,7 +377,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The query has no certificate, and looks at no more rows.
+    /// Marks the query as without a certificate, so that it looks at no more rows.
     fn give_up(&mut self, query: usize) {
         self.pass.failed[query].store(true, Ordering::Relaxed);
         self.candidates[query] = Vec::new();

@@ -3,7 +3,7 @@
 use contract::Table;
 use contract::certificate::Rotation;
 
-use super::bounds::amply;
+use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
 
 /// Where rows come from.
@@ -23,7 +23,7 @@ pub(crate) fn portable(of: Source<'_>, first: usize, space: &mut BlockSpace, to:
     quantise_block(of, first, space, to);
 }
 
-/// As [`portable`], compiled for AVX2. With AVX-512 it took half as long again.
+/// As [`portable`], compiled for AVX2. With AVX-512 it took one and a half times as long.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
@@ -57,7 +57,8 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
     }
     let steps = peaks.map(|peak| upper_half_up(peak / 127.0));
     let wide_steps = steps.map(f64::from);
-    // Not by division for each component: a residual is measured, not assumed, so this may be rounded.
+    // This avoids a division for each component. The inverse may be rounded, because residuals are measured, not
+    // assumed.
     let inverse = steps.map(|step| if step > 0.0 { 1.0 / f64::from(step) } else { 0.0 });
 
     let mut squares = [[0.0f64; BLOCK_ROWS]; 2];
@@ -88,14 +89,15 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
     for (plane, squares) in [high, low].into_iter().zip(squares) {
         let words: &mut [[u8; 4]] = plane[lines].0.as_chunks_mut().0;
         for r in 0..BLOCK_ROWS {
-            let residual = if steps[r] > 0.0 { bounded(amply(squares[r].sqrt())) } else { 0.0 };
+            let residual =
+                if steps[r] > 0.0 { bounded(widen_for_rounding(squares[r].sqrt())) } else { 0.0 };
             words[r] = RowScale::new(steps[r], residual).0.to_le_bytes();
         }
     }
 }
 
-/// A residual of more than 1 bounds nothing that is not known anyway; infinity says so, and keeps the numbers
-/// small for which roundings are bounded (docs/certificate.md, theorem 2).
+/// A residual above 1 gives no useful bound, so it becomes infinity. This also keeps the numbers small for which
+/// roundings are bounded (docs/certificate.md, theorem 2).
 fn bounded(residual: f64) -> f64 {
     if residual <= 1.0 { residual } else { f64::INFINITY }
 }

@@ -1,9 +1,9 @@
-//! Queries as the scan wants them: rotated unit vectors in two planes of 8 bits.
+//! Queries as the scan needs them: rotated unit vectors in two planes of 8 bits.
 
 use contract::certificate::Rotation;
 use contract::{Query, Table};
 
-use super::bounds::{QueryBounds, Threshold, amply};
+use super::bounds::{QueryBounds, Threshold, widen_for_rounding};
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
@@ -12,8 +12,8 @@ use crate::InstructionSet;
 /// One level of the first plane equals this many of the second.
 const LOW_LEVELS: i32 = 128;
 
-/// The queries of a pass. The scan multiplies with the first plane alone; what it finds is looked at again
-/// with both, which together hold a query to 14 bits or more.
+/// The queries of a pass. The scan multiplies by the first plane alone. The rows that it finds are compared again
+/// with both planes, which together hold a query to 14 bits or more.
 #[derive(Debug)]
 pub(crate) struct PreparedQueries {
     query_lines: usize,
@@ -79,7 +79,7 @@ impl PreparedQueries {
         &self.both[query * 2 * self.query_lines..][..2 * self.query_lines]
     }
 
-    /// The sum of both planes from what [`both`](Self::both) gives: in units of the second plane's step.
+    /// The sum with both planes, from the two sums with [`both`](Self::both), in units of the second plane's step.
     pub(crate) fn joined(sums: [i32; 2]) -> i64 {
         i64::from(sums[0]) * i64::from(LOW_LEVELS) + i64::from(sums[1])
     }
@@ -92,9 +92,9 @@ const LANES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Group {
     norms: [f64; LANES],
-    /// `[dim]`: components, then those of rotated unit vectors.
+    /// `[dim]`: the components of the queries, then those of the rotated unit vectors.
     vectors: Vec<[f64; LANES]>,
-    /// `[dim]`: those of the first planes, those of the second.
+    /// `[dim]`: the levels of the first planes and those of the second.
     levels: Vec<[[i8; LANES]; 2]>,
     bounds: [PreparedBounds; LANES],
 }
@@ -110,7 +110,7 @@ impl Group {
         }
     }
 
-    /// From one query to [`LANES`]; the last again where there are fewer.
+    /// Fills the group with one to [`LANES`] queries; the last is repeated if there are fewer.
     fn fill(&mut self, queries: &[&Query], table: &Table<'_>) {
         for lane in 0..LANES {
             let query = queries[lane.min(queries.len() - 1)];
@@ -122,7 +122,7 @@ impl Group {
     }
 }
 
-/// Makes levels and bounds of a group's components.
+/// Computes levels and bounds from a group's components.
 pub(crate) fn portable(rotation: &Rotation, largest_level: i32, group: &mut Group) {
     prepare(rotation, largest_level, group);
 }
@@ -150,9 +150,10 @@ fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
             *peak = if value.abs() > *peak { value.abs() } else { *peak };
         }
     }
-    // The outermost level is `largest_level` of the first plane and nothing of the second.
+    // The outermost level is `largest_level` in the first plane and zero in the second.
     let steps = peaks.map(|peak| peak / f64::from(largest_level * LOW_LEVELS));
-    // Not by division for each component: a residual is measured, not assumed, so this may be rounded.
+    // This avoids a division for each component. The inverse may be rounded, because residuals are measured, not
+    // assumed.
     let inverse = steps.map(|step| 1.0 / step);
     let mut rests = [[0.0f64; LANES]; 2];
     // Exact: at most 4096 · 2²⁸.
@@ -176,8 +177,8 @@ fn prepare(rotation: &Rotation, largest_level: i32, group: &mut Group) {
     for lane in 0..LANES {
         let bounds_of = |i: usize, levels: i32| QueryBounds {
             step: steps[lane] * f64::from(levels),
-            residual: amply(rests[i][lane].sqrt()),
-            norm: amply(squares[i][lane].sqrt() * steps[lane]),
+            residual: widen_for_rounding(rests[i][lane].sqrt()),
+            norm: widen_for_rounding(squares[i][lane].sqrt() * steps[lane]),
             bias: i64::from(sums[i][lane] / levels) * i64::from(ZERO_LEVEL),
         };
         bounds[lane] = PreparedBounds { first: bounds_of(0, LOW_LEVELS), both: bounds_of(1, 1) };

@@ -10,7 +10,7 @@ use super::layout::{STRIP_BLOCKS, STRIP_ROWS};
 use super::query::PreparedQueries;
 use super::tables::Tables;
 use crate::InstructionSet;
-use crate::row_limits::looking_at;
+use crate::row_limits::count_covering;
 
 /// The sample: a 16th of the strips, at most 64, in runs of four.
 const PART: usize = 16;
@@ -32,7 +32,7 @@ pub(super) fn floors(
 ) -> Vec<f32> {
     let mut floors = vec![f32::NEG_INFINITY; queries.len()];
     let layout = tables.layout;
-    let sampled = looking_at(layout.rows.saturating_sub(1), queries, layout.rows);
+    let sampled = count_covering(layout.rows.saturating_sub(1), queries, layout.rows);
     let queries = &queries[..sampled];
     // Excluded rows may be the best of their groups. So may rows above a maximum score, any number of them: then the
     // sample says nothing.
@@ -61,10 +61,10 @@ pub(super) fn floors(
         instructions.scan(Strips { high, low, layout }, asked, &mut space, purpose);
     }
     for (i, (query, best)) in queries.iter().zip(&mut best).enumerate() {
-        let Some(place) = rank(query).checked_sub(1).filter(|&place| place < RANKS) else {
+        let Some(index) = rank(query).checked_sub(1).filter(|&index| index < RANKS) else {
             continue;
         };
-        let (_, bound, _) = best.select_nth_unstable_by(place, |a, b| b.total_cmp(a));
+        let (_, bound, _) = best.select_nth_unstable_by(index, |a, b| b.total_cmp(a));
         // Rows of norm zero are never neighbours, and have a bound of zero.
         if *bound > 0.0 {
             floors[i] = prepared.bounds[i].first.of_sample(*bound);

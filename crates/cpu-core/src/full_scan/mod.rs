@@ -14,7 +14,7 @@ use model_store::ModelStore;
 use rayon::ThreadPool;
 
 use crate::InstructionSet;
-use crate::row_limits::{looking_at, most_rows_first};
+use crate::row_limits::{count_covering, most_rows_first};
 use dots::{Chunk, chunks_per_row, widen};
 
 /// Rows converted to float64 together: with 300 components they fill a first-level cache.
@@ -106,8 +106,8 @@ impl Engine for FullScanEngine {
             }
         }
         let mut answers = vec![Vec::new(); batch.len()];
-        for (&place, list) in scan.places.iter().zip(best) {
-            answers[place] = list.into_sorted();
+        for (&index, list) in scan.indices.iter().zip(best) {
+            answers[index] = list.into_sorted();
         }
         Ok(answers)
     }
@@ -135,7 +135,7 @@ struct Scan<'a> {
     /// a prefix.
     queries: Vec<&'a Query>,
     /// The index of each query in the batch.
-    places: Vec<usize>,
+    indices: Vec<usize>,
     /// Their components in float64, `[queries, chunks_per_row]`.
     widened: Vec<Chunk>,
     next_task: AtomicUsize,
@@ -143,15 +143,15 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(table: Table<'a>, batch: &QueryBatch<'a>, instructions: InstructionSet) -> Self {
-        let mut places: Vec<usize> = (0..batch.len()).collect();
-        most_rows_first(batch.queries(), &mut places, table.rows());
-        let queries: Vec<&Query> = places.iter().map(|&place| batch.queries()[place]).collect();
+        let mut indices: Vec<usize> = (0..batch.len()).collect();
+        most_rows_first(batch.queries(), &mut indices, table.rows());
+        let queries: Vec<&Query> = indices.iter().map(|&index| batch.queries()[index]).collect();
         let chunks = chunks_per_row(table.dim());
         let mut widened = vec![Chunk::ZERO; queries.len() * chunks];
         for (query, widened) in queries.iter().zip(widened.chunks_exact_mut(chunks)) {
             widen(query.components(&table), widened);
         }
-        Self { table, instructions, queries, places, widened, next_task: AtomicUsize::new(0) }
+        Self { table, instructions, queries, indices, widened, next_task: AtomicUsize::new(0) }
     }
 
     /// One thread's share: takes tasks until none are left.
@@ -181,8 +181,8 @@ fn for_each_block(next_task: &AtomicUsize, rows: usize, mut scan: impl FnMut(usi
 /// Converts the rows from `start` to `end` to float64, `[rows, chunks_per_row]`.
 fn widen_rows(table: &Table<'_>, start: usize, end: usize, widened: &mut [Chunk]) {
     let components = &table.components()[start * table.dim()..end * table.dim()];
-    let places = widened.chunks_exact_mut(chunks_per_row(table.dim()));
-    for (row, widened) in components.chunks_exact(table.dim()).zip(places) {
+    let widened_rows = widened.chunks_exact_mut(chunks_per_row(table.dim()));
+    for (row, widened) in components.chunks_exact(table.dim()).zip(widened_rows) {
         widen(row, widened);
     }
 }
@@ -210,7 +210,7 @@ impl<'a> Worker<'a> {
 
     fn scan_block(&mut self, start: usize, end: usize) {
         let Scan { table, queries, .. } = self.scan;
-        let active = looking_at(start, queries, table.rows());
+        let active = count_covering(start, queries, table.rows());
         if active == 0 {
             return;
         }

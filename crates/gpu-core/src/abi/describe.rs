@@ -64,9 +64,9 @@ pub(crate) struct Field {
 /// A source file under `kernels/`.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
-    /// Without folder and ending.
+    /// The file's name without folder and extension.
     pub(crate) stem: &'static str,
-    /// In `kernels/`; empty for `kernels/` itself.
+    /// The folder in `kernels/`; empty for `kernels/` itself.
     pub(crate) folder: &'static str,
     pub(crate) target: Target,
     pub(crate) kernels: Vec<DeclaredKernel>,
@@ -98,7 +98,7 @@ macro_rules! c_constants {
     };
 }
 
-// `{:e}` writes as many digits as it takes to read the same value again.
+// `{:e}` writes enough digits to read back the same value.
 c_constants! {
     usize, "int", "{}";
     u32, "uint32_t", "{:#x}u";

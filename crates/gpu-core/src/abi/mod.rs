@@ -1,5 +1,5 @@
-//! What Rust and CUDA both know is declared once, by [`abi!`]: constants, structures, kernels, and the files
-//! that kernels are compiled from.
+//! Declares once, with [`abi!`], what Rust and CUDA share: constants, structures, kernels, and the files that
+//! kernels are compiled from.
 //!
 //! The library gets Rust items. The build script compiles the same declarations, writes a header for nvcc
 //! (`abi/NAME.cuh`, beside the compiled kernels) and checks the kernels against them. Sizes, alignments and
@@ -16,20 +16,20 @@ pub(crate) use describe::{
 };
 pub(crate) use pointer::{CType, DevicePointer, DevicePointerMut};
 
-/// The one parameter of some kernels.
+/// The type of a kernel's only parameter.
 ///
 /// # Safety
 /// The type has the layout of the structure of the same name in the generated header.
 #[allow(unsafe_code)]
 pub(crate) unsafe trait Params: CType {}
 
-/// The name of a kernel, the file it is compiled from, and what it takes. Made by [`abi!`] only.
+/// A kernel's name, its file and its parameter type. Only [`abi!`] makes entries.
 #[derive(Debug)]
 pub(crate) struct Entry<P> {
     /// As in [`File::stem`].
     pub(crate) file: &'static str,
     pub(crate) name: &'static str,
-    /// Threads a block; for kernels that take any number up to this, the most.
+    /// Threads per block; for kernels that work with fewer, the maximum.
     pub(crate) threads: u32,
     params: PhantomData<fn(P)>,
 }
@@ -48,15 +48,15 @@ impl<P> Clone for Entry<P> {
 
 impl<P> Copy for Entry<P> {}
 
-/// Declares an interface of Rust and CUDA; the sections in this order, each may be empty.
+/// Declares an interface between Rust and CUDA. The sections are in this order; each may be empty.
 ///
 /// - `constants`: `NAME: type = value;`. A `usize` is an `int` in CUDA.
 /// - `enums`: over `i32`.
-/// - `data`: structures that lie in device memory. They have no padding.
-/// - `unions` of such structures of equal size.
+/// - `data`: structures in device memory. They have no padding.
+/// - `unions`: unions of such structures, all of the same size.
 /// - `params`: the parameter structures of kernels, and structures in them.
-/// - `files`: `"folder" / file for Target { (threads) kernel, kernel: Params; }`. What stands in the brackets
-///   goes to `__launch_bounds__`.
+/// - `files`: `"folder" / file for Target { (threads) kernel, kernel: Params; }`. The numbers in parentheses
+///   become `__launch_bounds__`.
 macro_rules! abi {
     (
         name: $interface:literal;
@@ -78,7 +78,7 @@ macro_rules! abi {
             $($bounds:tt $($kernel:ident),+ : $kparams:ident;)+
         })* }
     ) => {
-        // What only one of the two languages reads is no dead code: the other does.
+        // Not dead code: the other language may use what this one does not.
         $($(#[doc = $cdoc])* #[allow(dead_code)] pub(crate) const $cname: $cty = $cvalue;)*
 
         $($(#[doc = $edoc])*
@@ -117,8 +117,8 @@ macro_rules! abi {
             }
         }
 
-        // SAFETY: each member is plain data and as large as the union, so that all bits are set, and any
-        // bits are a value.
+        // SAFETY: each member is plain data and as large as the union. So all bits are set, and any bits are a
+        // valid value.
         #[allow(unsafe_code)]
         unsafe impl bytemuck::Zeroable for $uname {}
         // SAFETY: see above.
@@ -163,7 +163,7 @@ macro_rules! abi {
             })*
         }
 
-        /// All of this, for the build script.
+        /// The whole interface, for the build script.
         #[allow(dead_code)]
         pub(crate) fn interface() -> $crate::abi::Interface {
             #[allow(unused_imports)]

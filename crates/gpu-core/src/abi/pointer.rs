@@ -14,12 +14,13 @@ pub(crate) struct DevicePointerMut<T>(u64, PhantomData<*mut T>);
 macro_rules! pointer {
     ($name:ident, $form:literal) => {
         impl<T> $name<T> {
-            /// A pointer is only an address: whoever launches a kernel with it answers for what is there.
+            /// A pointer is only an address. The caller that launches a kernel with it is responsible for the
+            /// memory there.
             pub(crate) const fn new(address: u64) -> Self {
                 Self(address, PhantomData)
             }
 
-            /// The same address, of values of another type.
+            /// The same address, for values of another type.
             pub(crate) const fn cast<U>(self) -> $name<U> {
                 $name::new(self.0)
             }
@@ -48,7 +49,7 @@ macro_rules! pointer {
 }
 
 impl<T> DevicePointerMut<T> {
-    /// Points nowhere.
+    /// The null pointer.
     pub(crate) const NULL: Self = Self::new(0);
 
     /// The same address, for a kernel that reads it.
@@ -60,9 +61,9 @@ impl<T> DevicePointerMut<T> {
 pointer!(DevicePointer, "const {}*");
 pointer!(DevicePointerMut, "{}*");
 
-/// A type that CUDA knows as well.
+/// A type that CUDA has too.
 pub(crate) trait CType: Copy {
-    /// Its name there.
+    /// Its name in CUDA.
     fn c_type() -> String;
 }
 

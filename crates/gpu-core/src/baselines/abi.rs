@@ -1,4 +1,4 @@
-//! What the baselines and their kernels both know.
+//! Shared by the baselines and their kernels: constants and parameters.
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 
@@ -6,9 +6,10 @@ abi! {
     name: "baselines";
     uses: [];
     constants {
-        /// The most components of the 2020 report's programs: one version has the query in constant memory.
+        /// Maximum number of components in the 2020 report's programs: one version keeps the query in constant
+        /// memory.
         REPORT_MAX_DIM: usize = 4096;
-        /// The most neighbours of the 2020 report's programs: pieces are in private arrays.
+        /// Maximum number of neighbours in the 2020 report's programs: pieces are in private arrays.
         REPORT_MAX_K: usize = 32;
         /// Rows that a block takes in the report's versions 1 and 2: one for each thread.
         REPORT_ROWS_NARROW: usize = 256;
@@ -24,7 +25,7 @@ abi! {
         struct ReadTableParams {
             /// `[count]`.
             data: DevicePointer<[u32; 4]>,
-            /// Never written, but the compiler can't know.
+            /// Never written, but the compiler can't know that, so it keeps the loads.
             never: DevicePointerMut<[u32; 4]>,
             count: u64,
         }
@@ -64,7 +65,7 @@ abi! {
             rows: u32,
             /// Elements of a piece.
             k: i32,
-            /// Pieces between two that are merged.
+            /// The distance between two pieces that are merged, in pieces.
             stride: u32,
         }
     }

@@ -1,4 +1,4 @@
-//! Copies between host and device that only start: they go on in their stream after the call.
+//! Starts copies between host and device, which continue in their stream after the call.
 
 #![allow(unsafe_code)]
 
@@ -9,11 +9,11 @@ use super::memory::{Array, Pinned};
 use super::raw::check;
 use crate::GpuError;
 
-/// Starts setting the first `count` values to zero bits.
+/// Starts setting all bits of the first `count` values to zero.
 ///
 /// # Safety
-/// The array stays allocated, and nobody else touches it, until the stream has been synchronised; when
-/// recorded, during each launch of the graph.
+/// The array stays allocated, and nothing else accesses it, until the stream has been synchronised. If the call
+/// is recorded, this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -32,8 +32,8 @@ pub(crate) unsafe fn start_clearing<T: Pod>(
 /// Starts copying the first `count` pinned values to the device.
 ///
 /// # Safety
-/// Both sides stay allocated, nobody writes the pinned values, and nobody else touches the array, until the
-/// stream has been synchronised; when recorded, during each launch of the graph.
+/// Both sides stay allocated, nothing writes the pinned values, and nothing else accesses the array, until the
+/// stream has been synchronised. If the call is recorded, this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -52,7 +52,7 @@ pub(crate) unsafe fn start_upload<T: Pod>(
     check(status, "copying to the device")
 }
 
-/// Starts copying the first `count` pinned bytes to the device, to the array's bytes from `at`.
+/// Starts copying the first `count` pinned bytes to the array, from its byte `at` on.
 ///
 /// # Safety
 /// As for [`start_upload`].
@@ -69,7 +69,7 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
     let fits = count <= from.len && at.checked_add(count).is_some_and(|end| end <= to.bytes());
     assert!(fits, "{count} bytes from {} to {} of {}", from.len, at, to.bytes());
     let address = to.address + at as u64;
-    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a `T`.
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid `T`.
     let status = unsafe {
         cust_raw::cuMemcpyHtoDAsync_v2(address, from.address.cast(), count, stream.as_inner())
     };
@@ -79,8 +79,8 @@ pub(crate) unsafe fn start_upload_bytes<T: Pod>(
 /// Starts copying the first `count` values from the device.
 ///
 /// # Safety
-/// Both sides stay allocated, and nobody else touches the pinned values or writes the array, until the stream
-/// has been synchronised; when recorded, during each launch of the graph.
+/// Both sides stay allocated, and nothing else accesses the pinned values or writes the array, until the stream
+/// has been synchronised. If the call is recorded, this holds during each launch of the graph.
 ///
 /// # Errors
 /// If the driver refuses.
@@ -92,7 +92,7 @@ pub(crate) unsafe fn start_download<T: Pod>(
 ) -> Result<(), GpuError> {
     assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
     let bytes = count * size_of::<T>();
-    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a `T`.
+    // SAFETY: both sides have this many bytes; the caller promises the rest. Any bits are a valid `T`.
     let status = unsafe {
         cust_raw::cuMemcpyDtoHAsync_v2(to.address.cast(), from.address, bytes, stream.as_inner())
     };

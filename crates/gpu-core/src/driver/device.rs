@@ -11,23 +11,23 @@ use crate::GpuError;
 /// A GPU with its context, current on the thread that opened it.
 #[derive(Debug)]
 pub struct Gpu {
-    /// Its index as the driver counts, from 0.
+    /// Its index in the driver's order, from 0.
     pub ordinal: u32,
     /// The product's name.
     pub name: String,
-    /// Compute capability, as 75 for 7.5.
+    /// Compute capability, such as 75 for 7.5.
     pub capability: u32,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// The most shared memory that a block may ask for, bytes.
+    /// Maximum shared memory of a block, in bytes.
     pub shared_memory: u32,
-    /// Memory in all, bytes.
+    /// Total memory, in bytes.
     pub total_memory: u64,
     // Dropped last: everything else on the device belongs to it.
     context: Context,
 }
 
-/// What the driver said, with what was being done.
+/// Adds what was being done to an error of the driver.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T, GpuError>;
 }
@@ -44,10 +44,10 @@ pub(crate) fn new_stream() -> Result<Stream, GpuError> {
 }
 
 impl Gpu {
-    /// Opens this GPU, or the first.
+    /// Opens this GPU; the first if `None`.
     ///
     /// # Errors
-    /// If there is no driver, no such GPU, or it is too old.
+    /// If there is no driver or no such GPU, or if either is too old.
     pub fn open(ordinal: Option<u32>) -> Result<Self, GpuError> {
         let none = |e: CudaError| GpuError::NoDevice {
             reason: e.to_string().trim_matches('"').to_owned(),
@@ -94,15 +94,15 @@ impl Gpu {
         })
     }
 
-    /// Free memory, bytes.
+    /// Free memory, in bytes.
     ///
     /// # Errors
-    /// If the driver does not say.
+    /// If the driver does not report it.
     pub fn free_memory(&self) -> Result<u64, GpuError> {
         Ok(cust::memory::mem_get_info().doing("asking the GPU's free memory")?.0 as u64)
     }
 
-    /// Makes this GPU the current one of the calling thread.
+    /// Makes this GPU current on the calling thread.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -111,7 +111,7 @@ impl Gpu {
     }
 }
 
-/// cust has no name for the attribute with the opt-in limit.
+/// The maximum shared memory of a block, in bytes. cust has no name for the attribute with this opt-in limit.
 #[allow(unsafe_code)]
 fn shared_memory(device: Device) -> Result<u32, GpuError> {
     use cust_raw::CUdevice_attribute_enum as Attribute;

@@ -15,7 +15,7 @@ pub(crate) struct Graph {
 
 #[allow(unsafe_code)]
 impl Graph {
-    /// Records what `work` puts into the stream; nothing of it runs yet.
+    /// Records what `work` puts into the stream. None of it runs yet.
     pub(crate) fn record(
         stream: &Stream,
         work: impl FnOnce() -> Result<(), GpuError>,
@@ -36,16 +36,16 @@ impl Graph {
             cust_raw::cuGraphInstantiateWithFlags(&raw mut recorded.executable, recorded.graph, 0)
         };
         check(status, "preparing a graph")?;
-        // SAFETY: just made. Uploading now spares the first launch from it.
+        // SAFETY: just made. Uploading the graph now makes its first launch faster.
         let status = unsafe { cust_raw::cuGraphUpload(recorded.executable, stream.as_inner()) };
         check(status, "uploading a graph")?;
         Ok(recorded)
     }
 
-    /// Puts all of it into the stream.
+    /// Puts the recorded work into the stream.
     ///
     /// # Safety
-    /// What each recorded call demands holds from now until the stream has been synchronised.
+    /// The safety requirements of each recorded call hold from now until the stream has been synchronised.
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: the graph is complete and alive; what it does is the caller's promise.
         let status = unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) };
@@ -56,8 +56,8 @@ impl Graph {
 impl Drop for Graph {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: made by `record`, destroyed here only; null if recording failed, which the driver refuses
-        // without harm.
+        // SAFETY: both are made by `record` and destroyed only here. If recording failed they are null, which
+        // the driver refuses without harm.
         unsafe {
             let _ = cust_raw::cuGraphExecDestroy(self.executable);
             let _ = cust_raw::cuGraphDestroy(self.graph);

@@ -1,4 +1,4 @@
-//! Kernels and their launches. A kernel knows the type of its parameters, by the declaration it was found by.
+//! Kernels and their launches. The declaration by which a kernel is found gives the type of its parameters.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -13,12 +13,12 @@ use super::raw::{self, LaunchAttribute, LaunchConfig, check};
 use crate::GpuError;
 use crate::abi::{Entry, Params};
 
-/// The kernel files that are loaded. Kernels found here are valid as long as this is.
+/// The kernel files that are loaded. Kernels found here are valid as long as this value exists.
 #[derive(Debug, Default)]
 pub(crate) struct Modules(Vec<(&'static str, Module)>);
 
 impl Modules {
-    /// A kernel, whose file is loaded if it is not yet.
+    /// Finds a kernel; first loads its file if necessary.
     ///
     /// # Errors
     /// If the device can't run the code.
@@ -33,13 +33,13 @@ impl Modules {
         Ok(Kernel { function, name, threads, params: PhantomData })
     }
 
-    /// The file of this name, if a kernel of it was found.
+    /// The file of this name, if it is loaded.
     pub(crate) fn file(&self, stem: &str) -> Option<&Module> {
         self.0.iter().find(|(loaded, _)| *loaded == stem).map(|(_, module)| module)
     }
 }
 
-/// A kernel that takes a `P`, of a module that stays loaded as long as this is in use.
+/// A kernel that takes a `P`. Its module must stay loaded while the kernel is in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<P> {
     function: CUfunction,
@@ -48,18 +48,18 @@ pub(crate) struct Kernel<P> {
     params: PhantomData<fn(P)>,
 }
 
-/// How a kernel is launched; the threads of a block are the kernel's own.
+/// How a kernel is launched. The number of threads per block belongs to the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) grid: (u32, u32),
     /// Dynamic shared memory of a block, bytes.
     pub(crate) shared: usize,
-    /// Blocks may start while the kernel before this one still runs; it must then call `wait_for_previous`.
+    /// Blocks may start while the previous kernel still runs. The kernel must then call `wait_for_previous`.
     pub(crate) early: bool,
 }
 
 impl Shape {
-    /// A grid of this size, without dynamic shared memory, which starts when the kernel before has ended.
+    /// A grid of this size, without dynamic shared memory, which starts when the previous kernel has ended.
     pub(crate) fn grid(x: usize, y: usize) -> Self {
         let [x, y] = [x, y].map(|blocks| u32::try_from(blocks).expect("a grid fits 32 bits"));
         Self { grid: (x, y), shared: 0, early: false }
@@ -76,18 +76,18 @@ impl Shape {
 
 #[allow(unsafe_code)]
 impl<P: Params> Kernel<P> {
-    /// The same kernel with fewer threads a block: for those that take any multiple of a warp.
+    /// The same kernel with fewer threads per block, for kernels that work with any multiple of a warp.
     pub(crate) fn with_threads(self, threads: u32) -> Self {
         assert!(threads <= self.threads && threads.is_multiple_of(32), "{threads} threads");
         Self { threads, ..self }
     }
 
-    /// Threads of a block.
+    /// Threads per block.
     pub(crate) fn threads(self) -> usize {
         self.threads as usize
     }
 
-    /// Lets blocks ask for this much dynamic shared memory.
+    /// Allows blocks this much dynamic shared memory, in bytes.
     pub(crate) fn allow_shared(self, bytes: usize) -> Result<Self, GpuError> {
         let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function's module is loaded.
@@ -97,7 +97,7 @@ impl<P: Params> Kernel<P> {
         Ok(self)
     }
 
-    /// The compute capability, as 75 for 7.5, that the kernel was compiled for, or its intermediate code.
+    /// The compute capability, such as 75 for 7.5, that the kernel or its intermediate code was compiled for.
     pub(crate) fn compiled_for(self) -> Result<u32, GpuError> {
         let mut version = 0;
         let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PTX_VERSION;
@@ -108,7 +108,8 @@ impl<P: Params> Kernel<P> {
         Ok(u32::try_from(version).unwrap_or(0))
     }
 
-    /// The blocks, with this much dynamic shared memory each, that a multiprocessor runs at a time.
+    /// The number of blocks, each with this much dynamic shared memory, that a multiprocessor runs at the same
+    /// time.
     pub(crate) fn resident_blocks(self, shared: usize) -> Result<usize, GpuError> {
         let mut blocks = 0;
         // SAFETY: the function's module is loaded; `blocks` outlives the call.
@@ -130,11 +131,12 @@ impl<P: Params> Kernel<P> {
     /// # Safety
     /// - The grid and the dynamic shared memory are what the kernel's comment asks for, given these
     ///   parameters.
-    /// - Each pointer in the parameters is to memory of the length that the field's comment states, aligned
-    ///   for its type, or null where the comment allows that; what the kernel reads as an index or a count is
+    /// - Each pointer in the parameters points to memory of the length that the field's comment states, aligned
+    ///   for its type, or is null where the comment allows that. Indices and counts that the kernel reads are
     ///   within those lengths.
-    /// - That memory stays allocated, and nobody else writes what the kernel reads or touches what it writes,
-    ///   until the stream has been synchronised; when recorded, during each launch of the graph.
+    /// - That memory stays allocated, and nothing else writes what the kernel reads or accesses what it writes,
+    ///   until the stream has been synchronised. If the launch is recorded, this holds during each launch of
+    ///   the graph.
     /// - With `early`, the kernel calls `wait_for_previous`.
     pub(crate) unsafe fn launch(
         self,
@@ -161,8 +163,8 @@ impl<P: Params> Kernel<P> {
             attributes: &raw const attribute,
             attribute_count: u32::from(early),
         };
-        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the driver copies;
-        // what it points to is the caller's promise.
+        // SAFETY: the kernel has one parameter, of the layout of `P` (see `Params`), which the driver copies.
+        // The caller's promise covers the memory that they point to.
         let status = unsafe {
             if early {
                 raw::cuLaunchKernelEx(

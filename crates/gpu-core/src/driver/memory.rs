@@ -10,7 +10,7 @@ use super::raw::check;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-/// `len` values in device memory. Freed when dropped; the device's context must still be there.
+/// `len` values in device memory. Freed when dropped; the device's context must still exist then.
 #[derive(Debug)]
 pub struct Array<T> {
     pub(super) address: u64,
@@ -26,14 +26,14 @@ impl<T: Pod> Array<T> {
     #[allow(unsafe_code)]
     pub fn zeroed(len: usize) -> Result<Self, GpuError> {
         let array = Self::uninitialised(len)?;
-        // SAFETY: the allocation has this many bytes, and never none.
+        // SAFETY: the allocation has this many bytes; it is never empty.
         let status = unsafe { cust_raw::cuMemsetD8_v2(array.address, 0, array.bytes().max(1)) };
         check(status, "clearing device memory")?;
         wait_for_default_stream()?;
         Ok(array)
     }
 
-    /// Room for `len` values of any bits: for arrays that are written before they are read.
+    /// Room for `len` values with arbitrary bits, for arrays that are written before they are read.
     ///
     /// # Errors
     /// If the device lacks the memory.
@@ -63,12 +63,12 @@ impl<T: Pod> Array<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes in device memory.
+    /// Size in device memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -98,7 +98,7 @@ impl<T: Pod> Array<T> {
         if values.is_empty() {
             return Ok(());
         }
-        // SAFETY: both sides have this many bytes, and the call returns when they are read.
+        // SAFETY: both sides have this many bytes, and the call returns only after it has read them.
         let status = unsafe {
             cust_raw::cuMemcpyHtoD_v2(self.address, values.as_ptr().cast(), size_of_val(values))
         };
@@ -106,7 +106,7 @@ impl<T: Pod> Array<T> {
         wait_for_default_stream()
     }
 
-    /// All values. The caller has waited for the stream of whatever writes here.
+    /// Reads all values. The caller must have synchronised the streams that write here.
     ///
     /// # Errors
     /// If the copy, or an earlier kernel, fails.
@@ -179,8 +179,8 @@ impl<T> Deref for Pinned<T> {
     type Target = [T];
     #[allow(unsafe_code)]
     fn deref(&self) -> &[T] {
-        // SAFETY: allocated and initialised with `len` values. Whoever lets the device write here has
-        // promised to synchronise before looking (`start_download`, `Kernel::launch`).
+        // SAFETY: allocated and initialised with `len` values. A caller that lets the device write here has
+        // promised to synchronise before it reads (`start_download`, `Kernel::launch`).
         unsafe { std::slice::from_raw_parts(self.address, self.len) }
     }
 }
@@ -201,8 +201,8 @@ impl<T> Drop for Pinned<T> {
     }
 }
 
-/// Clearing, and copying from memory that is not pinned, may still go on when the driver returns, in the
-/// default stream, for which the engine's own stream does not wait.
+/// Waits until clearing, or copying from memory that is not pinned, has ended. When the driver returns, both
+/// may still continue in the default stream, and the engine's own stream does not wait for it.
 #[allow(unsafe_code)]
 fn wait_for_default_stream() -> Result<(), GpuError> {
     // SAFETY: null is the default stream.

@@ -1,4 +1,4 @@
-//! The driver's answers as results, and what cust_raw does not declare.
+//! Turns the driver's status codes into results, and declares what cust_raw does not.
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use cust_raw::{CUfunction, CUresult, CUstream};
 use crate::GpuError;
 
 /// # Errors
-/// Everything but success.
+/// For every status except success.
 pub(crate) fn check(status: CUresult, doing: &'static str) -> Result<(), GpuError> {
     match status {
         CUresult::CUDA_SUCCESS => Ok(()),

@@ -1,4 +1,5 @@
-//! What this module and its kernels both know: the derived tables' layout, and `quantise_rows.cu`.
+//! Shared by this module and its kernels: the layout of the derived tables, and the interface of
+//! `quantise_rows.cu`.
 
 use contract::certificate::{self, ROTATION_HASH};
 
@@ -10,13 +11,13 @@ abi! {
     constants {
         /// Rows that share one step in the quantised tables.
         TILE_ROWS: usize = 128;
-        /// Bytes of a row that lie together in a quantised tile: a chunk.
+        /// Bytes of a chunk: the adjacent bytes of a row in a quantised tile.
         CHUNK_BYTES: usize = 16;
         /// Components in a chunk of the 8-bit table.
         CHUNK8: usize = 16;
         /// Components in a chunk of the 4-bit table.
         CHUNK4: usize = 32;
-        /// In place of a row: there is none.
+        /// Stands for no row.
         NOT_A_ROW: u32 = u32::MAX;
         /// The step of the 4-bit table in units of `1 / sqrt(dim)`: the best uniform 16-level quantiser of a
         /// Gaussian (Max 1960, "Quantizing for Minimum Distortion"). Levels are `(2n - 15) * step / 2`.
@@ -33,7 +34,7 @@ abi! {
     }
     enums {}
     data {
-        /// A tile of the 8-bit table: `TILE_ROWS` rows that share one step and one bound of their residuals.
+        /// A tile of the 8-bit table: `TILE_ROWS` rows that share one step and one residual.
         struct TileScale {
             /// `1 / s_t`.
             inverse_step: f32,
@@ -71,7 +72,7 @@ abi! {
             tiles8: DevicePointerMut<u8>,
             /// `[tiles]`.
             scales: DevicePointerMut<TileScale>,
-            /// `[tiles, ceil(dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null: then there is no 4-bit table.
+            /// `[tiles, ceil(dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null if there is no 4-bit table.
             tiles4: DevicePointerMut<u8>,
             /// `[tiles]`, or null.
             residuals4: DevicePointerMut<f32>,
@@ -79,7 +80,7 @@ abi! {
     }
     files {
         "" / quantise_rows for Every {
-            // At most: fewer for rows of few components.
+            // The maximum; launches use fewer threads for rows of few components.
             (256) row_peaks: RowPeaksParams;
             (256) quantise_rows: QuantiseRowsParams;
         }

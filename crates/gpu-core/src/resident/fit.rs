@@ -1,4 +1,4 @@
-//! What fits the device's free memory, before anything is allocated there.
+//! Decides which tables fit the device's free memory, before anything is allocated there.
 
 use contract::certificate::MAX_DIM;
 
@@ -6,14 +6,14 @@ use super::{CHUNK_BYTES, CHUNK4, CHUNK8, TILE_ROWS, TileScale};
 use crate::GpuError;
 use crate::driver::Gpu;
 
-/// Left to the driver, to modules and to allocation's rounding, bytes.
+/// Bytes left free for the driver, for modules and for the rounding of allocations.
 const RESERVE: u64 = 256 << 20;
 
 /// Tables that are derived from the float32 one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Derived {
     pub(crate) int8: bool,
-    /// Only beside the 8-bit one.
+    /// Only together with the 8-bit table.
     pub(crate) int4: bool,
 }
 
@@ -34,10 +34,11 @@ pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
 }
 
-/// Which of the wanted tables fit beside the table itself and this many bytes of the workloads' buffers.
+/// Which of the wanted derived tables fit beside the float32 table and this many bytes of the workloads'
+/// buffers.
 ///
 /// # Errors
-/// If not even the table and the buffers fit.
+/// If the float32 table and the buffers alone do not fit.
 pub(crate) fn fit(
     gpu: &Gpu,
     (rows, dim): (usize, usize),
@@ -46,7 +47,7 @@ pub(crate) fn fit(
 ) -> Result<Derived, GpuError> {
     let free = gpu.free_memory()?;
     let table = table_bytes(rows, dim) as u64;
-    // The rows' peaks are there while the derived tables are made.
+    // The rows' peaks take memory while the derived tables are made.
     let int8 = (int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64;
     let int4 = int4_bytes(rows, dim) as u64;
     let needed = table + buffers + RESERVE;

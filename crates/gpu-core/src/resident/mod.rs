@@ -1,5 +1,5 @@
-//! A model's tables on one device: the float32 table and its norms as stored, and what scans read, which is
-//! derived from them there. Workloads share them by reference.
+//! A model's tables on one device: the float32 table and its norms as stored, and the tables that are derived
+//! from them there. Workloads share them by reference.
 
 pub(crate) mod abi;
 mod fit;
@@ -20,10 +20,10 @@ pub(crate) use fit::{Derived, fit, table_bytes};
 pub use upload::upload;
 
 /// A model's tables in the memory of one GPU, which is current on the thread that made them. One thread owns
-/// a device, so its workloads share them by `Rc`.
+/// a device, so its workloads share the tables by `Rc`.
 #[derive(Debug)]
 pub(crate) struct Resident {
-    // In the order in which they must go: what is on the device, then the device.
+    // In the order in which they must be dropped: what is on the device, then the device.
     /// `[rows, dim]`.
     components: Array<f32>,
     /// `[rows]`.
@@ -56,13 +56,13 @@ pub(crate) struct Int4 {
     pub(crate) levels: Array<u8>,
     /// `[tiles]`.
     pub(crate) residuals: Array<f32>,
-    /// Half a step between two levels.
+    /// Half of the step between two levels.
     pub(crate) half_step: f32,
 }
 
 impl Resident {
-    /// Uploads the model's table and derives from it what is asked for; `progress` hears of the bytes that
-    /// are on their way.
+    /// Uploads the model's table and derives the requested tables from it. Calls `progress` with the number of
+    /// bytes whose copies have started.
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.
@@ -85,7 +85,7 @@ impl Resident {
         Ok(resident)
     }
 
-    /// The table as kernels take it. Valid as long as this is.
+    /// The table as kernels take it. Valid as long as `self` exists.
     pub(crate) fn view(&self) -> TableView {
         TableView {
             components: self.components.pointer(),

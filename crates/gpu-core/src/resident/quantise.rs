@@ -1,4 +1,4 @@
-//! Makes the quantised tables, on the device, from the float32 one.
+//! Makes the quantised tables on the device, from the float32 table.
 
 use cust::stream::Stream;
 
@@ -9,7 +9,7 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Modules, Shape};
 
-/// The 8-bit table, and the 4-bit one if asked for. `None` if no row has a direction.
+/// The 8-bit table, and the 4-bit table if requested. `None` if every row is zero.
 #[allow(unsafe_code)]
 pub(super) fn quantise(
     resident: &Resident,
@@ -19,7 +19,7 @@ pub(super) fn quantise(
     let (rows, dim) = (resident.rows, resident.dim);
     let (chunks8, chunks4) = (dim.div_ceil(CHUNK8), dim.div_ceil(CHUNK4));
     let (vector_bytes, level_bytes) = (size_of::<f64>() * dim, CHUNK4 * chunks4);
-    // A butterfly of the rotation a thread.
+    // One butterfly of the rotation per thread.
     let threads = (dim.next_power_of_two() / 4).clamp(32, 256) as u32;
     let mut modules = Modules::default();
     let row_peaks = modules.kernel(entries::quantise_rows::row_peaks)?;
@@ -31,7 +31,7 @@ pub(super) fn quantise(
     let peaks = Array::<f32>::zeroed(rows)?;
     let shape = Shape::grid(rows.min(1 << 16), 1).shared(vector_bytes);
     let params = RowPeaksParams { table: resident.view(), peaks: peaks.pointer_mut() };
-    // SAFETY: blocks take rows in turn, so any grid will do; `peaks` has a value for each row; the stream is
+    // SAFETY: blocks take rows in turn, so any grid is valid; `peaks` has a value for each row; the stream is
     // synchronised before anything is dropped.
     unsafe { row_peaks.launch(stream, shape, &params)? };
     stream.synchronize().doing("rotating the table")?;

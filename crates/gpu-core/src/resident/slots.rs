@@ -4,13 +4,14 @@ use rayon::prelude::*;
 
 use super::{NOT_A_ROW, TILE_ROWS};
 
-/// The row of each slot: rows ordered by their largest component, so that those of a tile are alike,
-/// the tiles then spread, so that the first tiles are a fair sample of all. The last tile of the order
-/// is filled up with [`NOT_A_ROW`].
+/// The row of each slot. Rows are ordered by their largest component, so that the rows of a tile are alike. The
+/// tiles are then spread, so that the first tiles are a fair sample of all. The last tile of the order is
+/// padded with [`NOT_A_ROW`].
 pub(super) fn slots(peaks: &[f32]) -> Vec<u32> {
     let mut order: Vec<u32> =
         (0..peaks.len() as u32).into_par_iter().filter(|&row| peaks[row as usize] >= 0.0).collect();
-    // Non-negative floats order as their bits do; the row makes the order one and the same everywhere.
+    // Non-negative floats have the same order as their bits. The row breaks ties, so the order is the same
+    // everywhere.
     order.par_sort_unstable_by_key(|&row| (peaks[row as usize].to_bits(), row));
     order.resize(order.len().next_multiple_of(TILE_ROWS), NOT_A_ROW);
     let tiles = order.len() / TILE_ROWS;
@@ -23,8 +24,8 @@ pub(super) fn slots(peaks: &[f32]) -> Vec<u32> {
     slots
 }
 
-/// A step through `tiles` that meets each once, near the golden ratio of them: successive tiles are far
-/// apart in the order.
+/// A stride that visits each of `tiles` tiles once. It is near 0.618 times their number (the golden ratio), so
+/// that successive tiles are far apart in the order.
 fn spreading_stride(tiles: usize) -> usize {
     fn gcd(a: usize, b: usize) -> usize {
         if b == 0 { a } else { gcd(b, a % b) }

@@ -1,4 +1,4 @@
-//! A table's way to the device: from the mapped file through two pinned buffers. All cores fill one while the
+//! Uploads a table from the mapped file to the device, through two pinned buffers. All cores fill one while the
 //! other is being copied.
 
 use bytemuck::Pod;
@@ -11,10 +11,10 @@ use crate::driver::{Array, Doing, Pinned, start_upload_bytes};
 
 const STAGING_BYTES: usize = 32 << 20;
 
-/// What one thread copies at a time.
+/// Bytes that one thread copies at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Waits for the stream when it goes, also if something fails or panics before.
+/// Waits for the stream when dropped, even after an error or a panic.
 struct Synchronised<'a>(&'a Stream);
 
 impl Drop for Synchronised<'_> {
@@ -23,7 +23,8 @@ impl Drop for Synchronised<'_> {
     }
 }
 
-/// Copies `values` to a new array on the device; `progress` hears of the bytes that are on their way.
+/// Copies `values` to a new array on the device. Calls `progress` with the number of bytes whose copies have
+/// started.
 ///
 /// # Errors
 /// If the device lacks the memory, or a copy fails.

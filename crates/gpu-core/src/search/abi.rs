@@ -1,5 +1,5 @@
-//! What the search and its kernels both know: queries, candidates and answers in device memory, and the
-//! parameters of every kernel of a pass.
+//! Shared by the search and its kernels: queries, candidates and answers in device memory, and the parameters
+//! of every kernel of a pass.
 
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::resident::{TableView, TileScale};
@@ -8,7 +8,7 @@ abi! {
     name: "search";
     uses: ["resident"];
     constants {
-        /// Counters of different queries are this many values of 4 bytes apart: a line of the cache each.
+        /// The distance between the counters of two queries, in values of 4 bytes: each has its own cache line.
         COUNTER_STRIDE: usize = 32;
         /// Hits in a list that a block ranks; k and one round of appends must fit.
         LIST_CAPACITY: usize = 2048;
@@ -18,16 +18,16 @@ abi! {
         LIST_BYTES: usize = 12 * LIST_CAPACITY + 24;
         /// The most hits that a list on the device ranks.
         MAX_K: usize = LIST_CAPACITY - LIST_ROUND;
-        /// Groups of rows in a tile, for each of which the sampling scan writes a bound: the portable scan.
+        /// Groups of rows in a tile, in the portable scan. When sampling, it writes one bound for each group.
         INT8_GROUPS: usize = 8;
-        /// The same of the Hopper scan.
+        /// Groups of rows in a tile, in the Hopper scan.
         HOPPER_GROUPS: usize = 4;
         /// The most tiles in the Hopper scan's ring in shared memory.
         HOPPER_MAX_STAGES: usize = 12;
-        /// The most blocks of the 4-bit scan: one block sorts their best rows.
+        /// The most blocks of the 4-bit scan: one block then reads all of their best rows.
         INT4_MAX_BLOCKS: usize = 2048;
         /// Rows that the 4-bit search scores for its threshold; k must not be larger.
-        INT4_WINNERS: usize = 64;
+        INT4_THRESHOLD_ROWS: usize = 64;
         /// The "score" of a row of norm zero, below every score.
         NO_SCORE: f64 = -2.0;
         /// The status of a query that has its answer.
@@ -42,9 +42,9 @@ abi! {
         enum Layout {
             /// `[batch, padded]`, component after component.
             Plain = 0,
-            /// mma.sync m16n8k32: operand A, 16 queries, the chunks of `int8_scan.cu`.
+            /// Operand A of mma.sync m16n8k32, for 16 queries, in the chunks of `int8_scan.cu`.
             Fragments16 = 1,
-            /// wgmma m64n128k32: operand A in registers, 64 queries.
+            /// Operand A of wgmma m64n128k32, in registers, for 64 queries.
             Fragments64 = 2,
         }
     }
@@ -53,15 +53,15 @@ abi! {
         struct QueryHeader {
             /// The query's norm, above zero; 0 marks an empty slot of the batch.
             norm: f64,
-            /// Only scores of at least this; -infinity for all.
+            /// The minimum score; -infinity if there is none.
             min_score: f64,
-            /// Only scores of at most this; infinity for all. Certified passes do not look at it.
+            /// The maximum score; infinity if there is none, as always in certified passes.
             max_score: f64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
-            /// Else: the index of its vector among the uploaded ones.
+            /// If it is no row: the index of its vector among the uploaded ones.
             vector: u32,
-            /// The most neighbours.
+            /// The maximum number of neighbours.
             k: u32,
             /// Only the first n rows may be neighbours.
             first_rows: u32,
@@ -70,7 +70,8 @@ abi! {
             /// The number of excluded rows, which are ascending.
             excluded_count: u32,
         }
-        /// What a query is after rotation and rounding to 8 bits. The theorem is in docs/certificate.md.
+        /// The scale and the bounds of a query after rotation and rounding to 8 bits. The theorem is in
+        /// docs/certificate.md.
         struct QueryScale {
             /// `s_q`: the rounded query is step * integers.
             step: f32,
@@ -81,7 +82,7 @@ abi! {
             /// The sum of the integers.
             sum: i32,
         }
-        /// A query's threshold, in the form that the scan's epilogue wants: the integer dot product of a row
+        /// A query's threshold, in the form that the scan's epilogue needs: the integer dot product of a row
         /// that may be an answer is at least `offset / s_t - slope * r_t / s_t`.
         struct Threshold {
             /// `(T - e_q - SLACK) / s_q`.
@@ -102,7 +103,7 @@ abi! {
             row: u32,
             unused: u32,
         }
-        /// The outcome of one query, beside its hits.
+        /// The result of one query, without its hits.
         struct QueryResult {
             /// The number of hits.
             count: u32,
@@ -115,7 +116,7 @@ abi! {
         }
     }
     unions {
-        /// A query's answer is `1 + stride` of these: its result, then its hits.
+        /// One element of an answer. A query's answer has `1 + stride` elements: its result, then its hits.
         union Answer {
             result: QueryResult,
             hit: ScoredRow,
@@ -124,14 +125,14 @@ abi! {
     params {
         /// The queries of a pass.
         struct QueriesView {
-            /// `[vectors, dim]`: those that are no rows of the table.
+            /// `[vectors, dim]`: the queries that are not rows of the table.
             vectors: DevicePointer<f32>,
             /// `[batch]`.
             headers: DevicePointer<QueryHeader>,
             /// The lists of excluded rows, one after the other.
             excluded: DevicePointer<u32>,
         }
-        /// What the scan of the 8-bit table writes, and what it goes by.
+        /// The output of the scan of the 8-bit table, and the thresholds and scales that it uses.
         struct ScanOutput {
             /// `[batch]`.
             thresholds: DevicePointer<Threshold>,
@@ -150,8 +151,8 @@ abi! {
             table: TableView,
             /// `[vectors, dim]`.
             vectors: DevicePointer<f32>,
-            /// `[batch]`: `headers` itself, or the host's memory, from which a few queries come more quickly
-            /// than by a copy beforehand.
+            /// `[batch]`: `headers` itself, or host memory. For a few queries, reading host memory is faster
+            /// than a copy beforehand.
             uploaded: DevicePointer<QueryHeader>,
             /// `[batch]`: for the kernels that follow.
             headers: DevicePointerMut<QueryHeader>,
@@ -169,7 +170,7 @@ abi! {
             survivor_counts: DevicePointerMut<u32>,
             /// `[batch]` counters.
             tickets: DevicePointerMut<u32>,
-            /// Components of a query with padding.
+            /// Components of a query, with padding.
             padded: i32,
             layout: Layout,
         }
@@ -198,7 +199,7 @@ abi! {
             stages: i32,
             first_tile: u32,
             end_tile: u32,
-            /// Blocks that read the same tile for different queries.
+            /// The number of blocks that read the same tile for different queries.
             query_groups: i32,
         }
         struct FirstThresholdsParams {
@@ -267,7 +268,8 @@ abi! {
             scales: DevicePointer<QueryScale>,
             /// `[tiles * TILE_ROWS]`.
             dots: DevicePointerMut<i32>,
-            /// `[blocks]`: the block's best dot product, shifted to be positive, above its slot.
+            /// `[blocks]`: each block's best dot product, shifted to be positive, in the upper 32 bits; its
+            /// slot in the lower 32.
             best: DevicePointerMut<u64>,
             chunks: i32,
             tiles: u32,
@@ -306,7 +308,7 @@ abi! {
             tickets: DevicePointerMut<u32>,
             /// `[1 + stride]`.
             answers: DevicePointerMut<Answer>,
-            /// Half a step between two levels.
+            /// Half of the step between two levels.
             half_step: f32,
             tiles: u32,
             survivor_capacity: u32,
@@ -337,7 +339,7 @@ abi! {
         }
         struct ScoreRowsParams {
             table: TableView,
-            /// Of one query.
+            /// With one query.
             queries: QueriesView,
             /// `[count]`.
             scores: DevicePointerMut<f64>,
@@ -374,7 +376,7 @@ abi! {
             (256) int4_rescore: Int4RescoreParams;
         }
         "" / exact_scan for Every {
-            // Six blocks: else some compilers take registers for five.
+            // Six blocks per multiprocessor: otherwise some compilers use so many registers that only five fit.
             (256, 6) exact_scan, float32_scan: ExactScanParams;
             (256) merge_parts: MergePartsParams;
             (256) score_rows: ScoreRowsParams;

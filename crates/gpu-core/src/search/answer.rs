@@ -1,4 +1,4 @@
-//! Which pass takes which query of a batch, and what becomes of those that it could not certify.
+//! Decides which pass answers each query of a batch, and what happens to queries that it could not certify.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,19 @@ use super::{CudaEngine, GraphKey};
 use crate::GpuError;
 use crate::driver::Doing;
 
-/// The cost of a query for which every float32 row is read, in plain queries of a full batch, if those are
-/// answered by certified passes. A rough estimate.
+/// The cost of a query that reads every float32 row, in plain queries of a full batch, if certified passes
+/// answer those. A rough estimate.
 const EXACT_COST: usize = 48;
 
 #[allow(unsafe_code)]
 impl CudaEngine {
-    /// The class of the certified pass that takes this query, if one does.
+    /// The class of the certified pass that can answer this query, if there is one.
     fn certified_class(&self, query: &Query) -> Option<Class> {
-        // Without `..`: of a new field someone must say whether certified passes take it.
+        // Without `..`, so that a new field does not compile until it is decided whether certified passes
+        // support it.
         let FilterParts { excluded, first_rows, min_score: _, max_score } = query.filter().parts();
-        // Their samples and thresholds count every row, so none may be left out but by name.
+        // The samples and thresholds of certified passes count every row, so only excluded rows may be left
+        // out.
         let all_rows = max_score.is_none()
             && first_rows.is_none_or(|first| first as usize >= self.resident.rows);
         if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None }
@@ -32,18 +34,18 @@ impl CudaEngine {
         self.resident.quantised.is_some() && self.resident.rows >= self.paths.certified_from_rows
     }
 
-    /// The cost of a query, in plain ones of a full batch.
+    /// The cost of a query, in plain queries of a full batch.
     pub(super) fn cost(&self, query: &Query) -> usize {
-        // For one that is not listed a pass only finds out that the host has to rank it.
-        if query.k() == 0 || !is_listed(query) {
+        // If the query does not fit the lists, the pass only finds out that the host must rank it.
+        if query.k() == 0 || !fits_device_lists(query) {
             return 1;
         }
         let uncertified = if self.certifies() { EXACT_COST } else { 1 };
         self.certified_class(query).map_or(uncertified, Class::cost)
     }
 
-    /// Calls `meanwhile` in each pass, while the device is at work. `None` for a query that does not fit the
-    /// device's lists: [`ranked_on_the_host`](Self::ranked_on_the_host) answers it, slowly.
+    /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that does
+    /// not fit the device's lists: [`rank_on_host`](Self::rank_on_host) answers it, slowly.
     pub(super) fn answer(
         &mut self,
         batch: &[&Query],
@@ -68,7 +70,7 @@ impl CudaEngine {
             }
         }
         let (listed, unlisted): (Vec<_>, Vec<_>) =
-            exact.into_iter().partition(|&index| is_listed(batch[index]));
+            exact.into_iter().partition(|&index| fits_device_lists(batch[index]));
         for indices in self.pieces(batch, &listed, 64) {
             self.exact(batch, &indices, &mut answers, meanwhile)?;
         }
@@ -79,7 +81,7 @@ impl CudaEngine {
         Ok(answers)
     }
 
-    /// Cuts a batch into pieces that one pass takes: at most `max` queries, and `MAX_EXCLUDED` excluded rows.
+    /// Cuts a batch into pieces for one pass each: at most `max` queries and `MAX_EXCLUDED` excluded rows.
     fn pieces(&self, batch: &[&Query], indices: &[usize], max: usize) -> Vec<Vec<usize>> {
         let mut pieces: Vec<Vec<usize>> = Vec::new();
         let mut excluded = usize::MAX;
@@ -99,7 +101,7 @@ impl CudaEngine {
         pieces
     }
 
-    /// One certified pass; returns the indices of queries without a certificate.
+    /// Runs one certified pass. Returns the indices of queries without a certificate.
     fn certified(
         &mut self,
         batch: &[&Query],
@@ -140,10 +142,11 @@ impl CudaEngine {
     ) -> Result<Vec<usize>, GpuError> {
         let (width, class) = key.width_and_class();
         self.begin()?;
-        // SAFETY: the stream is idle after `begin`, and `end` synchronises, or `abandon` if something fails.
+        // SAFETY: the stream is idle after `begin`, and `end` synchronises it; if something fails, `abandon`
+        // does.
         unsafe { self.upload_queries(batch, indices, width)? };
         // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables;
-        // `upload_queries` has filled the headers up to its width, with queries of its class; nobody touches
+        // `upload_queries` has filled the headers up to its width, with queries of its class; nothing accesses
         // the workspace before `end` or `abandon` has synchronised.
         unsafe { self.graphs[&key].launch(&self.stream)? };
         self.end(meanwhile)?;
@@ -171,8 +174,9 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// For more hits or excluded rows than the device's lists hold: the device scores, the host ranks.
-    pub(super) fn ranked_on_the_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
+    /// Answers a query with more hits or excluded rows than the device's lists hold: the device scores, the
+    /// host ranks.
+    pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
         // SAFETY: as in `run`.
         unsafe { self.upload_queries(&[query], &[0], 1)? };
@@ -181,7 +185,7 @@ impl CudaEngine {
         let mut best = TopK::new(query.k());
         for first in (0..limit).step_by(step) {
             let count = step.min(limit - first);
-            // SAFETY: the promise of a pass: as in `run`. No list is made, so any number of hits will do.
+            // SAFETY: the promise of a pass: as in `run`. No list is made, so any number of hits is allowed.
             unsafe { self.pass().scores(first, count)? };
             self.stream.synchronize().doing("scoring rows")?;
             for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
@@ -198,7 +202,7 @@ impl CudaEngine {
         Ok(best.into_sorted())
     }
 
-    /// Finds the stream idle, or makes it so: every pass ends with [`end`](Self::end), or with
+    /// Begins a pass, and ensures that the stream is idle. Every pass ends with [`end`](Self::end), or with
     /// [`abandon`](Self::abandon) if something failed or panicked.
     fn begin(&mut self) -> Result<(), GpuError> {
         if self.under_way {
@@ -218,7 +222,7 @@ impl CudaEngine {
         self.under_way = false;
     }
 
-    /// The one wait of a pass.
+    /// Ends a pass, with the pass's only wait.
     fn end(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), GpuError> {
         if let Some([_, end]) = &self.timing {
             end.record(&self.stream).doing("recording an event")?;
@@ -235,6 +239,6 @@ impl CudaEngine {
 }
 
 /// Whether a query's hits and excluded rows fit the device's lists.
-fn is_listed(query: &Query) -> bool {
+fn fits_device_lists(query: &Query) -> bool {
     query.k() <= MAX_K && query.filter().excluded().len() <= MAX_EXCLUDED
 }

@@ -1,4 +1,4 @@
-//! Queries into the pinned memory that the device reads, and answers out of it.
+//! Writes queries into pinned memory, where the device reads them, and reads the answers from there.
 
 use contract::{FilterParts, Hit, Query, QueryVector, Row};
 
@@ -11,7 +11,7 @@ use crate::resident::NOT_A_ROW;
 
 impl CudaEngine {
     /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and
-    /// lists of excluded rows. `indices` are those of the pass's queries in the batch.
+    /// lists of excluded rows. `indices` are the positions of the pass's queries in the batch.
     ///
     /// # Safety
     /// The stream is idle, and the caller ends the pass with `end` or `abandon`, which synchronise, before the
@@ -55,7 +55,7 @@ impl CudaEngine {
             match excluded {
                 [] => {}
                 [row] => header.excluded = row.0,
-                // The host leaves out longer ones.
+                // The host applies longer lists.
                 long if long.len() > MAX_EXCLUDED => header.excluded_count = 0,
                 rows => {
                     for (to, row) in list.host[listed..][..rows.len()].iter_mut().zip(rows) {
@@ -80,7 +80,7 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// Takes the answers out of the pinned results; returns the indices of queries without one.
+    /// Reads the answers from pinned memory. Returns the indices of queries without an answer.
     pub(super) fn collect(
         &mut self,
         batch: &[&Query],

@@ -1,4 +1,4 @@
-//! The kernels of the search that suit one device, loaded.
+//! Loads the kernels of the search that suit a device.
 
 use contract::certificate;
 
@@ -13,7 +13,7 @@ use crate::abi::{Entry, Params};
 use crate::driver::{Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
-/// One width of batch: its sampling and its scanning kernel.
+/// The sampling and the scanning kernel for one number of queries per block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scans<P> {
     /// Queries that one block takes.
@@ -29,20 +29,20 @@ pub(crate) enum Int8Scans {
     Hopper(Vec<Scans<HopperScanParams>>, Ring),
 }
 
-/// Those kernels, and what they ask of a pass.
+/// The kernels that scan the 8-bit table, and what they need from a pass.
 #[derive(Debug)]
 pub(crate) struct Int8Kernels {
     pub(crate) scans: Int8Scans,
-    /// The batches that there are passes for, ascending; each is a multiple of a scan's queries.
+    /// The batch sizes for which passes exist, ascending; each is a multiple of a scan's queries.
     pub(crate) widths: &'static [usize],
     pub(crate) layout: Layout,
-    /// Components of a query with padding.
+    /// Components of a query, with padding.
     pub(crate) padded: usize,
     /// Bounds that the sampling scan writes for each tile.
     pub(crate) groups_per_tile: usize,
 }
 
-/// The Hopper scan's tiles in shared memory.
+/// The Hopper scan's ring of tiles in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ring {
     pub(crate) stages: usize,
@@ -64,16 +64,17 @@ pub(crate) struct Kernels {
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
     pub(crate) int8: Int8Kernels,
-    /// Whether every kernel of a pass was compiled for a device on which it can wait for the one before
-    /// it: only then may it be launched early. Code for 8.0, say, compiled anew by the driver of a 9.0,
-    /// has no such wait.
+    /// Whether every kernel of a certified pass was compiled for compute capability 9.0 or later, so that it
+    /// can wait for the previous kernel. Only then may kernels be launched early. Code for 8.0 that the driver
+    /// compiles again for a 9.0 has no such wait.
     pub(crate) wait: bool,
-    // The kernels above belong to these.
+    // The kernels above belong to these modules.
     _modules: Modules,
 }
 
 impl Kernels {
-    /// Loads what this device runs best for tables of `dim` components, or the portable kernels only.
+    /// Loads the kernels that this device runs best for tables of `dim` components; only the portable ones if
+    /// `portable`.
     pub(crate) fn load(gpu: &Gpu, dim: usize, portable: bool) -> Result<Self, GpuError> {
         use entries::{exact_scan, int4_scan, prepare_queries, rescore, thresholds};
         let mut modules = Modules::default();
@@ -81,7 +82,7 @@ impl Kernels {
             Some(hopper) => hopper,
             None => self::portable(&mut modules, dim)?,
         };
-        // No tables are derived of larger rows, see `resident::fit`.
+        // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
         let mut kernels = Self {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
@@ -132,8 +133,8 @@ impl Kernels {
     }
 }
 
-/// Compute capability 9.0 exactly: the instructions exist nowhere else. Up to 320 components, so
-/// that 128 queries fit a warpgroup's registers.
+/// The Hopper kernels. Only for compute capability 9.0, because the instructions exist nowhere else, and for up
+/// to 320 components, so that 128 queries fit a warpgroup's registers.
 fn hopper(
     modules: &mut Modules,
     gpu: &Gpu,
@@ -142,7 +143,7 @@ fn hopper(
 ) -> Result<Option<Int8Kernels>, GpuError> {
     use entries::hopper_scan::*;
     type Pair = [Entry<HopperScanParams>; 2];
-    /// Steps of 32 components; then for 64, 128 and 256 queries a block.
+    /// The number of steps of 32 components, then the kernels for 64, 128 and 256 queries per block.
     const VARIANTS: [(usize, [Pair; 3]); 4] = [
         (
             2,
@@ -177,7 +178,7 @@ fn hopper(
             ],
         ),
     ];
-    /// Barriers and gathered candidates, beside the ring.
+    /// Bytes for barriers and gathered candidates, beside the ring.
     const RESERVED: usize = 8192;
     let chunks = dim.div_ceil(CHUNK8);
     let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
@@ -197,8 +198,8 @@ fn hopper(
     }
     Ok(Some(Int8Kernels {
         scans: Int8Scans::Hopper(scans, Ring { stages, bytes }),
-        // 192 would take longer than 256, and 896 as long as 1024: with groups of 64 or 128 queries
-        // each reading the table, and multiprocessors that do not divide among them.
+        // 192 would take longer than 256, and 896 as long as 1024: each group of 64 or 128 queries would read
+        // the table, and the multiprocessors do not divide evenly among the groups.
         widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
         layout: Layout::Fragments64,
         padded: steps * 32,

@@ -1,8 +1,9 @@
-//! Certified search over resident tables: the engine, what it is made of and how it starts.
+//! Certified search over resident tables: the engine, its parts and its start.
 //!
-//! - `answer`: which pass takes which query; `exchange`: queries in, answers out; `pace`: how many to take;
+//! - `answer`: which pass takes which query; `exchange`: queries in, answers out; `pace`: how many queries to
+//!   take;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
-//! - `kernels`: those that suit this device; `workspace`: every buffer; `abi`: what CUDA knows as well.
+//! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 
 pub(crate) mod abi;
 mod answer;
@@ -37,9 +38,9 @@ use workspace::{MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
-/// Between calls its stream is idle: each pass is waited for, also one that failed.
+/// Between calls its stream is idle: each call waits for its passes, even if they fail.
 pub struct CudaEngine {
-    // In the order in which they must go: what is on the device, then the device, which the tables have.
+    // In the order in which they must be dropped: what is on the device, then the device, which the tables own.
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
@@ -48,7 +49,7 @@ pub struct CudaEngine {
     resident: Rc<Resident>,
     paths: Paths,
     counters: Counters,
-    /// A pass has begun and has not been waited for.
+    /// Whether a pass has begun and has not been waited for.
     under_way: bool,
     device_time: Duration,
     pace: Pace,
@@ -78,7 +79,7 @@ impl CudaEngine {
         Self::with_paths(model, options, Paths::default())
     }
 
-    /// The same with these kinds of pass only.
+    /// As [`CudaEngine::new`], with only these kinds of pass.
     ///
     /// # Errors
     /// As [`CudaEngine::new`].
@@ -128,7 +129,7 @@ impl CudaEngine {
         Ok(engine)
     }
 
-    /// Measures the device's time of each pass from now on, for [`CudaEngine::device_time`].
+    /// Measures the device time of each pass from now on, for [`CudaEngine::device_time`].
     ///
     /// # Errors
     /// If the device has no more events.
@@ -138,12 +139,13 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// From the first byte uploaded to the last byte downloaded, in the last call of `search`.
+    /// The device time of the passes of the last call of `search`, from the first byte uploaded to the last
+    /// byte downloaded.
     pub fn device_time(&self) -> Duration {
         self.device_time
     }
 
-    /// What the certificates cost.
+    /// The counters since the engine started.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -179,7 +181,7 @@ impl CudaEngine {
         let pass = self.pass();
         let mut graphs = HashMap::new();
         if let Some(int4) = &quantised.int4 {
-            // SAFETY: nothing runs; who launches the graph, `run`, keeps the promise of a pass.
+            // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
             let graph = Graph::record(&self.stream, || unsafe { pass.int4(quantised, int4) })?;
             graphs.insert(GraphKey::Int4, graph);
         }
@@ -241,15 +243,15 @@ impl Engine for CudaEngine {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found = self.search_meanwhile(batch, &mut || ())?;
+        let found = self.search_overlapped(batch, &mut || ())?;
         let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
             Some(hits) => Ok(hits),
-            None => self.ranked_on_the_host(query).map_err(|error| self.failed(error)),
+            None => self.rank_on_host(query).map_err(|error| self.failed(error)),
         });
         answers.collect()
     }
 
-    fn search_meanwhile(
+    fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
@@ -268,7 +270,7 @@ impl Engine for CudaEngine {
 
 impl Drop for CudaEngine {
     fn drop(&mut self) {
-        // A pass may be under way if somebody panicked.
+        // A pass may still be under way after a panic.
         self.abandon();
     }
 }

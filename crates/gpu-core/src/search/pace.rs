@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(super) struct Pace(Vec<(usize, Option<Duration>)>);
 
 impl Pace {
-    /// Nothing is known yet about passes of these widths, ascending.
+    /// For passes of these widths, ascending. No durations are known yet.
     pub(super) fn new(widths: &[usize]) -> Self {
         Self(widths.iter().map(|&width| (width, None)).collect())
     }
@@ -17,19 +17,19 @@ impl Pace {
         for (known, time) in &mut self.0 {
             *time = match *time {
                 None => (*known == width).then_some(took),
-                // A pass that the system held up should not count for many.
+                // A pass that the system delayed must not outweigh many others.
                 Some(before) if *known == width => {
                     Some(before - before / 8 + took.min(2 * before) / 8)
                 }
-                // What was slow once is tried again, after some seconds of work.
+                // A width that was slow once is tried again after some seconds of work.
                 Some(before) => Some(before - before / 8192),
             };
         }
     }
 
-    /// How many of `waiting` queries the next pass should take. A pass takes as long as the next larger width,
-    /// so one query more than a width can cost as much as a hundred: then it waits for the next pass, if that
-    /// raises the rate of answers by at least a tenth.
+    /// How many of `waiting` queries the next pass should take. A pass takes as long as a batch of the next
+    /// larger width, so one query beyond a width can cost as much as a hundred. Such queries wait for the next
+    /// pass if that raises throughput by more than a tenth.
     pub(super) fn best(&self, waiting: usize) -> usize {
         let rate = |queries: usize, time: Duration| queries as f64 / time.as_secs_f64();
         let Some(&(_, Some(all))) = self.0.iter().find(|(width, _)| *width >= waiting) else {

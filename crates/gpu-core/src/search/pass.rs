@@ -27,7 +27,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) kernels: &'a Kernels,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stream: &'a Stream,
-    /// Kernels may start before the one before them has ended.
+    /// Whether kernels may start before the previous one has ended.
     pub(crate) early: bool,
 }
 
@@ -87,8 +87,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A batch, every row by the formula, or those that its float32 score does not rule out: upload,
-    /// search, download.
+    /// A batch over the float32 table: upload, search, download. Scores every row by the formula or, with
+    /// `float32_first`, only rows that their float32 scores do not rule out.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -126,13 +126,13 @@ impl Pass<'_> {
         self.resident.gpu.multiprocessors as usize
     }
 
-    /// Few queries and their answers cross the bus by the kernels' own loads and stores, which takes
-    /// less time than starting two copies.
+    /// Whether the last kernel writes the answers directly to host memory. For few queries, that takes less
+    /// time than starting a copy.
     fn in_place(width: usize, class: Class) -> bool {
         width <= 128 && class == Class::Small
     }
 
-    /// What the last kernel of a certified pass writes the answers to.
+    /// Where the last kernel of a certified pass writes the answers.
     pub(super) fn answers(
         &self,
         width: usize,

@@ -1,17 +1,17 @@
 //! Which kinds of pass the engine may use, and how often it used them.
 
-/// Which kinds of pass the engine may use; tests and benchmarks choose, everyone else takes
+/// Which kinds of pass the engine may use; tests and benchmarks choose, all other callers use
 /// [`Paths::default`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paths {
-    /// Only what every supported device can run.
+    /// Use only kernels that every supported device can run.
     pub portable: bool,
-    /// Build and scan the 8-bit table. Without it each query reads the float32 table.
+    /// Build and scan the 8-bit table. Otherwise every query reads the float32 table.
     pub int8: bool,
     /// Build the 4-bit table and scan it for queries that come alone.
     pub int4: bool,
-    /// Where the float32 table is read, score rows in float32 first, and in float64 only those that may
-    /// be an answer. Without it every row is scored in float64.
+    /// In scans of the float32 table, score rows in float32 first, and only those that may be an answer in
+    /// float64. Otherwise every row is scored in float64.
     pub float32: bool,
     /// Tables of fewer rows are scanned in float32.
     pub certified_from_rows: usize,
@@ -30,11 +30,12 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered by a certified pass.
     pub certified: u64,
-    /// Queries for which the float32 table was read, because they asked for few rows or very many hits.
+    /// Queries that read the float32 table because no certified pass takes them, for example with a vocabulary
+    /// limit or very many hits.
     pub exact: u64,
-    /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan took them.
+    /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took them.
     pub retried: u64,
-    /// Queries of a certified pass in which too many rows stayed in doubt; the float32 scan took them.
+    /// Queries of certified passes that left too many rows in doubt; the float32 scan then took them.
     pub fallbacks: u64,
     /// Rows that scans could not rule out.
     pub candidates: u64,

@@ -1,7 +1,7 @@
 //! The sizes of a certified pass, by its number of queries and their k: what is sampled, where thresholds are
 //! raised, and the capacity for hits.
 
-/// Passes of like k share their buffers' shape.
+/// A range of k. Passes of one class use their buffers in the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// k up to 16.
@@ -29,7 +29,7 @@ impl Class {
         }
     }
 
-    /// The largest k + excluded rows: the rank in a sample that a threshold comes from.
+    /// The maximum of k + excluded rows: a threshold is the bound with that rank in a sample.
     fn max_rank(self) -> usize {
         match self {
             Self::Small => 48,
@@ -38,7 +38,7 @@ impl Class {
         }
     }
 
-    /// The most queries of a pass: more of them would leave each too little room for candidates.
+    /// The maximum number of queries in a pass: more would leave each too little room for candidates.
     pub(crate) fn max_batch(self) -> usize {
         match self {
             Self::Small => 1024,
@@ -47,8 +47,8 @@ impl Class {
         }
     }
 
-    /// The cost of a query, in small ones of a full batch: 64 of a class took 0.376 and 1.117 ms, and 1,024
-    /// small ones 1.229 ms (docs/performance.md).
+    /// The cost of a query, in small queries of a full batch: 64 medium queries took 0.376 ms, 64 large ones
+    /// 1.117 ms, and 1,024 small ones 1.229 ms (docs/performance.md).
     pub(crate) fn cost(self) -> usize {
         match self {
             Self::Small => 1,
@@ -66,7 +66,7 @@ impl Class {
         }
     }
 
-    /// Blocks that share a query's candidates out when they are scored.
+    /// The number of blocks that divide a query's candidates among themselves to score them.
     pub(crate) fn rescoring_parts(self, batch: usize) -> usize {
         // Enough blocks to fill a device when queries are few.
         match (self, batch) {
@@ -81,15 +81,15 @@ impl Class {
 /// The tiles of a pass: a sample, then all of them in phases between which thresholds are raised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phases {
-    /// The first tiles, as many as this, are sampled.
+    /// The number of tiles that are sampled, from the first on.
     pub(crate) sample: usize,
-    /// Where phases end; the last is the number of tiles.
+    /// The tile at which each phase ends; the last is the number of tiles.
     pub(crate) ends: Vec<usize>,
 }
 
 impl Phases {
-    /// `max_sample`: the capacity of the buffer of bounds, in tiles; `multiprocessors`: a sample that is a
-    /// multiple of them keeps them equally busy.
+    /// `max_sample` is the capacity of the buffer of bounds, in tiles. A sample that is a multiple of
+    /// `multiprocessors` keeps them equally busy.
     pub(crate) fn new(
         class: Class,
         batch: usize,
@@ -100,7 +100,8 @@ impl Phases {
         let wanted = tiles.div_ceil(class.sampling()).max(64);
         let even = wanted / multiprocessors * multiprocessors;
         let sample = if even > 0 { even } else { wanted }.min(tiles).min(max_sample);
-        // One raise pays once many queries' candidates cost more than a launch; two for more still.
+        // One raise pays once the candidates of many queries cost more than its launch; with still more
+        // candidates, two raises pay.
         let cuts: &[usize] = match (class, batch) {
             (Class::Small, 0..=512) | (Class::Medium, _) => &[8],
             (Class::Small, _) => &[16, 4],

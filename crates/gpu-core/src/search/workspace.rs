@@ -9,16 +9,16 @@ use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Pinned};
 use crate::resident::TILE_ROWS;
 
-/// The most queries of one pass.
+/// Maximum number of queries in a pass.
 pub(crate) const MAX_BATCH: usize = 1024;
 
-/// The most excluded rows of one pass together, where a query excludes more than one.
+/// Maximum number of excluded rows in a pass, over all queries that exclude more than one.
 pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
 
-/// The parts of a float32 scan, all queries together.
+/// Maximum number of parts of a float32 scan, over all queries.
 pub(crate) const PART_COUNTS: usize = 1 << 16;
 
-/// Of the largest download: 1024 queries with 16 hits each, 512 with 128, 64 with 1024.
+/// Elements of the largest download of answers: 1024 queries with 16 hits each, 512 with 128, or 64 with 1024.
 const ANSWERS: usize = 512 * 129;
 
 /// The buffers of the search.
@@ -26,7 +26,7 @@ const ANSWERS: usize = 512 * 129;
 pub(crate) struct Workspace {
     pub(crate) headers: Both<QueryHeader>,
     pub(crate) excluded: Both<u32>,
-    /// `[MAX_BATCH, dim]`: queries that are no rows.
+    /// `[MAX_BATCH, dim]`: queries that are not rows of the table.
     pub(crate) vectors: Both<f32>,
     /// `[batch, 1 + stride]`.
     pub(crate) answers: Both<Answer>,
@@ -35,23 +35,24 @@ pub(crate) struct Workspace {
     pub(crate) scales: Array<QueryScale>,
     pub(crate) thresholds: Array<Threshold>,
     pub(crate) floors: Array<f32>,
-    /// Of the float32 scan; cleared before each.
+    /// The floors of a float32 scan; cleared before each scan.
     pub(crate) scan_floors: Array<u32>,
     pub(crate) candidate_counts: Array<u32>,
     pub(crate) survivor_counts: Array<u32>,
     pub(crate) tickets: Array<u32>,
-    /// Shared out among a pass's queries.
+    /// Divided among the queries of a pass.
     pub(crate) candidates: Array<Candidate>,
-    /// Shared out among a pass's queries.
+    /// Divided among the queries of a pass.
     pub(crate) survivors: Array<ScoredRow>,
-    /// What only one kind of pass needs: see [`Workspace::group_bounds`] and its neighbours.
+    /// Scratch memory, which each kind of pass uses in its own way: see [`Workspace::group_bounds`] and the
+    /// functions after it.
     pub(crate) scratch: Array<u64>,
     /// `[INT4_MAX_BLOCKS]`.
     pub(crate) best_of_blocks: Array<u64>,
     pub(crate) part_counts: Array<u32>,
 }
 
-/// The same values on both sides.
+/// The same values on the host and on the device.
 #[derive(Debug)]
 pub(crate) struct Both<T> {
     pub(crate) host: Pinned<T>,
@@ -64,7 +65,7 @@ impl<T: bytemuck::Pod> Both<T> {
     }
 }
 
-/// How long the buffers are that depend on the table.
+/// The lengths of the buffers that depend on the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     dim: usize,
@@ -128,7 +129,7 @@ impl Workspace {
         })
     }
 
-    /// The queries, for kernels that find them on the device.
+    /// The queries, for kernels that read them on the device.
     pub(crate) fn queries(&self) -> QueriesView {
         QueriesView {
             vectors: self.vectors.device.pointer(),
@@ -150,7 +151,7 @@ impl Workspace {
         }
     }
 
-    /// The most groups that a sample for `batch` queries may have.
+    /// Maximum number of groups in a sample for `batch` queries.
     pub(crate) fn max_groups(&self, batch: usize) -> usize {
         2 * self.scratch.len() / batch
     }
@@ -176,12 +177,12 @@ impl Workspace {
         self.scratch.pointer_mut().cast()
     }
 
-    /// The most hits of a float32 scan's parts together.
+    /// Maximum number of hits of all parts of a float32 scan.
     pub(crate) fn max_part_hits(&self) -> usize {
         self.candidates.bytes() / size_of::<ScoredRow>()
     }
 
-    /// The hits of a float32 scan's parts, where other passes keep candidates.
+    /// The hits of all parts of a float32 scan, in the memory where other passes keep candidates.
     pub(crate) fn part_hits(&self, count: usize) -> DevicePointerMut<ScoredRow> {
         assert!(count <= self.max_part_hits(), "{count} hits of parts");
         self.candidates.pointer_mut().cast()

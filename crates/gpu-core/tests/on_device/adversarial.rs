@@ -1,4 +1,4 @@
-//! Tables made to break a certificate.
+//! Tests tables designed to break a certificate.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
 
 const ROWS: usize = 3000;
 
-/// Every score is a tie of several rows, and both ends of the range are such scores, or the numbers beside them.
+/// Every score is shared by several rows, and both ends of the filter's range are such scores or the next
+/// float64 to them.
 fn minimum_and_maximum_scores_at_ties() {
     let dim = 20;
     let base: Vec<Vec<f32>> =
@@ -78,7 +79,7 @@ fn attack(what: &str, model: &Arc<ModelStore>, seed: u64) {
     check(what, model, &queries(model, 80, &[1, 10, 100, 1000], &mut numbers));
 }
 
-/// Directions within 1e-7 of one another: the first stage sees one and the same row.
+/// Directions within 1e-7 of one another: the first stage can't tell the rows apart.
 fn near_ties() {
     for dim in [7, 50, 300] {
         let base = Numbers::new(11).vector(dim);
@@ -163,8 +164,8 @@ fn all_rows_inside_the_bound() {
     assert!(engine.counters().fallbacks > 0, "{:?}", engine.counters());
 }
 
-/// Most blocks of the 4-bit rescore hold more rows in doubt than they have room for: on GPUs of 128 to 143
-/// multiprocessors exactly 512 of them, on others some other number. None of that may look like a count.
+/// Most blocks of the 4-bit rescore have more rows in doubt than fit: exactly 512 blocks on GPUs of 128 to 143
+/// multiprocessors, another number on others. Their overflow marks must not add up to a valid count.
 fn every_block_of_the_4_bit_scan_overflows() {
     let model = synthetic_around_one_row(512 * 17 * 128, 8);
     let table = model.table();
@@ -183,7 +184,7 @@ fn every_block_of_the_4_bit_scan_overflows() {
     assert!(engine.counters().retried > 0, "{:?}", engine.counters());
 }
 
-/// A row and noise of a fifth of its components' size.
+/// Rows around one vector, with noise of a fifth of its components' size.
 fn synthetic_around_one_row(rows: usize, dim: usize) -> Arc<ModelStore> {
     let mut numbers = Numbers::new(23);
     let mut nearly_gaussian = || (0..4).map(|_| numbers.real()).sum::<f32>() * 0.866;

@@ -1,5 +1,5 @@
-//! The CUDA engine on a real device, against the plain reference on the CPU: the same rows and the
-//! same score bits. Without a device every test is listed as ignored, by name.
+//! Tests the CUDA engine on a real device against the plain reference on the CPU: the same rows and the same
+//! score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
 mod report;
@@ -14,7 +14,7 @@ fn main() {
     if let Err(reason) = &device {
         println!("ignored, all of them: {reason}");
     }
-    // One context and one measure of free memory for all.
+    // One test at a time, because all tests share the device's context and its free memory.
     arguments.test_threads.get_or_insert(1);
     let missing = device.is_err();
     drop(device);

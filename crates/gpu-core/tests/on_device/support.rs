@@ -8,7 +8,7 @@ use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 
-/// A stream of numbers that is the same every time.
+/// A stream of random numbers that is the same in every run.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -27,7 +27,7 @@ impl Numbers {
         (self.next() % end as u64) as usize
     }
 
-    /// In [-1, 1).
+    /// A number in [-1, 1).
     pub(crate) fn real(&mut self) -> f32 {
         (self.next() >> 29) as f32 / (1u64 << 23) as f32 - 1.0
     }
@@ -43,7 +43,7 @@ pub(crate) fn model(dim: usize, rows: &[Vec<f32>]) -> Arc<ModelStore> {
     Arc::new(ModelStore::from_rows("test", dim, rows).unwrap())
 }
 
-/// Every way to an answer that this device has.
+/// Every path to an answer on this device.
 pub(crate) fn all_paths() -> Vec<(&'static str, Paths)> {
     let paths = Paths { certified_from_rows: 0, ..Paths::default() };
     vec![
@@ -82,7 +82,7 @@ pub(crate) fn queries(
         };
         let excluded: Vec<Row> = (0..excluded).map(|_| Row(numbers.below(rows) as u32)).collect();
         let now_and_then = |numbers: &mut Numbers| numbers.below(6) == 0;
-        // Every field: a new one does not compile here until it is generated.
+        // All fields are named: a new one does not compile until it is generated here.
         let parts = FilterParts {
             excluded: &excluded,
             first_rows: now_and_then(numbers).then(|| 1 + numbers.below(rows) as u32),
@@ -91,7 +91,7 @@ pub(crate) fn queries(
         };
         let filter = Filter::from(parts);
         let k = ks[numbers.below(ks.len())];
-        // A row of zeros is no query.
+        // A zero row makes no query.
         queries.extend(Query::new(&model.table(), vector, k, filter));
     }
     queries
@@ -103,7 +103,7 @@ pub(crate) fn bits(answers: &[Vec<Hit>]) -> Vec<Vec<(u32, u64)>> {
 
 pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(u32, u64)>> {
     let batch: QueryBatch<'_> = queries.iter().collect();
-    // The fast CPU engine is held against the reference in cpu-core's own tests.
+    // cpu-core's own tests compare this engine with the reference.
     if model.rows() * model.dim() * queries.len() > 20_000_000 {
         bits(&FullScanEngine::new(model.clone(), 0).unwrap().search(&batch).unwrap())
     } else {
@@ -111,7 +111,7 @@ pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(
     }
 }
 
-/// Holds every path against the reference: all queries in one batch, some alone.
+/// Compares every path with the reference: all queries in one batch, then some alone.
 pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
     let expected = reference(model, queries);
     for (name, paths) in all_paths() {

@@ -1,4 +1,4 @@
-//! Ordinary tables of every shape.
+//! Tests ordinary tables of every shape.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("every_k", every_k),
         ("many_excluded_rows", many_excluded_rows),
         ("synthetic_words", synthetic_words),
-        ("certificates_are_had", certificates_are_had),
+        ("queries_are_certified", queries_are_certified),
     ]
 }
 
@@ -133,8 +133,8 @@ fn synthetic_words() {
     }
 }
 
-/// The fallback must not be what makes everything right.
-fn certificates_are_had() {
+/// Answers must come from certified passes, not from the fallback.
+fn queries_are_certified() {
     let model = synthetic(200_000, 300, 9);
     let table = model.table();
     let asked: Vec<Query> = (0..256u32)

@@ -37,12 +37,12 @@ impl Engine for Joined {
         self.search.search(batch)
     }
 
-    fn search_meanwhile(
+    fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        self.search.search_meanwhile(batch, meanwhile)
+        self.search.search_overlapped(batch, meanwhile)
     }
 
     fn search_cost(&self, query: &Query) -> usize {

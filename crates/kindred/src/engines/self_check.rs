@@ -1,5 +1,5 @@
-//! A trial of an engine before it is used: a few queries whose answers a plain loop over the first rows works out
-//! by the contract's formula.
+//! Checks an engine before it is used, with a few queries whose answers a plain loop over the first rows computes by
+//! the contract's formula.
 
 use contract::{
     Engine, EngineError, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring,
@@ -72,8 +72,8 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
     let batch: Vec<Query> = rows
         .iter()
         .enumerate()
-        .flat_map(|(place, &row)| {
-            [check.query(row, K - place, None, all_rows), check.query(row, K, Some(0.25), false)]
+        .flat_map(|(index, &row)| {
+            [check.query(row, K - index, None, all_rows), check.query(row, K, Some(0.25), false)]
         })
         .chain([check.between(first, last, all_rows)])
         .collect();
@@ -116,7 +116,7 @@ impl Check<'_> {
     fn search(&self, engine: &mut dyn Engine, queries: &[Query]) -> Result<(), WrongAnswer> {
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = engine.search(&batch).map_err(|e| self.failed(e))?;
-        for (place, query) in queries.iter().enumerate() {
+        for (index, query) in queries.iter().enumerate() {
             let components = query.components(&self.table);
             let score = |row| self.table.score(components, query.norm(), row);
             let asked = || match query.vector() {
@@ -127,13 +127,13 @@ impl Check<'_> {
                     format!("the {} nearest neighbours of a vector", query.k())
                 }
             };
-            let found = found.get(place).map_or(&[][..], Vec::as_slice);
+            let found = found.get(index).map_or(&[][..], Vec::as_slice);
             self.compare(found, query.filter(), query.k(), score, asked)?;
         }
         Ok(())
     }
 
-    /// By 3CosMul, over the sample, with the rank of a row.
+    /// Checks a full pass by 3CosMul, over the sample, with the rank of a row.
     fn full_pass(&self, engine: &mut dyn Engine, a: Row, b: Row) -> Result<(), WrongAnswer> {
         let Ok(scoring) = Scoring::three_cos_mul(&self.table, &[a], &[b]) else { return Ok(()) };
         let query = FullPassQuery::new(scoring, K, self.filter(a, None, false), vec![b]);
@@ -144,7 +144,7 @@ impl Check<'_> {
             found.first().map_or((&[][..], &[][..]), |found| (&found.hits[..], &found.ranks[..]));
         self.compare(hits, query.filter(), K, score, asked)?;
         let ranked = self.ranked(query.filter(), score);
-        let rank = ranked.iter().position(|hit| hit.row == b).map(|place| place as u32 + 1);
+        let rank = ranked.iter().position(|hit| hit.row == b).map(|index| index as u32 + 1);
         if ranks.first().map(|found| found.rank) == Some(rank) {
             return Ok(());
         }
@@ -188,11 +188,11 @@ impl Check<'_> {
             let expected = &sample[..k.min(sample.len())];
             return if found == expected { Ok(()) } else { Err(differs(expected)) };
         }
-        for (place, hit) in found.iter().enumerate() {
+        for (index, hit) in found.iter().enumerate() {
             let is_right = hit.row.index() < self.table.rows()
                 && score(hit.row) == Some(hit.score)
                 && filter.admits(hit.row, hit.score)
-                && (place == 0 || found[place - 1] < *hit);
+                && (index == 0 || found[index - 1] < *hit);
             if !is_right {
                 let real = (hit.row.index() < self.table.rows()).then(|| score(hit.row)).flatten();
                 let real = real.map(|score| Hit { row: hit.row, score });

@@ -73,16 +73,16 @@ impl Section {
     ///
     /// # Panics
     /// If there are not that many.
-    pub fn question(&self, place: usize) -> Question<'_> {
+    pub fn question(&self, index: usize) -> Question<'_> {
         match &self.questions {
             Questions::Listed(listed) => {
-                let [a, b, c, answer] = &listed[place];
+                let [a, b, c, answer] = &listed[index];
                 let one = std::slice::from_ref;
                 Question { a, b: one(b), c, answers: one(answer) }
             }
             Questions::Pairs(pairs) => {
                 let others = pairs.len() - 1;
-                let (first, second) = (place / others, place % others);
+                let (first, second) = (index / others, index % others);
                 let (from, to) = (&pairs[first], &pairs[second + usize::from(second >= first)]);
                 Question { a: &from.word, b: &from.becomes, c: &to.word, answers: &to.becomes }
             }
@@ -197,8 +197,8 @@ fn even_lines(source: &Source) -> Result<Vec<Line>, EvaluationError> {
 /// Five fields, one of them a tag.
 fn tagged(source: &Source, lines: Vec<Line>) -> Result<Vec<Section>, EvaluationError> {
     let is_tag = |field: &String| field.contains('_') && !field.chars().any(char::is_lowercase);
-    let are_tags = |place: usize| lines.iter().all(|line| is_tag(&line.fields[place]));
-    let place = match (are_tags(0), are_tags(4)) {
+    let are_tags = |index: usize| lines.iter().all(|line| is_tag(&line.fields[index]));
+    let index = match (are_tags(0), are_tags(4)) {
         (true, false) => 0,
         (false, true) => 4,
         _ => {
@@ -209,7 +209,7 @@ fn tagged(source: &Source, lines: Vec<Line>) -> Result<Vec<Section>, EvaluationE
     };
     let mut sections: Vec<(String, Vec<[String; 4]>)> = Vec::new();
     for mut line in lines {
-        let tag = line.fields.remove(place);
+        let tag = line.fields.remove(index);
         let known = sections.iter().position(|(name, _)| *name == tag);
         let known = known.unwrap_or_else(|| {
             sections.push((tag, Vec::new()));

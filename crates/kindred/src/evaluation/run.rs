@@ -99,7 +99,7 @@ impl Evaluation<'_> {
         for start in (0..section.len()).step_by(A::TOGETHER) {
             let end = section.len().min(start + A::TOGETHER);
             let batch: Vec<KnownQuestion> =
-                (start..end).filter_map(|place| self.look_up(section.question(place))).collect();
+                (start..end).filter_map(|index| self.look_up(section.question(index))).collect();
             in_vocabulary += batch.len();
             for &method in self.methods {
                 let started = Instant::now();

@@ -25,7 +25,7 @@ const WORDS: [[&str; 2]; 3] = [["word1", "word2"], ["w1", "w2"], ["worda", "word
 const SCORES: [&str; 8] =
     ["simlex999", "score", "humanmean", "human", "similarity", "mean", "rating", "average"];
 
-/// Which column of a line has what.
+/// Which columns have the words and the score.
 struct Columns {
     words: [usize; 2],
     score: usize,

@@ -25,8 +25,8 @@ fn ranks(numbers: &[f64]) -> Vec<f64> {
     let mut next = 1;
     for equal in order.chunk_by(|&a, &b| numbers[a] == numbers[b]) {
         let last = next + equal.len() - 1;
-        for &place in equal {
-            ranks[place] = (next + last) as f64 / 2.0;
+        for &index in equal {
+            ranks[index] = (next + last) as f64 / 2.0;
         }
         next = last + 1;
     }

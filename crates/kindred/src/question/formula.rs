@@ -88,7 +88,7 @@ impl Formula {
         }
     }
 
-    /// The same as engines take it.
+    /// The formula as engines take it.
     pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
@@ -120,7 +120,7 @@ impl EngineQuery {
         }
     }
 
-    /// The same for another number of hits.
+    /// The same query for another number of hits.
     #[must_use]
     pub fn with_k(self, k: usize) -> Self {
         match self {

@@ -11,9 +11,9 @@ use crate::options::Unknown;
 /// The result of looking words up.
 #[derive(Debug)]
 pub(super) struct LookedUp<T> {
-    /// Those that the model has, in their order, with what came with them.
+    /// The words that the model has, in their order, with the values that came with them.
     pub(super) known: Vec<(Row, T)>,
-    /// Those that were left out, each once, in the order in which they were written.
+    /// The words that were left out, each once, in the order in which they were written.
     pub(super) skipped: Vec<String>,
 }
 

@@ -50,7 +50,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Checks them, and looks up the words that all queries exclude.
+    /// Checks the options, and looks up the words that all queries exclude.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for an option that is out of bounds.

@@ -11,8 +11,8 @@ use super::vectors_file::VectorsFile;
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 
-/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk, then
-/// renamed. If it is dropped earlier, it is deleted.
+/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk,
+/// then renamed. If it is dropped earlier, it is deleted.
 pub(crate) struct NewFolder {
     out: PathBuf,
     replace: bool,

@@ -1,8 +1,8 @@
 //! Converts a vectors file into a model, complete or not at all.
 //!
-//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or zip; `formats` detects
-//! the format and how to parse it; `pipeline` parses on all cores; `writer` writes rows into the model's files; `folder`
-//! moves the finished folder into place.
+//! The steps: `input` opens, counts and hashes the file; `unpack` decompresses gzip, zstd, xz or zip; `formats`
+//! detects the format and how to parse it; `pipeline` parses on all cores; `writer` writes rows into the model's
+//! files; `folder` moves the finished folder into place.
 //!
 //! ```
 //! use model_store::ModelStore;

@@ -138,12 +138,12 @@ impl Fault {
             Self::Bytes { start, bad } => (start, bad),
         };
         let byte = byte_name(start + bad.byte as u64, so_far);
-        let place = match (unit, bad.record) {
+        let location = match (unit, bad.record) {
             (Unit::Line { first }, _) => format!("line {}", first + records),
             (Unit::Row, Some(record)) => format!("row {record}, {byte}"),
             (Unit::Row, None) => byte,
         };
-        so_far.bad(format!("{place}: {}", bad.reason))
+        so_far.bad(format!("{location}: {}", bad.reason))
     }
 }
 

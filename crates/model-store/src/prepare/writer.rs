@@ -53,7 +53,7 @@ impl<W: Write + Seek> ModelWriter<W> {
     /// As [`ModelWriter::add`].
     pub(super) fn add_parsed(&mut self, parsed: &Parsed) -> io::Result<u64> {
         let mut repeated = 0;
-        // Rows from here on are not written yet; write as many as possible at once.
+        // Rows from here on are not written yet; write as many as possible together.
         let mut unwritten = 0;
         for (row, word) in parsed.words().enumerate() {
             if self.add_word(word)? {

@@ -1,7 +1,7 @@
 //! Reads zstd: all frames of a file, each checked against its length and its checksum.
 //!
-//! The decoder hands bytes out only once a window of them is decoded, and a window may have 2 GiB. So whether a file
-//! expands too much is looked at here, while it is decoded.
+//! The decoder hands bytes out only once a window of them is decoded, and a window may have 2 GiB. So this reader
+//! checks, while it decodes, whether a file expands too much.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read};
@@ -19,7 +19,7 @@ pub(super) struct ZstdReader<R, F> {
     source: R,
     allows: F,
     frame: Option<Frame>,
-    /// Bytes of all frames, at least.
+    /// At least the bytes decoded from all frames.
     decoded: u64,
 }
 
@@ -37,7 +37,8 @@ impl<R: BufRead, F: Fn(u64) -> io::Result<()>> ZstdReader<R, F> {
     /// Begins the next frame, if there is one.
     fn begin(&mut self) -> io::Result<()> {
         while self.frame.is_none() && !self.source.fill_buf()?.is_empty() {
-            // A new one for each frame: it takes memory as it decodes, and a used one for the whole window at once.
+            // A new decoder for each frame: it takes memory as it decodes, but a reused one takes the whole window
+            // immediately.
             let mut decoder = FrameDecoder::new();
             decoder.set_max_window_size(MAX_WINDOW);
             match decoder.reset(&mut self.source) {
@@ -90,7 +91,7 @@ impl<R: BufRead, F: Fn(u64) -> io::Result<()>> Read for ZstdReader<R, F> {
 }
 
 impl Frame {
-    /// Once all of it was read.
+    /// Checks the frame once all of it was read.
     fn check(&self) -> io::Result<()> {
         let damaged = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         let length = self.decoder.content_size();
@@ -106,7 +107,7 @@ impl Frame {
     }
 }
 
-/// The error of the source, if that is what it was.
+/// The source's error, if the source caused it.
 fn io_error(error: FrameDecoderError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(inner) = cause {
@@ -142,7 +143,7 @@ mod tests {
     const SKIPPED: &str = "502a4d180400000047000000";
 
     fn bytes(hex: &str) -> Vec<u8> {
-        let digit = |place| u8::from_str_radix(&hex[place..place + 2], 16).unwrap();
+        let digit = |index| u8::from_str_radix(&hex[index..index + 2], 16).unwrap();
         (0..hex.len()).step_by(2).map(digit).collect()
     }
 
@@ -176,9 +177,9 @@ mod tests {
             let is_whole = ends.contains(&cut);
             assert_eq!(error, (!is_whole).then_some(io::ErrorKind::UnexpectedEof), "{cut}");
         }
-        let changed = |place: usize, to: u8| {
+        let changed = |index: usize, to: u8| {
             let mut bytes = bytes(FRAME);
-            bytes[place] = to;
+            bytes[index] = to;
             read(&bytes).unwrap_err().to_string()
         };
         assert!(changed(FRAME.len() / 2 - 1, 0).contains("checksum"));

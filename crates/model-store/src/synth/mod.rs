@@ -110,8 +110,8 @@ impl Synth {
     }
 
     fn hash(&self, purpose: Purpose, a: u32, b: u32) -> u64 {
-        let place = u64::from(a) << 32 | u64::from(b);
-        split_mix(place ^ split_mix(self.seed.wrapping_add((purpose as u64) << 56)))
+        let position = u64::from(a) << 32 | u64::from(b);
+        split_mix(position ^ split_mix(self.seed.wrapping_add((purpose as u64) << 56)))
     }
 
     /// Uniform in [0, 1).

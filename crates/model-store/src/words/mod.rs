@@ -96,8 +96,8 @@ impl Words {
         &self.text[start..end - 1]
     }
 
-    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all words is much faster
-    /// than checking each word.
+    /// The rows, ascending, of words that contain a byte for which this is true. One sweep over all words is much
+    /// faster than checking each word.
     pub fn rows_with_byte(&self, is_wanted: impl Fn(u8) -> bool) -> Vec<Row> {
         /// Bytes checked together.
         const TOGETHER: usize = 64;
@@ -110,9 +110,9 @@ impl Words {
             if !bytes.iter().fold(false, |any, byte| any | wanted(byte)) {
                 continue;
             }
-            for (place, byte) in bytes.iter().enumerate() {
+            for (index, byte) in bytes.iter().enumerate() {
                 if wanted(byte) {
-                    let at = (chunk * TOGETHER + place) as u64;
+                    let at = (chunk * TOGETHER + index) as u64;
                     let row = Row(offsets.partition_point(|&start| start <= at) as u32 - 1);
                     if rows.last() != Some(&row) {
                         rows.push(row);

@@ -19,9 +19,9 @@ pub const MAX_SUGGESTED_WORD_CHARS: usize = 32;
 const TWO_EDITS_FROM_CHARS: usize = 5;
 
 impl Words {
-    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first variants in upper and lower case,
-    /// then words one edit away, then (from five letters on) two; more frequent words first among equals. Never `word`
-    /// itself.
+    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first variants in upper and lower
+    /// case, then words one edit away, then (from five letters on) two; more frequent words first among equals. Never
+    /// `word` itself.
     ///
     /// Takes up to several milliseconds, so do not call it on latency-critical threads.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
@@ -62,8 +62,8 @@ impl Words {
 /// Accepts words that differ from a word only in case (Unicode simple case folding).
 struct CaseVariants(Vec<u32>);
 
-/// Characters that are read, and the bytes of the next as far as they are: how many, and each 8 bits of `begun`.
-/// `None` where no word goes on.
+/// The number of characters read; the number of bytes of the next character that have been read; these bytes, 8 bits
+/// each. `None` if no word continues like this.
 type ReadSoFar = Option<(usize, usize, u32)>;
 
 impl CaseVariants {
@@ -72,7 +72,7 @@ impl CaseVariants {
     }
 }
 
-/// What is the same for all variants of a character.
+/// The folded form, which is the same for all variants of a character.
 fn folded(c: char) -> u32 {
     unicode_case_mapping::case_folded(c).map_or(u32::from(c), Into::into)
 }
@@ -100,7 +100,7 @@ impl Automaton for CaseVariants {
         match std::str::from_utf8(begun_bytes) {
             Ok(text) if text.chars().all(|c| folded(c) == expected) => Some((chars + 1, 0, 0)),
             Ok(_) => None,
-            // A character that goes on.
+            // The character is not complete yet.
             Err(error) if error.error_len().is_none() => Some((chars, bytes, begun)),
             Err(_) => None,
         }

@@ -5,16 +5,16 @@ use std::num::NonZeroUsize;
 use model_store::prepare::{PrepareOptions, VectorsFormat};
 
 use super::files::{as_f64, glove, npy, safetensors, with_norms, word2vec_binary};
-use super::support::{Packing, Place, components, words_text, zip};
+use super::support::{Packing, Scratch, components, words_text, zip};
 
 fn refused(content: impl AsRef<[u8]>) -> String {
-    Place::new().refused(content, &PrepareOptions::default())
+    Scratch::new().refused(content, &PrepareOptions::default())
 }
 
 fn refused_with_words(content: impl AsRef<[u8]>) -> String {
-    let place = Place::new();
-    let options = place.with_words(words_text());
-    place.refused(content, &options)
+    let scratch = Scratch::new();
+    let options = scratch.with_words(words_text());
+    scratch.refused(content, &options)
 }
 
 #[track_caller]
@@ -27,7 +27,7 @@ fn says(said: &str, parts: &[&str]) {
 
 #[test]
 fn truncated_packings() {
-    // Numbers that do not shrink, so that a cut is in the middle of them.
+    // Numbers that do not compress, so that a cut is in the middle of them.
     let text: String =
         (0..2000u32).map(|i| format!("w{i} {}\n", i.wrapping_mul(2_654_435_761))).collect();
     for (packing, name) in [
@@ -44,7 +44,7 @@ fn truncated_packings() {
         let mut damaged = whole.clone();
         let middle = whole.len() / 2;
         damaged[middle..middle + 4].iter_mut().for_each(|b| *b ^= 0xff);
-        // A byte or two may still read as text; never as the same file.
+        // The damaged part may still decompress to text, but the damage is found in any case.
         let said = refused(&damaged);
         assert!(said.contains("damaged") || said.contains("line "), "{name}: {said}");
     }
@@ -61,12 +61,12 @@ fn bombs() {
         let said = refused(packing.pack(&lines));
         says(&said, &["more than 100 times its size", "decompress it first"]);
         lines.truncate(600);
-        Place::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
+        Scratch::new().prepare(packing.pack(&lines), &PrepareOptions::default()).unwrap();
     }
-    let place = Place::new();
+    let scratch = Scratch::new();
     let lines = b"a\n".repeat(40 << 20);
-    let options = place.with_words(Packing::Gzip.pack(&lines));
-    let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
+    let options = scratch.with_words(Packing::Gzip.pack(&lines));
+    let said = scratch.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
     assert!(said.contains("words.any") && said.contains("100 times"), "{said}");
 }
 
@@ -79,7 +79,7 @@ fn packed_twice() {
     );
     says(&refused(zip(&[])), &["contains no file"]);
     let member = PrepareOptions { member: Some("a".into()), ..Default::default() };
-    says(&Place::new().refused(&once, &member), &["not a zip archive"]);
+    says(&Scratch::new().refused(&once, &member), &["not a zip archive"]);
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn numbers_that_are_not_finite() {
     binary[last..].copy_from_slice(&f32::INFINITY.to_le_bytes());
     says(&refused(&binary), &["row 3, byte", "component 3 is not a finite", "--skip-bad-rows"]);
     let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
-    let place = Place::new();
-    let summary = place.prepare(&binary, &skipping).unwrap();
+    let scratch = Scratch::new();
+    let summary = scratch.prepare(&binary, &skipping).unwrap();
     assert_eq!((summary.rows, summary.bad_rows_skipped), (3, 1));
     assert!(summary.first_bad_row.unwrap().starts_with("row 3: component 3"));
     let mut norms = with_norms();
@@ -202,7 +202,7 @@ fn empty_files_and_only_headers() {
     }
     for format in VectorsFormat::ALL {
         let options = PrepareOptions { format: Some(format), ..Default::default() };
-        says(&Place::new().refused(b"", &options), &["the file is empty"]);
+        says(&Scratch::new().refused(b"", &options), &["the file is empty"]);
     }
     says(&refused("4 3\n"), &["only a header, which announces 4 rows of 3 components"]);
     says(&refused("\n"), &["line 1 is empty"]);
@@ -221,7 +221,7 @@ fn a_line_without_an_end() {
     let options =
         PrepareOptions { format: Some(VectorsFormat::Word2vecBinary), ..Default::default() };
     says(
-        &Place::new().refused(binary, &options),
+        &Scratch::new().refused(binary, &options),
         &["row 0, byte 4", "a word of at most 4096 bytes"],
     );
 }
@@ -230,7 +230,7 @@ fn a_line_without_an_end() {
 fn tabs_and_spaces_where_none_belong() {
     says(&refused("a\t1\t2\nb\t1\t2\n"), &["line 1 has no space", "single spaces"]);
     says(&refused("a 1 2\nb\t1 2\n"), &["line 2", "the line has tabs"]);
-    // The first line tells the dimension: not with a number of it in the word.
+    // The dimension comes from the first line, so no number of it may end up in the word.
     says(&refused("a\t1 2 3\nb\t1 2 3\n"), &["line 1", "the line has tabs"]);
     says(&refused("a 1 2\nb  1 2\n"), &["line 2: there is more than one space"]);
     says(
@@ -250,13 +250,13 @@ fn words_that_are_not_utf8() {
     let rows = [&b"new york "[..], b"the ", b"of "].map(|word| [word, &numbers].concat()).concat();
     let spaced = [b"3 2\n", &rows[..]].concat();
     let skipping = PrepareOptions { skip_bad_rows: true, ..Default::default() };
-    let said = Place::new().refused(&spaced, &skipping);
+    let said = Scratch::new().refused(&spaced, &skipping);
     says(&said, &["row ", "byte ", "contains a space"]);
     assert!(!said.contains("--skip-bad-rows"), "{said}");
     says(&refused(b"\xff\xfea\0 \x001\0\n\0"), &["UTF-16", "iconv"]);
-    let place = Place::new();
-    let options = place.with_words(b"the\nna\xefve\nzero\nZ\n");
-    let said = place.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
+    let scratch = Scratch::new();
+    let options = scratch.with_words(b"the\nna\xefve\nzero\nZ\n");
+    let said = scratch.refused(npy("<f4", "False", "(4, 3)", &components()), &options);
     assert!(said.contains("words.any: line 2") && said.contains("byte 3"), "{said}");
 }
 
@@ -264,23 +264,23 @@ fn words_that_are_not_utf8() {
 fn words_of_another_file() {
     let array = npy("<f4", "False", "(4, 3)", &components());
     says(&refused(&array), &["npy holds no words", "--words"]);
-    let place = Place::new();
-    let options = place.with_words("one\ntwo\n");
-    says(&place.refused(&array, &options), &["it has 4 rows, but words.any has 2 words"]);
-    let options = place.with_words("one\n\nthree\nfour\n");
-    let said = place.refused(&array, &options);
+    let scratch = Scratch::new();
+    let options = scratch.with_words("one\ntwo\n");
+    says(&scratch.refused(&array, &options), &["it has 4 rows, but words.any has 2 words"]);
+    let options = scratch.with_words("one\n\nthree\nfour\n");
+    let said = scratch.refused(&array, &options);
     assert!(said.contains("words.any: line 2: it is empty"), "{said}");
-    let options = place.with_words(vec![b'x'; 8 << 20]);
-    let said = place.refused(&array, &options);
+    let options = scratch.with_words(vec![b'x'; 8 << 20]);
+    let said = scratch.refused(&array, &options);
     assert!(said.contains("words.any: line 1: the line is longer than 4096 bytes"), "{said}");
     for content in [glove(" ", "\n").into_bytes(), word2vec_binary(b"")] {
-        let options = place.with_words(words_text());
-        says(&place.refused(&content, &options), &["the file itself contains the words"]);
+        let options = scratch.with_words(words_text());
+        says(&scratch.refused(&content, &options), &["the file itself contains the words"]);
     }
     let format = Some(VectorsFormat::Glove);
-    let options = PrepareOptions { format, ..place.with_words(words_text()) };
+    let options = PrepareOptions { format, ..scratch.with_words(words_text()) };
     says(
-        &place.refused(glove(" ", "\n"), &options),
+        &scratch.refused(glove(" ", "\n"), &options),
         &["the file itself contains the words (glove)"],
     );
 }
@@ -302,8 +302,8 @@ fn what_is_something_else() {
 #[test]
 fn options_that_do_not_fit() {
     let dim = PrepareOptions { dim: NonZeroUsize::new(7), ..Default::default() };
-    says(&Place::new().refused(format!("4 3\n{}", glove(" ", "\n")), &dim), &["--dim says 7"]);
-    says(&Place::new().refused(word2vec_binary(b""), &dim), &["--dim says 7"]);
+    says(&Scratch::new().refused(format!("4 3\n{}", glove(" ", "\n")), &dim), &["--dim says 7"]);
+    says(&Scratch::new().refused(word2vec_binary(b""), &dim), &["--dim says 7"]);
     let tensor = PrepareOptions { tensor: Some("x".into()), ..Default::default() };
-    says(&Place::new().refused(glove(" ", "\n"), &tensor), &["--tensor is for safetensors"]);
+    says(&Scratch::new().refused(glove(" ", "\n"), &tensor), &["--tensor is for safetensors"]);
 }

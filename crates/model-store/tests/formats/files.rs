@@ -9,7 +9,7 @@ pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) content: Vec<u8>,
     pub(crate) has_words: bool,
-    /// Where its first bytes do not tell.
+    /// The format, if the first bytes do not tell.
     pub(crate) format: Option<VectorsFormat>,
     pub(crate) described: &'static str,
 }
@@ -106,7 +106,7 @@ pub(crate) fn as_f64() -> Vec<u8> {
     all().flat_map(|x| f64::from(x).to_le_bytes()).collect()
 }
 
-/// The float16 next to a number that is no further than those are, the even one of two; and its value.
+/// The float16 nearest to a number in its range, ties to even; and its value.
 pub(crate) fn to_f16(x: f32) -> (u16, f32) {
     let value = |bits: u16| match (i32::from(bits >> 10), f32::from(bits & 0x3ff) / 1024.0) {
         (0, fraction) => fraction * 2f32.powi(-14),
@@ -118,7 +118,7 @@ pub(crate) fn to_f16(x: f32) -> (u16, f32) {
     (bits | sign, value(bits).copysign(x))
 }
 
-/// The bfloat16 next to a finite number, the even one of two; and its value.
+/// The bfloat16 nearest to a finite number, ties to even; and its value.
 pub(crate) fn to_bf16(x: f32) -> (u16, f32) {
     let (bits, half) = (x.to_bits() >> 16, x.to_bits() & 0xffff);
     let bits = bits + u32::from(half > 0x8000 || half == 0x8000 && bits & 1 == 1);

@@ -10,9 +10,9 @@ use model_store::prepare::{PrepareOptions, VectorsFormat};
 use super::files::{
     examples, glove, glove_with_norms, npy, safetensors, to_bf16, to_f16, with_norms,
 };
-use super::support::{Packing, Place, ROWS, components, words_text, zip};
+use super::support::{Packing, ROWS, Scratch, components, words_text, zip};
 
-/// Each component to `number`'s precision and back.
+/// Checks a model of the example rows, with components rounded to `number`'s precision.
 fn check(model: &ModelStore, number: &str, what: &str) {
     assert_eq!((model.rows(), model.dim()), (4, 3), "{what}");
     for (row, (word, components)) in ROWS.iter().enumerate() {
@@ -33,22 +33,22 @@ fn every_format_in_every_packing_is_known_by_its_content() {
     for example in examples() {
         for packing in Packing::ALL {
             let what = format!("{}, {packing:?}", example.name);
-            let place = Place::new();
+            let scratch = Scratch::new();
             let mut options = PrepareOptions::default();
             if example.has_words {
-                options = place.with_words(packing.pack(words_text().as_bytes()));
+                options = scratch.with_words(packing.pack(words_text().as_bytes()));
             }
             options.format = example.format;
-            // These bytes say nothing of themselves, and packed not even how many there are.
+            // These bytes do not identify their format. If they are compressed, even their number is unknown.
             let nameless = example.name == "norms and components";
             if nameless && packing != Packing::Plain {
-                let said = place.refused(packing.pack(&example.content), &options);
+                let said = scratch.refused(packing.pack(&example.content), &options);
                 assert!(said.contains("--dim"), "{said}");
                 options.dim = std::num::NonZeroUsize::new(3);
             }
-            let summary = place.prepare(packing.pack(&example.content), &options);
+            let summary = scratch.prepare(packing.pack(&example.content), &options);
             let summary = summary.unwrap_or_else(|e| panic!("{what}: {e}"));
-            let model = place.open();
+            let model = scratch.open();
             check(&model, example.described, &what);
             assert_eq!((summary.rows, summary.bad_rows_skipped), (4, 0), "{what}");
             let mut expected = example.described.to_owned();
@@ -62,7 +62,7 @@ fn every_format_in_every_packing_is_known_by_its_content() {
             let packed = packing.pack(&example.content);
             assert_eq!(summary.source_bytes, packed.len() as u64, "{what}");
             let checksum = format!("blake3:{}", blake3::hash(&packed).to_hex());
-            // An archive has the time in it, so it may be another one each time.
+            // An archive contains the time, so its bytes may differ each time.
             if packing != Packing::Zip {
                 assert_eq!(
                     model.header().provenance.source_checksum.to_string(),
@@ -84,10 +84,10 @@ fn the_format_can_be_said() {
         (VectorsFormat::Npy, npy("<f4", "False", "(4, 3)", &components()), true),
         (VectorsFormat::Safetensors, safetensors("F32", &components()), true),
     ] {
-        let place = Place::new();
-        let options = if has_words { place.with_words(words_text()) } else { Default::default() };
-        place.prepare(content, &PrepareOptions { format: Some(format), ..options }).unwrap();
-        check(&place.open(), "float32", &format!("{format:?}"));
+        let scratch = Scratch::new();
+        let options = if has_words { scratch.with_words(words_text()) } else { Default::default() };
+        scratch.prepare(content, &PrepareOptions { format: Some(format), ..options }).unwrap();
+        check(&scratch.open(), "float32", &format!("{format:?}"));
     }
 }
 
@@ -99,37 +99,37 @@ fn one_of_several_members_and_tensors_can_be_chosen() {
         ("__MACOSX/._large.txt", b"x"),
         ("large.txt", second.as_bytes()),
     ]);
-    let place = Place::new();
-    let said = place.refused(&archive, &PrepareOptions::default());
+    let scratch = Scratch::new();
+    let said = scratch.refused(&archive, &PrepareOptions::default());
     assert!(said.contains("--member") && said.contains("`small.txt`, `large.txt`"), "{said}");
     let member = |name: &str| PrepareOptions { member: Some(name.into()), ..Default::default() };
-    let said = place.refused(&archive, &member("huge.txt"));
+    let said = scratch.refused(&archive, &member("huge.txt"));
     assert!(said.contains("no member `huge.txt`"), "{said}");
-    place.prepare(&archive, &member("large.txt")).unwrap();
-    check(&place.open(), "float32", "large.txt");
+    scratch.prepare(&archive, &member("large.txt")).unwrap();
+    check(&scratch.open(), "float32", "large.txt");
 
     let file = safetensors("F32", &components());
-    let place = Place::new();
-    let options = place.with_words(words_text());
+    let scratch = Scratch::new();
+    let options = scratch.with_words(words_text());
     let tensor = |name: &str| PrepareOptions { tensor: Some(name.into()), ..options.clone() };
-    let said = place.refused(&file, &tensor("bias"));
+    let said = scratch.refused(&file, &tensor("bias"));
     assert!(
         said.contains("no two-dimensional tensor `bias`") && said.contains("`table` [4, 3]"),
         "{said}"
     );
-    place.prepare(&file, &tensor("table")).unwrap();
-    check(&place.open(), "float32", "table");
+    scratch.prepare(&file, &tensor("table")).unwrap();
+    check(&scratch.open(), "float32", "table");
 }
 
 #[test]
 fn a_model_folder_s_own_file_is_a_vectors_file_too() {
-    let place = Place::new();
-    place.prepare(glove(" ", "\n"), &PrepareOptions::default()).unwrap();
-    let again = Place::new();
-    let vectors = std::fs::read(place.out().join("vectors.safetensors")).unwrap();
-    let words = std::fs::read(place.out().join("words.txt")).unwrap();
+    let scratch = Scratch::new();
+    scratch.prepare(glove(" ", "\n"), &PrepareOptions::default()).unwrap();
+    let again = Scratch::new();
+    let vectors = std::fs::read(scratch.out().join("vectors.safetensors")).unwrap();
+    let words = std::fs::read(scratch.out().join("words.txt")).unwrap();
     again.prepare(vectors, &again.with_words(words)).unwrap();
-    assert_eq!(again.open().header().checksums, place.open().header().checksums);
+    assert_eq!(again.open().header().checksums, scratch.open().header().checksums);
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn chunks_of_many_rows_stay_in_order() {
     }
     let array = npy("<f4", "False", &format!("({ROWS}, 4)"), &numbers);
     for (content, with_words) in [(binary, false), (array, true)] {
-        let place = Place::new();
-        let options = if with_words { place.with_words(&words) } else { Default::default() };
-        place.prepare(content, &options).unwrap();
-        let model = place.open();
+        let scratch = Scratch::new();
+        let options = if with_words { scratch.with_words(&words) } else { Default::default() };
+        scratch.prepare(content, &options).unwrap();
+        let model = scratch.open();
         assert_eq!(model.rows(), ROWS as usize);
         for i in 0..ROWS {
             assert_eq!(model.words().word(Row(i)), word(i));
@@ -163,8 +163,8 @@ fn chunks_of_many_rows_stay_in_order() {
 #[cfg(unix)]
 #[test]
 fn a_named_pipe_is_read_once_from_its_start() {
-    let place = Place::new();
-    let pipe = place.path("pipe");
+    let scratch = Scratch::new();
+    let pipe = scratch.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for packing in [Packing::Plain, Packing::Xz, Packing::Zip] {
         let content = packing.pack(glove(" ", "\n").as_bytes());
@@ -175,7 +175,7 @@ fn a_named_pipe_is_read_once_from_its_start() {
         let feeding = std::thread::spawn(move || drop(input.write_all(&content)));
         let result = model_store::prepare::prepare_folder(
             model_store::prepare::Input::File(&pipe),
-            &place.out(),
+            &scratch.out(),
             &PrepareOptions { replace: true, ..Default::default() },
             &mut |_| std::ops::ControlFlow::Continue(()),
         );
@@ -186,7 +186,7 @@ fn a_named_pipe_is_read_once_from_its_start() {
             assert!(said.contains("save it to a file first"), "{said}");
         } else {
             result.unwrap();
-            check(&place.open(), "float32", "pipe");
+            check(&scratch.open(), "float32", "pipe");
         }
     }
 }

@@ -9,27 +9,27 @@ use model_store::prepare::PrepareOptions;
 use model_store::{ModelError, ModelStore};
 use proptest::prelude::*;
 
-use super::support::Place;
+use super::support::Scratch;
 
 fn write(
     model: &ModelStore,
     format: ExportFormat,
-    place: &Place,
+    scratch: &Scratch,
 ) -> Result<PrepareOptions, ModelError> {
-    let words = format.needs_words_file().then(|| place.path("words.any"));
-    let out = Some(place.path("exported"));
+    let words = format.needs_words_file().then(|| scratch.path("words.any"));
+    let out = Some(scratch.path("exported"));
     let options = ExportOptions { format, out, words: words.clone(), replace: true };
     export(model, &options, &mut |_| ControlFlow::Continue(()))?;
     Ok(PrepareOptions { words, ..Default::default() })
 }
 
 fn comes_back(model: &ModelStore, format: ExportFormat) {
-    let place = Place::new();
-    let options = write(model, format, &place).unwrap();
-    let content = fs::read(place.path("exported")).unwrap();
-    place.prepare(content, &options).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+    let scratch = Scratch::new();
+    let options = write(model, format, &scratch).unwrap();
+    let content = fs::read(scratch.path("exported")).unwrap();
+    scratch.prepare(content, &options).unwrap_or_else(|e| panic!("{format:?}: {e}"));
     // Words, components, norms and the word map: every byte.
-    assert_eq!(place.open().header().checksums, model.header().checksums, "{format:?}");
+    assert_eq!(scratch.open().header().checksums, model.header().checksums, "{format:?}");
 }
 
 fn rows(components: &[f32], dim: usize, words: &[&str]) -> ModelStore {
@@ -69,7 +69,7 @@ fn words_with_spaces_come_back_or_are_refused() {
     let fine = rows(&numbers, 1, &["the", ". . .", "at name@domain.com"]);
     for format in ExportFormat::ALL {
         if format == ExportFormat::Word2vecBinary {
-            let said = write(&fine, format, &Place::new()).unwrap_err().to_string();
+            let said = write(&fine, format, &Scratch::new()).unwrap_err().to_string();
             assert!(said.contains("\". . .\" of row 1") && said.contains("use word2vec"), "{said}");
         } else {
             comes_back(&fine, format);
@@ -78,26 +78,26 @@ fn words_with_spaces_come_back_or_are_refused() {
     for word in ["route 66", " x", "x "] {
         let model = rows(&numbers, 1, &["the", word, "of"]);
         for format in [ExportFormat::Glove, ExportFormat::Word2vec] {
-            let said = write(&model, format, &Place::new()).unwrap_err().to_string();
+            let said = write(&model, format, &Scratch::new()).unwrap_err().to_string();
             assert!(said.contains("of row 1") && said.contains("npy"), "{said}");
         }
         comes_back(&model, ExportFormat::Npy);
         comes_back(&model, ExportFormat::Safetensors);
     }
     let first = rows(&numbers, 1, &[". . .", "b", "c"]);
-    assert!(write(&first, ExportFormat::Glove, &Place::new()).is_err());
+    assert!(write(&first, ExportFormat::Glove, &Scratch::new()).is_err());
     comes_back(&first, ExportFormat::Word2vec);
     for word in ["\u{feff}x", "x\r"] {
         let model = rows(&numbers, 1, &[word, "b", "c"]);
-        assert!(write(&model, ExportFormat::Npy, &Place::new()).is_err(), "{word:?}");
+        assert!(write(&model, ExportFormat::Npy, &Scratch::new()).is_err(), "{word:?}");
         comes_back(&model, ExportFormat::Word2vec);
     }
     for word in ["a\tb", "a\t1"] {
         let model = rows(&numbers, 1, &["the", word, "c"]);
-        assert!(write(&model, ExportFormat::Glove, &Place::new()).is_err(), "{word:?}");
+        assert!(write(&model, ExportFormat::Glove, &Scratch::new()).is_err(), "{word:?}");
         comes_back(&model, ExportFormat::Npy);
     }
-    // What is no number is none for either side; control characters do not make text binary.
+    // Both sides agree on what is not a number; control characters do not make text binary.
     for word in ["to infinity", "\u{1}a", "nul\0"] {
         let model = rows(&numbers, 1, &["the", word, "c"]);
         comes_back(&model, ExportFormat::Glove);
@@ -111,7 +111,7 @@ fn words_with_spaces_come_back_or_are_refused() {
 #[cfg(unix)]
 #[test]
 fn only_files_are_replaced_and_links_stay() {
-    let place = Place::new();
+    let scratch = Scratch::new();
     let model = rows(&[1.0, 2.0], 1, &["a", "b"]);
     let replace = |out: &Path, words: Option<&Path>| {
         let format = if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove };
@@ -119,18 +119,18 @@ fn only_files_are_replaced_and_links_stay() {
         let options = ExportOptions { format, out, words, replace: true };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
     };
-    let pipe = place.path("pipe");
+    let pipe = scratch.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let said = replace(&pipe, None).unwrap_err().to_string();
     assert!(said.contains("device or a pipe"), "{said}");
-    let (file, link) = (place.path("file"), place.path("link"));
+    let (file, link) = (scratch.path("file"), scratch.path("link"));
     std::os::unix::fs::symlink(&file, &link).unwrap();
     fs::write(&file, "old").unwrap();
     replace(&link, None).unwrap();
     assert!(link.is_symlink() && fs::read_to_string(&file).unwrap().starts_with("a 1.0"));
     let said = replace(&file, Some(&link)).unwrap_err().to_string();
     assert!(said.contains("give two names"), "{said}");
-    let left = place.path(".kindred-export-killed");
+    let left = scratch.path(".kindred-export-killed");
     fs::write(&left, "half").unwrap();
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
     fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
@@ -140,9 +140,9 @@ fn only_files_are_replaced_and_links_stay() {
 
 #[test]
 fn files_in_the_way_stay_unless_they_may_be_replaced() {
-    let place = Place::new();
+    let scratch = Scratch::new();
     let model = rows(&[1.0, 2.0], 1, &["a", "b"]);
-    let thesis = place.path("thesis");
+    let thesis = scratch.path("thesis");
     let try_to = |out: &Path, words: Option<&Path>, replace| {
         let options = ExportOptions {
             format: if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove },
@@ -155,8 +155,8 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
     fs::write(&thesis, "years of work").unwrap();
     let said = try_to(&thesis, None, false).unwrap_err().to_string();
     assert!(said.contains("thesis is there already") && said.contains("--replace"), "{said}");
-    try_to(&place.path("new.npy"), Some(&thesis), false).unwrap_err();
-    assert!(!place.path("new.npy").exists(), "neither or both");
+    try_to(&scratch.path("new.npy"), Some(&thesis), false).unwrap_err();
+    assert!(!scratch.path("new.npy").exists(), "neither or both");
     assert_eq!(fs::read_to_string(&thesis).unwrap(), "years of work");
     try_to(&thesis, None, true).unwrap();
     assert_eq!(fs::read_to_string(&thesis).unwrap(), "a 1.0\nb 2.0\n");
@@ -164,12 +164,12 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
         &model,
         &ExportOptions {
             format: ExportFormat::Glove,
-            out: Some(place.path("x")),
+            out: Some(scratch.path("x")),
             words: None,
             replace: false,
         },
         &mut |_| ControlFlow::Break(()),
     );
     assert!(matches!(stopped, Err(ModelError::Cancelled)));
-    assert!(!place.path("x").exists());
+    assert!(!scratch.path("x").exists());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use model_store::ModelStore;
 use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
 
-use super::support::Place;
+use super::support::Scratch;
 
 /// The format of a fuzz target, and whether its words are in another file.
 fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
@@ -30,8 +30,8 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
 
 #[test]
 fn every_seed_is_refused_or_becomes_a_whole_model() {
-    let place = Place::new();
-    let words = place.with_words("the\nof\nand\nto\n").words;
+    let scratch = Scratch::new();
+    let words = scratch.with_words("the\nof\nand\nto\n").words;
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let (mut models, mut refused) = (0, 0);
     for target in fs::read_dir(&seeds).unwrap() {

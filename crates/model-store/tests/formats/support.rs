@@ -56,12 +56,12 @@ pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A folder for one preparation.
-pub(crate) struct Place(TempDir);
+pub(crate) struct Scratch(TempDir);
 
 pub(crate) const INPUT: &str = "vectors.any";
 pub(crate) const WORDS: &str = "words.any";
 
-impl Place {
+impl Scratch {
     pub(crate) fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -74,7 +74,7 @@ impl Place {
         self.path("model")
     }
 
-    /// Writes the words beside the vectors; the options that say so.
+    /// Writes the words beside the vectors. Returns the options that name them.
     pub(crate) fn with_words(&self, words: impl AsRef<[u8]>) -> PrepareOptions {
         fs::write(self.path(WORDS), words).unwrap();
         PrepareOptions { words: Some(self.path(WORDS)), ..Default::default() }

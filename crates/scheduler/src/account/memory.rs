@@ -85,7 +85,8 @@ impl Memory {
         Arc::new(Self { capacity, taken: Default::default(), counted: Default::default() })
     }
 
-    /// Takes memory for a caller, until what is returned is dropped. More than half of the pool counts as half.
+    /// Takes memory for a caller, until the returned reservation is dropped. More than half of the pool counts as
+    /// half.
     ///
     /// # Errors
     /// If it is not free, or the caller holds too much already.
@@ -94,15 +95,17 @@ impl Memory {
         account: &Arc<Account>,
         pool: Pool,
         bytes: u64,
-    ) -> Result<Held, Full> {
-        let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
+    ) -> Result<Reservation, Full> {
+        let mut held =
+            Reservation { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
 
     /// As [`take`](Self::take), for memory that is in use already: it is charged and never refused.
-    pub fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Held {
-        let mut held = Held { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
+    pub fn charge(self: &Arc<Self>, account: &Arc<Account>, pool: Pool, bytes: u64) -> Reservation {
+        let mut held =
+            Reservation { memory: self.clone(), account: account.clone(), pool, bytes: 0 };
         held.set(bytes);
         held
     }
@@ -125,18 +128,18 @@ impl Memory {
 
 /// Memory that a caller holds.
 #[derive(Debug)]
-pub struct Held {
+pub struct Reservation {
     memory: Arc<Memory>,
     account: Arc<Account>,
     pool: Pool,
     bytes: u64,
 }
 
-impl Held {
-    /// Takes more, so that it holds n bytes in all; no less than before.
+impl Reservation {
+    /// Takes more, so that the reservation holds `to` bytes in all. It never shrinks.
     ///
     /// # Errors
-    /// If that is not free, or the caller holds too much already. Then it holds what it held.
+    /// If that is not free, or the caller holds too much already. The reservation is then unchanged.
     pub fn grow(&mut self, to: u64) -> Result<(), Full> {
         let capacity = self.memory.capacity[self.pool as usize];
         let Some(more) = at_most_half(to, capacity).checked_sub(self.bytes) else { return Ok(()) };
@@ -166,7 +169,7 @@ impl Held {
         }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -190,12 +193,12 @@ impl Held {
     }
 
     fn counters(&self) -> (&AtomicU64, &AtomicU64) {
-        let place = self.pool as usize;
-        (&self.memory.taken[place], &self.account.bytes[place])
+        let index = self.pool as usize;
+        (&self.memory.taken[index], &self.account.bytes[index])
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
     }

@@ -12,7 +12,7 @@ mod turns;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-pub use memory::{Full, Held, Memory, Pool};
+pub use memory::{Full, Memory, Pool, Reservation};
 pub use turns::{ByCaller, ById, Contention, Turns};
 
 /// What one caller holds at the moment.
@@ -25,7 +25,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Of a new caller.
+    /// The account of a new caller.
     pub fn new() -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (id, slots) = (NEXT.fetch_add(1, Relaxed), AtomicU32::new(0));
@@ -57,7 +57,7 @@ impl Slots {
         Self { account, number }
     }
 
-    /// How many.
+    /// The number of slots.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -90,7 +90,7 @@ pub fn may_take(asked: u64, held: u64, free: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Takes one by one for each of the callers in turn, until all are refused; what each holds.
+    /// Each caller in turn takes one, until all are refused. Updates what each holds.
     fn all_take(capacity: u64, held: &mut [u64]) {
         loop {
             let mut is_over = true;

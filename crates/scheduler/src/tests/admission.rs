@@ -31,11 +31,11 @@ impl Setup {
         statistics.searches.slots_taken + statistics.full_passes.slots_taken
     }
 
-    /// Slots are freed a moment before callers hear of it; callers that hung up hear nothing.
+    /// Slots are freed a moment before callers get their answers; callers that hung up get none.
     async fn until_slots_taken(&self, number: u32) {
         let deadline = later();
         while self.slots_taken() != number {
-            assert!(Instant::now() < deadline, "{} places are taken", self.slots_taken());
+            assert!(Instant::now() < deadline, "{} slots are taken", self.slots_taken());
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -89,7 +89,7 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
                     let queries = rows.iter().map(|&row| query(&model.table(), row)).collect();
                     let answer = handle.search.submit(&account, queries, later()).await.unwrap();
                     for (row, found) in rows.into_iter().zip(answer.responses) {
-                        let Found::Hits(hits) = found else { panic!("a scan proves all") };
+                        let SearchResponse::Hits(hits) = found else { panic!("a scan proves all") };
                         assert_eq!(hits, expected[row]);
                     }
                     if round % 20 == 0 {
@@ -149,7 +149,7 @@ async fn callers_do_not_take_the_lock_of_the_workers() {
 async fn while_one_engine_is_made_again_the_other_answers() {
     let (fail, failed) = std_mpsc::channel::<()>();
     let failed = Arc::new(Mutex::new(failed));
-    /// Fails in its first pass, and is then made again only when it is told.
+    /// Fails in its first pass, and is then made again only when the test says so.
     struct Fails;
     impl Engine for Fails {
         fn description(&self) -> EngineDescription {
@@ -171,7 +171,7 @@ async fn while_one_engine_is_made_again_the_other_answers() {
                 return Ok(Box::new(Fails));
             }
             if fails {
-                // Until the test is over.
+                // Waits until the test is over.
                 let _ = failed.lock().unwrap().recv();
             }
             Ok(Box::new(ReferenceEngine::new(model.clone())))

@@ -172,7 +172,7 @@ async fn a_restart_that_hangs_loses_the_engine_too() {
     settle().await;
     setup.order(Order::Fail);
     first.await.unwrap().unwrap_err();
-    // Nobody says what becomes of the attempt.
+    // The attempt gets no order, so it hangs.
     assert_eq!(waits.await.unwrap(), Err(SubmitError::EngineGone));
     let lost = setup.thread.lost().await;
     let hangs = EngineLost::Hangs { doing: "restarting the engine", milliseconds: 300 };
@@ -195,7 +195,7 @@ async fn answers_that_were_there_before_the_engine_hung_are_given() {
         fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             self.0.search(batch)
         }
-        fn search_meanwhile(
+        fn search_overlapped(
             &mut self,
             batch: &QueryBatch<'_>,
             _: &mut dyn FnMut(),

@@ -1,4 +1,4 @@
-//! A third workload, and a device that is no search engine: nothing of the lanes knows the first two.
+//! A third workload, and a device that is no search engine: lanes do not depend on the other two workloads.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Calculator {
     }
 }
 
-/// Squares numbers, up to 4 in a pass, each pass as long as it is told.
+/// Squares numbers, up to 4 in a pass, each pass as long as given.
 struct Squares(&'static str, Duration);
 
 impl Workload for Squares {
@@ -105,7 +105,7 @@ impl Workload for CountUp {
         100
     }
 
-    fn most_of_one_caller(&self, largest: usize) -> usize {
+    fn max_room_per_caller(&self, largest: usize) -> usize {
         largest
     }
 
@@ -151,7 +151,7 @@ struct Three {
     cheap: Lane<Squares>,
     dear: Lane<Squares>,
     counting: Lane<CountUp>,
-    workers: Workers,
+    workers: DeviceThreads,
     worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
 }
 
@@ -212,7 +212,7 @@ async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
             drop(tokio::spawn(asks));
         }
     };
-    // More than the device does while this test looks on, so that both callers always wait for something.
+    // More than the device does during this test, so that both callers always wait for something.
     ask(&three.cheap, 4000);
     ask(&three.dear, 400);
     let until = later();

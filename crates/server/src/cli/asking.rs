@@ -15,7 +15,7 @@ pub use options::QuestionOptions;
 /// The model and the engine.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Model and engine")]
-pub struct Place {
+pub struct AnswerSource {
     /// Model folder written by `kindred prepare` [default: the built-in model]. With --url, only --compare
     /// uses it: give the folder that the service serves
     #[arg(long, value_name = "[NAME=]DIR")]
@@ -44,7 +44,7 @@ pub struct Place {
 /// The form of answers.
 #[derive(Debug, Default, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
-pub struct Giving {
+pub struct OutputOptions {
     /// Also run the reference implementation, a simple loop over all rows. Print both times, and whether rows and
     /// scores are bit-identical
     #[arg(long)]
@@ -72,7 +72,7 @@ Examples:
 pub struct ConsoleArguments {
     /// The model and the engine.
     #[command(flatten)]
-    pub place: Place,
+    pub source: AnswerSource,
     /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,
@@ -81,7 +81,7 @@ pub struct ConsoleArguments {
     pub method: Option<Method>,
     /// The form of answers.
     #[command(flatten)]
-    pub giving: Giving,
+    pub output: OutputOptions,
     /// Read lines in the format of the 2020 report: a query, then 0 or 1, such as `bottle 0` or
     /// `king - queen ! 0`. With 1, also run the plain reference
     #[arg(long, conflicts_with_all = ["compare", "method"])]
@@ -106,13 +106,13 @@ pub struct NearestArguments {
     pub word: String,
     /// The model and the engine.
     #[command(flatten)]
-    pub place: Place,
+    pub source: AnswerSource,
     /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
     /// The form of answers.
     #[command(flatten)]
-    pub giving: Giving,
+    pub output: OutputOptions,
 }
 
 pub(super) const ANALOGY_EXAMPLES: &str = "\
@@ -133,7 +133,7 @@ pub struct AnalogyArguments {
     pub expression: String,
     /// The model and the engine.
     #[command(flatten)]
-    pub place: Place,
+    pub source: AnswerSource,
     /// The query options.
     #[command(flatten)]
     pub options: QuestionOptions,
@@ -142,7 +142,7 @@ pub struct AnalogyArguments {
     pub method: Option<Method>,
     /// The form of answers.
     #[command(flatten)]
-    pub giving: Giving,
+    pub output: OutputOptions,
 }
 
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\

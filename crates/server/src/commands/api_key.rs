@@ -4,10 +4,10 @@ use super::CommandError;
 use crate::cli::ApiKeyArguments;
 use crate::http::edge::keys;
 
-/// Makes an API key and prints it, once, with the line for the file of keys.
+/// Makes an API key. Prints it once, with its line for the keys file.
 ///
 /// # Errors
-/// If the name is none, the system has no randomness, or the key can't be printed: then nobody has it.
+/// If the name is invalid, the system has no randomness, or the key can't be printed, in which case it is lost.
 pub fn api_key(arguments: &ApiKeyArguments) -> Result<(), CommandError> {
     let (key, line) = keys::make(&arguments.name, arguments.admin).map_err(CommandError::Usage)?;
     say!(

@@ -1,25 +1,26 @@
-//! `kindred console`, `nearest` and `analogy`: ask a model.
+//! `kindred console`, `nearest` and `analogy`: query a model.
 
 use std::io::{self, IsTerminal};
 
 use super::CommandError;
 use crate::cli::{
-    AnalogyArguments, ConsoleArguments, Giving, NearestArguments, Place, QuestionOptions,
+    AnalogyArguments, AnswerSource, ConsoleArguments, NearestArguments, OutputOptions,
+    QuestionOptions,
 };
 use crate::config::{Config, ConfigError};
 use crate::console::{self, ConsoleError, Form, Question, Session};
 use crate::logging;
 use kindred::method::Method;
 
-/// Answers line by line: on a terminal with history and completion, else standard input to its end.
+/// Answers line by line: on a terminal, with history and completion; otherwise, from standard input until it ends.
 ///
 /// # Errors
-/// If nothing can answer; at the end of a pipe, if some of its lines could not be answered.
+/// If the model or the service can't be used; at the end of a pipe, if some of its lines could not be answered.
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
-    let ConsoleArguments { place, options, method, giving, compat } = arguments;
+    let ConsoleArguments { source, options, method, output, compat } = arguments;
     start_log()?;
-    let mut session = Session::new(place, &options.0, *method, giving.compare, true)?;
-    let form = Form::new(giving.json);
+    let mut session = Session::new(source, &options.0, *method, output.compare, true)?;
+    let form = Form::new(output.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;
     } else {
@@ -31,10 +32,10 @@ pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
 /// Answers one word.
 ///
 /// # Errors
-/// If it has no answer, as when the model does not have the word.
+/// If it has no answer, for example because the model does not have the word.
 pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
-    let NearestArguments { word, place, options, giving } = arguments;
-    let answered = ask(place, options, None, *giving, &Question::Nearest(word.clone()), word);
+    let NearestArguments { word, source, options, output } = arguments;
+    let answered = ask(source, options, None, *output, &Question::Nearest(word.clone()), word);
     answered.map_err(|error| match error {
         CommandError::Console(refused) if looks_like_an_expression(word) => match *refused {
             ConsoleError::Refused(reason) => ConsoleError::Refused(format!(
@@ -48,7 +49,7 @@ pub fn nearest(arguments: &NearestArguments) -> Result<(), CommandError> {
     })
 }
 
-/// Whether operators stand in it between spaces, as in few words.
+/// Whether it contains an operator between spaces. Few words do.
 fn looks_like_an_expression(word: &str) -> bool {
     word.split_whitespace().any(|piece| matches!(piece, "+" | "-"))
 }
@@ -56,26 +57,26 @@ fn looks_like_an_expression(word: &str) -> bool {
 /// Answers one expression.
 ///
 /// # Errors
-/// As [`nearest`], and if it can't be read.
+/// As [`nearest`], and if the expression can't be parsed.
 pub fn analogy(arguments: &AnalogyArguments) -> Result<(), CommandError> {
-    let AnalogyArguments { expression, place, options, method, giving } = arguments;
-    ask(place, options, *method, *giving, &Question::Analogy(expression.clone()), expression)
+    let AnalogyArguments { expression, source, options, method, output } = arguments;
+    ask(source, options, *method, *output, &Question::Analogy(expression.clone()), expression)
 }
 
 fn ask(
-    place: &Place,
+    source: &AnswerSource,
     options: &QuestionOptions,
     method: Option<Method>,
-    giving: Giving,
+    output: OutputOptions,
     question: &Question,
     asked: &str,
 ) -> Result<(), CommandError> {
     start_log()?;
-    let mut session = Session::new(place, &options.0, method, giving.compare, giving.compare)?;
-    Ok(console::answer_one(&mut session, Form::new(giving.json), question, asked)?)
+    let mut session = Session::new(source, &options.0, method, output.compare, output.compare)?;
+    Ok(console::answer_one(&mut session, Form::new(output.json), question, asked)?)
 }
 
-/// The answers are what is to be read: of the log, only what is wrong.
+/// Logs only warnings and errors, so that the answers stay readable.
 fn start_log() -> Result<(), ConfigError> {
     logging::start(&Config { log_level: "warn".to_owned(), ..Config::defaults() })
 }

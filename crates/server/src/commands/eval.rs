@@ -1,4 +1,4 @@
-//! `kindred eval`: how good a model is, by test sets.
+//! `kindred eval`: measures how good a model is, by test sets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use kindred::evaluation::{EvaluationError, analogies, similarities};
 use kindred::method::Method;
 use kindred::warm_up::WarmUp;
 
-/// Asks a model the questions of some sets and prints how many it answers right.
+/// Asks a model the questions of test sets, and prints how many it answers right.
 ///
 /// # Errors
-/// If a set, the model or the engine can't be used; nothing is printed then.
+/// If a set, the model or the engine can't be used. Nothing is printed then.
 pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
-    // All sets are read before anything takes time.
+    // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
     let pairs: Vec<_> =
         arguments.similarities.iter().map(|path| read_pairs(path)).collect::<Result<_, _>>()?;
     let model = Arc::new(ModelStore::open(&arguments.model)?);
-    // An evaluation leaves nothing behind, so no table of the engine's either.
+    // An evaluation leaves no files behind, so the engine does not save its derived table.
     let wanted = engines::Wanted {
         device: arguments.device,
         threads: arguments.threads,
@@ -49,7 +49,8 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let case = arguments.case;
     let evaluation = Evaluation { model: &model, case, methods: &methods };
     let mut report = Report::new(&model, &description, case);
-    // Whoever evaluates may have to wait for answers, as the service does. An engine of one's own has them at once.
+    // An evaluation is asynchronous, because in the service it waits for the queue. Here the engine answers
+    // immediately.
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime
         .map_err(|source| CommandError::System { doing: "can't start the evaluation", source })?;
@@ -72,15 +73,15 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     print(text.as_bytes())
 }
 
-/// An engine of the command's own.
+/// Answers from the command's own engine.
 struct EngineAnswers<'a>(&'a mut dyn Engine);
 
 impl Answers for EngineAnswers<'_> {
     type Error = EngineError;
 
-    /// In sets of analogies each word is in many questions, and a full pass compares a word that several share
-    /// with the rows once: 2,048 at a time took a fifth less time than 512 (docs/performance.md). With more,
-    /// progress would jump.
+    /// In analogy sets each word is in many questions, and a full pass compares a shared word with the rows only once.
+    /// So 2,048 questions at a time took a fifth less time than 512 (docs/performance.md). With more, the progress bar
+    /// would jump.
     const TOGETHER: usize = 2048;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, EngineError> {
@@ -97,7 +98,7 @@ impl Answers for EngineAnswers<'_> {
     }
 }
 
-/// A file or folder of analogies: its name and sections.
+/// Reads a file or folder of analogies. Returns its name and sections.
 fn read_analogies(path: &Path) -> Result<(String, Vec<analogies::Section>), EvaluationError> {
     let mut sections = Vec::new();
     for source in Source::read_all(path)? {
@@ -112,7 +113,7 @@ fn read_pairs(path: &Path) -> Result<(String, Vec<similarities::Pair>), Evaluati
     Ok((source.name, pairs))
 }
 
-/// What people read.
+/// The report as tables, for people.
 fn tables(report: &Report<'_>, methods: &[Method]) -> String {
     let Model { name, version: _, rows, dim } = report.model;
     let looked_up = match report.case {
@@ -169,7 +170,7 @@ fn add_analogies(result: &AnalogyResult, methods: &[Method], lines: &mut Vec<Str
     lines.push(line);
 }
 
-/// Characters of the longest name.
+/// The length of the longest name, in characters.
 fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
     names.map(|name| name.chars().count()).max().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `kindred export`: a model in the formats of other programs.
+//! `kindred export`: writes a model in the formats of other programs.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use super::CommandError;
 use super::progress::RowProgress;
 use crate::cli::ExportArguments;
 
-/// Writes a model in another format, and shows how far it is.
+/// Writes a model in another format, and shows the progress.
 ///
 /// # Errors
-/// If a word can't be written, or a file; nothing is left behind.
+/// If a word or a file can't be written. Nothing is left behind.
 pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let ExportArguments { model, format, out, words, replace } = arguments;
     let name = format.name();

@@ -1,4 +1,4 @@
-//! `kindred health`: whether a running service is ready.
+//! `kindred health`: checks whether a running service is ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::cli::HealthArguments;
 use crate::client::{self, is_loopback};
 use crate::config::{self, URL_VARIABLE};
 
-/// Where a service is if nobody says.
+/// The address of the service, if none is given.
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Asks a running service whether it is ready.
 ///
 /// # Errors
-/// If it is not, if nothing answers, or if the address can't be one.
+/// If it is not ready, if nothing answers, or if the address is invalid.
 pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
     let url = match &arguments.url {
         Some(url) => Some(url.clone()),
@@ -33,7 +33,7 @@ pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
     say!("ready")
 }
 
-/// HTTPS is for this very machine: who asks there knows whom, and the certificate is for another name.
+/// Allows HTTPS only for this machine: there the certificate need not be checked, and it is for another name anyway.
 fn check_address(url: &str) -> Result<(), String> {
     let uri = client::service_url(url).map_err(|(shown, reason)| {
         format!(
@@ -50,7 +50,7 @@ fn check_address(url: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the service there is ready, or why not.
+/// Asks the service whether it is ready. The error says why it is not.
 fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
     let tls = TlsConfig::builder()
         .disable_verification(true)
@@ -59,7 +59,7 @@ fn ask(url: &str, key: Option<String>, within: Duration) -> Result<(), String> {
         .http_status_as_error(false)
         .timeout_global(Some(within))
         .max_redirects(0)
-        // One of the environment would be asked instead.
+        // A proxy from the environment would be asked instead of the service.
         .proxy(None)
         .tls_config(tls.build())
         .build()

@@ -1,4 +1,4 @@
-//! `kindred completions` and `kindred man`: what follows from the description of the command line.
+//! `kindred completions` and `kindred man`: what is generated from the declaration of the command line.
 
 use std::path::Path;
 use std::{fs, io};
@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use super::{CommandError, print};
 use crate::cli::{Cli, CompletionsArguments, ManArguments};
 
-/// Prints what a shell needs to complete this command line.
+/// Prints the script with which a shell completes this command line.
 ///
 /// # Errors
 /// If it can't be written.

@@ -1,7 +1,7 @@
-//! What each command does.
+//! The commands: one file for each, and their errors.
 
-/// `println!` that returns an error if standard output can't be written. A closed pipe is no error: the work is done
-/// all the same, as in `kindred synth … | head -1`.
+/// Like `println!`, but returns an error if standard output can't be written. A closed pipe is no error: the work is
+/// done anyway, as in `kindred synth … | head -1`.
 macro_rules! say {
     ($($text:tt)*) => {
         super::print((format!($($text)*) + "\n").as_bytes())
@@ -17,6 +17,7 @@ mod manual;
 mod prepare;
 mod progress;
 mod serve;
+mod signals;
 mod synth;
 mod verify;
 
@@ -56,13 +57,13 @@ pub enum CommandError {
     /// The service: keys, certificates, origins, a model or its engine.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
-    /// A set to evaluate with, or the engine meanwhile.
+    /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// A question, or who should answer it. Boxed, for it is the largest.
+    /// A question, or the service that should answer it. Boxed, because it is the largest.
     #[error(transparent)]
     Console(Box<ConsoleError>),
-    /// The address.
+    /// The address to listen on.
     #[error(
         "can't listen on {address}: {source}; choose another address with --listen ADDR:PORT (port 0 selects \
          a free port)"
@@ -70,7 +71,7 @@ pub enum CommandError {
     Listen {
         /// As given.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Anything else that the system refused.
@@ -78,24 +79,24 @@ pub enum CommandError {
     System {
         /// What was tried.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A service that was asked whether it is.
+    /// A service that is not ready.
     #[error("{url} is not ready: {reason}")]
     NotReady {
-        /// Where it was asked.
+        /// Its address.
         url: String,
-        /// What it said, or why it said nothing.
+        /// Its answer, or why there was none.
         reason: String,
     },
-    /// What was asked for does not go together.
+    /// Arguments that are invalid, or that do not go together.
     #[error("{0}")]
     Usage(String),
-    /// The service had an engine, and has none any more.
+    /// The service has lost its engine.
     #[error("{0}; restart the service")]
     EngineLost(EngineLost),
-    /// Requests were still in flight when the time for draining was over.
+    /// Requests were still in flight when the drain timeout passed.
     #[error(
         "stopped with requests in flight, because they took longer than drain_timeout_ms ({0} ms)"
     )]
@@ -109,8 +110,8 @@ impl From<ConsoleError> for CommandError {
 }
 
 impl CommandError {
-    /// What the program ends with: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, so that whoever
-    /// starts it knows that another start may help. 2 is for a command line that can't be read.
+    /// The program's exit code: 1, or 70 (`EX_SOFTWARE` of sysexits.h) if the engine was lost, which tells a supervisor
+    /// that a restart may help. 2 is for an invalid command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::EngineLost(_) => 70,
@@ -119,7 +120,7 @@ impl CommandError {
     }
 }
 
-/// Writes to standard output. That nobody reads on is no error, as in `kindred eval … | head -1`.
+/// Writes to standard output. A reader that stops early is no error, as in `kindred eval … | head -1`.
 fn print(text: &[u8]) -> Result<(), CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {

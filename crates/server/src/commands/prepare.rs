@@ -1,4 +1,4 @@
-//! `kindred prepare`: a vectors file to a model folder, with progress and summary.
+//! `kindred prepare`: converts a vectors file into a model folder, with progress and summary.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -10,12 +10,13 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use model_store::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::CommandError;
+use super::signals::StopSignals;
 use crate::cli::PrepareArguments;
 
-/// Turns a vectors file into a model folder, and shows how far it is.
+/// Converts a vectors file into a model folder, and shows the progress.
 ///
 /// # Errors
-/// Names file and line; nothing is left behind.
+/// The error names the file and the line. Nothing is left behind.
 pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     let options = PrepareOptions {
         format: arguments.format,
@@ -44,24 +45,27 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     print_summary(arguments, &summary, started.elapsed())
 }
 
-/// How long work may take to end by itself, once it was told to.
-const UNTIL_STOPPED: Duration = Duration::from_secs(5);
+/// How long the work may take to stop by itself after a signal.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Ctrl-C and SIGTERM stop the work between two chunks, so that it can clean up behind itself.
+/// Ctrl-C and SIGTERM stop the work between two chunks, so that it can remove what it has written.
 pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| CommandError::System { doing: "can't wait for signals", source })?;
+    let no_signals = |source| CommandError::System { doing: "can't handle signals", source };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_signals)?;
+    let mut stop_signals = {
+        let _within = runtime.enter();
+        StopSignals::handle().map_err(no_signals)?
+    };
     std::thread::spawn(move || {
-        runtime.block_on(super::serve::told_to_stop());
+        runtime.block_on(stop_signals.next());
         flag.store(true, Ordering::Relaxed);
         eprintln!("stopping; a second signal stops at once");
-        // Who waits for a pipe that says nothing does not see the flag.
+        // A reader that waits for a silent pipe does not check the flag, so wait only for a limited time.
         runtime.block_on(async {
-            let _ = tokio::time::timeout(UNTIL_STOPPED, super::serve::told_to_stop()).await;
+            let _ = tokio::time::timeout(STOP_TIMEOUT, stop_signals.next()).await;
         });
         eprintln!(
             "kindred: stopped; a temporary .kindred-* may be left beside the output, and the next run removes \
@@ -97,7 +101,7 @@ fn print_summary(
     say!("to serve it: kindred serve --model {}", arguments.out.display())
 }
 
-/// A bar on a terminal, a line now and then elsewhere. Both on standard error.
+/// Progress on standard error: a bar on a terminal, otherwise a line now and then.
 enum Display {
     Bar(ProgressBar),
     Lines { last: Instant },

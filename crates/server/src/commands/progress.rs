@@ -1,4 +1,4 @@
-//! What people see of long work.
+//! Progress bars for long work.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::CommandError;
 
-/// A bar that counts so many things, by their name. On a terminal; elsewhere nothing is drawn.
+/// A bar that counts up to `length`; `things` names what it counts. It is drawn only on a terminal.
 pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
     let style = format!("{{bar:40}} {{percent:>3}} %  {{human_pos}} {things}  {{eta}} left");
     let style = ProgressStyle::with_template(&style).expect("checked by use");
@@ -20,20 +20,20 @@ pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
     bar
 }
 
-/// A bar that counts rows, on a terminal; and a look at whether the user wants the work to end.
+/// A bar that counts rows, and a check whether the user wants to stop the work.
 pub(super) struct RowProgress {
     bar: ProgressBar,
     interrupted: Arc<AtomicBool>,
 }
 
 impl RowProgress {
-    /// For so many rows.
+    /// `rows` is the number of rows to count up to.
     pub(super) fn new(rows: u64) -> Result<Self, CommandError> {
         let interrupted = super::prepare::watch_for_interrupt()?;
         Ok(Self { bar: bar(rows, "rows"), interrupted })
     }
 
-    /// So many are done.
+    /// Shows that `rows` rows are done. Breaks if the user wants to stop.
     pub(super) fn show(&self, rows: u64) -> ControlFlow<()> {
         self.bar.set_position(rows);
         if self.interrupted.load(Ordering::Relaxed) {
@@ -43,7 +43,7 @@ impl RowProgress {
         }
     }
 
-    /// Clears the bar away.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,6 +1,7 @@
-//! `kindred serve`: starts the service, lets connections in, hears signals, and stops in order.
+//! `kindred serve`: starts the service, accepts connections, handles signals, and stops in order.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +10,11 @@ use std::time::Duration;
 use contract::{Engine, Row};
 use model_store::ModelStore;
 use tokio::runtime;
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
 use super::CommandError;
+use super::signals::{Hangup, StopSignals};
 use crate::assembly::Assembly;
 use crate::config::{Config, ConfigError, ServeFlags};
 use crate::http::transport::{self, HttpThreads};
@@ -23,10 +25,10 @@ use kindred::engines;
 use kindred::engines::EngineStartError;
 use kindred::warm_up::WarmUp;
 
-/// How long the process goes on without an engine, for answers to go out.
-const ANSWERS_GO_OUT: Duration = Duration::from_secs(1);
+/// How long the process continues without an engine, so that answers can be sent.
+const SEND_GRACE: Duration = Duration::from_secs(1);
 
-/// Serves models until it is told to stop, then answers what is in flight and returns.
+/// Serves models until a stop signal, then answers the requests in flight and returns.
 ///
 /// # Errors
 /// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
@@ -38,9 +40,9 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         keep_tables: config.keep_tables,
     };
     let flags = flags.clone();
-    let read_again = move || Config::load(&flags);
+    let read_settings = move || Config::load(&flags);
     let had_gpu = AtomicBool::new(false);
-    serve_with(&config, read_again, move |model, warm| {
+    serve_with(&config, read_settings, move |model, warm| {
         // A service that started on a GPU must not continue on the CPU unnoticed. Without the GPU it has no engine, and
         // the next start says why.
         let insist = wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed);
@@ -51,13 +53,17 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     })
 }
 
-/// As [`serve`], with these settings and any engine. `read_again` gives the settings when the models are loaded
-/// again. `make_engine` runs on the engine's thread, and again whenever the engine failed. What it makes is used as it
-/// is: it should have had its [`engines::self_check`].
+/// As [`serve`], with these settings and any engine. `read_settings` returns the settings for a reload. `make_engine` runs
+/// on the engine's thread, and again each time the engine has failed. The engine is not checked here, so `make_engine`
+/// should call [`engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_with<R, F>(config: &Config, read_again: R, make_engine: F) -> Result<(), CommandError>
+pub fn serve_with<R, F>(
+    config: &Config,
+    read_settings: R,
+    make_engine: F,
+) -> Result<(), CommandError>
 where
     R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
@@ -66,20 +72,23 @@ where
         + 'static,
 {
     logging::start(config)?;
-    logging::say_settings(config);
-    transport::make_room(config.max_connections);
+    logging::log_settings(config);
+    transport::raise_file_limit(config.max_connections);
     let no_threads =
         |source| CommandError::System { doing: "can't start the HTTP threads", source };
     let threads = HttpThreads::start(config.http_threads).map_err(no_threads)?;
-    // Lets connections in and hears signals; requests are the HTTP threads' affair.
+    // This runtime accepts connections and handles signals. The HTTP threads handle the requests.
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().map_err(no_threads)?;
-    // From here on the signal does not end the process, as it otherwise would while models are loaded.
-    let hangup = Hangup::new(&runtime);
+    // Before the models are loaded, because a SIGHUP during loading must not end the process.
+    let hangup = {
+        let _within = runtime.enter();
+        Hangup::handle().map_err(no_signals)?
+    };
     let timer = runtime.handle().clone();
-    let assembly = Assembly::build(config, Box::new(read_again), Arc::new(make_engine), timer)?;
+    let assembly = Assembly::build(config, Box::new(read_settings), Arc::new(make_engine), timer)?;
     let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup));
-    // What is left are connections past their time: they end with their threads.
+    // The connections that are left have exceeded the drain timeout. They end with their threads.
     drop(threads);
     runtime.shutdown_background();
     result?;
@@ -91,6 +100,10 @@ where
     Ok(())
 }
 
+fn no_signals(source: io::Error) -> CommandError {
+    CommandError::System { doing: "can't handle signals", source }
+}
+
 async fn listen_and_drain(
     config: &Config,
     assembly: &Assembly,
@@ -98,109 +111,60 @@ async fn listen_and_drain(
     hangup: Hangup,
 ) -> Result<(), CommandError> {
     let Assembly { front, edge, reloader } = assembly;
+    // Before the welcome, because a reader of the welcome may stop the service immediately.
+    let mut stop_signals = StopSignals::handle().map_err(no_signals)?;
     let can_not_listen = |source| CommandError::Listen { address: config.listen.clone(), source };
     let listener = transport::bind(&config.listen).await.map_err(can_not_listen)?;
     let address = listener.local_addr().map_err(can_not_listen)?;
-    // The service goes on even if its welcome can't be written; the log has the address, too.
+    // The service continues even if its welcome can't be written: the log has the address, too.
     let _ = print_welcome(&reloader.models().current(), edge.transport().scheme(), address);
     info!(%address, "listening");
 
-    let (stop, mut stopped) = watch::channel(false);
+    let (stop, stopped) = oneshot::channel();
     let service = reloader.models().service().clone();
-    let told = async move {
-        told_to_stop().await;
+    let listener = transport::without_delay(listener);
+    let told_to_stop = async {
+        let _ = stopped.await;
+    };
+    let make_service = |client| front.service(client);
+    let server = transport::serve(listener, threads, edge.transport(), make_service, told_to_stop);
+    let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
+    let drain_too_long = async {
+        stop_signals.next().await;
         info!("stop signal received: draining requests in flight");
         service.start_draining();
-        let _ = stop.send(true);
-    };
-    let listener = transport::without_delay(listener);
-    let server =
-        transport::serve(listener, threads, edge.transport(), |client| front.service(client), told);
-    let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
-    let too_long = async {
-        // An error means that the sender is gone: then the server is about to end by itself.
-        if stopped.wait_for(|&stopped| stopped).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        let _ = stop.send(());
         tokio::select! {
             () = tokio::time::sleep(drain_timeout) => {}
-            () = told_to_stop() => warn!("second stop signal received: stopping without draining"),
+            () = stop_signals.next() => warn!("second stop signal received: stopping without draining"),
         }
     };
     let lost = async {
         let lost = reloader.lost().await;
         error!("{lost}");
-        // Those who waited have just been told so: their answers are on their way.
-        tokio::time::sleep(ANSWERS_GO_OUT).await;
+        // The waiting requests have just failed with this error. Their answers still have to be sent.
+        tokio::time::sleep(SEND_GRACE).await;
         lost
     };
     tokio::select! {
         () = server => Ok(()),
         never = reload_when_told(reloader, hangup) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
-        () = too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
+        () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }
 }
 
-/// Hears SIGHUP, where there is such a signal.
-struct Hangup(#[cfg(unix)] Option<tokio::signal::unix::Signal>);
-
-impl Hangup {
-    fn new(runtime: &runtime::Runtime) -> Self {
-        let _within = runtime.enter();
-        Self(
-            #[cfg(unix)]
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
-                .inspect_err(|e| warn!("can't handle SIGHUP: {e}"))
-                .ok(),
-        )
-    }
-
-    /// Returns at the next one.
-    async fn heard(&mut self) {
-        #[cfg(unix)]
-        if let Some(signal) = &mut self.0
-            && signal.recv().await.is_some()
-        {
-            return;
-        }
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Loads the models again at each SIGHUP. What became of it is in the log.
+/// Reloads the models at each SIGHUP.
 async fn reload_when_told(reloader: &Arc<Reloader>, mut hangup: Hangup) -> Infallible {
     loop {
-        hangup.heard().await;
+        hangup.next().await;
         info!("SIGHUP received: reloading the models");
-        // The log says what became of it.
+        // The outcome is in the log.
         let _ = reloader.reload_next().await;
     }
 }
 
-/// Returns at the next Ctrl-C or SIGTERM.
-pub(super) async fn told_to_stop() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = interrupt => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            Err(_) => {
-                let _ = interrupt.await;
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = interrupt.await;
-}
-
-/// What is served, where, and what to type next.
+/// Prints what is served, at which address, and which commands to try.
 fn print_welcome(models: &ModelSet, scheme: &str, address: SocketAddr) -> Result<(), CommandError> {
     let [served, others @ ..] = models.models() else { return Ok(()) };
     let (model, engine) = (served.model(), served.engine());

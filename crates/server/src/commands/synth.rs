@@ -1,4 +1,4 @@
-//! `kindred synth`: a synthetic model of any size.
+//! `kindred synth`: generates a synthetic model of any size.
 
 use std::time::Instant;
 
@@ -10,14 +10,14 @@ use super::CommandError;
 use super::progress::RowProgress;
 use crate::cli::SynthArguments;
 
-/// Makes a synthetic model folder or text, and shows how far it is.
+/// Generates a synthetic model folder or text file, and shows the progress.
 ///
 /// # Errors
-/// If it can't be written; nothing is left behind.
+/// If it can't be written. Nothing is left behind.
 pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     let SynthArguments { rows, dim, seed, out, text, replace } = arguments;
     let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed };
-    // Before the first of them is made.
+    // Check this before the folder is generated, which may take long.
     if let Some(text) = text {
         check_free(text, *replace)?;
     }

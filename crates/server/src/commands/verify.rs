@@ -1,17 +1,17 @@
-//! `kindred verify`: every checksum of a model folder.
+//! `kindred verify`: checks every checksum of a model folder.
 
 use model_store::ModelStore;
 
 use super::CommandError;
 use crate::cli::VerifyArguments;
 
-/// Checks every checksum of a model folder and says what it is.
+/// Checks every checksum of a model folder, and prints what the model is.
 ///
 /// # Errors
-/// Names the file that is not what it should be; or if the result can't be written.
+/// If a file is not what it should be (the error names it), or if the result can't be written.
 pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     let model = ModelStore::open(&arguments.model)?;
-    // Steps are for who watches; if nothing can be written, the last line says so.
+    // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(

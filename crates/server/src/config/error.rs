@@ -10,7 +10,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The settings file is not TOML.
@@ -18,7 +18,7 @@ pub enum ConfigError {
     NotToml {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// Where the error is, and why.
         source: toml::de::Error,
     },
     /// A key that does not exist.
@@ -31,10 +31,10 @@ pub enum ConfigError {
         /// All keys.
         known: Vec<String>,
     },
-    /// An environment variable of ours that is not UTF-8. Never ignored: it may name the file of keys.
+    /// A `KINDRED_*` environment variable that is not UTF-8. Never ignored, because it may name the keys file.
     #[error("environment variable {variable}: its {part} is not UTF-8; correct it, or unset it")]
     NotUtf8 {
-        /// Its name, with what can't be read replaced.
+        /// Its name, with invalid bytes replaced.
         variable: String,
         /// `name` or `value`.
         part: &'static str,
@@ -42,7 +42,7 @@ pub enum ConfigError {
     /// A value of the wrong kind.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
-    /// Two models of one name.
+    /// Two models with the same name.
     #[error(
         "setting `model`: `{first}` and `{second}` would both have the name `{name}`; give one of them \
          another name: NAME=DIR"
@@ -50,9 +50,9 @@ pub enum ConfigError {
     SameName {
         /// The name.
         name: String,
-        /// One of them, as it is written.
+        /// The first model, as written in the settings.
         first: String,
-        /// The other one.
+        /// The second model, as written in the settings.
         second: String,
     },
     /// A value outside its range.

@@ -1,4 +1,4 @@
-//! The flags of `serve`: every setting once more, as the command line has it.
+//! The flags of `serve`: one for each setting.
 
 use std::path::PathBuf;
 

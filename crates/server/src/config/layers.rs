@@ -1,4 +1,5 @@
-//! The layers of settings: flags over environment over file over defaults; and what the environment says besides.
+//! The layers of settings: flags override the environment, which overrides the file, which overrides the defaults. Also
+//! reads the `KINDRED_*` variables that are not settings.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ pub(crate) const API_KEY_VARIABLE: &str = "KINDRED_API_KEY";
 /// Address of the service for `kindred health`; not a setting of the service.
 pub(crate) const URL_VARIABLE: &str = "KINDRED_URL";
 /// Variables that are not settings.
-const NO_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
+const NON_SETTINGS: [&str; 3] = [CONFIG_VARIABLE, API_KEY_VARIABLE, URL_VARIABLE];
 
 impl Config {
     pub(super) fn from_layers(
@@ -36,7 +37,7 @@ impl Config {
         let ours = ours(environment)?;
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
         let ours: HashMap<String, String> =
-            ours.into_iter().filter(|(key, _)| !NO_SETTINGS.contains(&key.as_str())).collect();
+            ours.into_iter().filter(|(key, _)| !NON_SETTINGS.contains(&key.as_str())).collect();
         for variable in ours.keys() {
             let key = variable[PREFIX.len()..].to_lowercase();
             check_known(&key, &known, || format!("environment variable {variable}"))?;
@@ -62,7 +63,7 @@ impl Config {
     }
 }
 
-/// The variables that begin with our prefix, without service links.
+/// The variables with the prefix `KINDRED_`, except service links.
 fn ours(
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<HashMap<String, String>, ConfigError> {
@@ -79,7 +80,7 @@ fn ours(
     Ok(ours)
 }
 
-/// The value of one of our variables that is not a setting; `None` if it is empty.
+/// The value of a `KINDRED_*` variable that is not a setting; `None` if it is not set or empty.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
     match std::env::var_os(name).map(OsString::into_string) {
         None => Ok(None),

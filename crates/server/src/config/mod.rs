@@ -65,7 +65,7 @@ pub struct Config {
     pub body_read_timeout_ms: u64,
     /// Timeout of idle connections.
     pub idle_timeout_ms: u64,
-    /// Timeout of clients that do not read.
+    /// Timeout for clients that do not read their answers.
     pub write_timeout_ms: u64,
     /// Maximum number of connections.
     pub max_connections: usize,
@@ -95,15 +95,15 @@ pub struct Config {
     pub cache_dir: PathBuf,
     /// Log level or filter.
     pub log_level: String,
-    /// Form of the log.
+    /// Format of the log.
     pub log_format: LogFormat,
-    /// One request in N is logged; 0 for none.
+    /// The access log has one request in N; 0 disables it.
     pub access_log_one_in: u64,
     /// Whether the access log includes query strings.
     pub access_log_query: bool,
 }
 
-/// Form of the log.
+/// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -113,14 +113,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// More than any machine can use. A typing mistake must not start a hundred thousand threads.
+/// Maximum number of threads that a setting may ask for: more than any machine can use. A typing mistake must not start
+/// a hundred thousand threads.
 pub const MAX_THREADS: usize = 1024;
 
 impl Config {
     /// Loads the settings from these flags and this process's environment.
     ///
     /// # Errors
-    /// Names the key and its source.
+    /// If a setting is invalid. The error names its key and its source.
     pub fn load(flags: &ServeFlags) -> Result<Self, ConfigError> {
         Self::from_layers(flags, std::env::vars_os())
     }
@@ -130,7 +131,7 @@ impl Config {
         Self::from_layers(&ServeFlags::default(), std::iter::empty()).expect("pinned by a test")
     }
 
-    /// The model sources, with any given names, the default model first; at least one.
+    /// The model sources, each with its name if one is set, the default model first. Never empty.
     pub fn sources(&self) -> Vec<ModelSource> {
         let mut sources = self.model.clone();
         if sources.is_empty() {
@@ -199,7 +200,7 @@ impl Config {
     }
 }
 
-/// One source, a list of them, or several separated by commas, as in an environment variable.
+/// Reads one source, a list of sources, or several separated by commas, as in an environment variable.
 fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

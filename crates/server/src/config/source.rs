@@ -6,18 +6,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a model that is to be served comes from: `DIR`, `NAME=DIR`, or the built-in one.
+/// Where a served model comes from: `DIR`, `NAME=DIR`, or the built-in one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelSource {
-    /// What it is to be called; its folder's name, if not said.
+    /// Its name; if `None`, the name of its folder.
     pub name: Option<String>,
-    /// Its folder; the model that is built in, if there is none.
+    /// Its folder; `None` means the built-in model.
     pub folder: Option<PathBuf>,
 }
 
 impl ModelSource {
-    /// The model that is built in.
+    /// The built-in model.
     pub const BUILT_IN: Self = Self { name: None, folder: None };
 
     /// A folder, under its own name.
@@ -25,10 +25,10 @@ impl ModelSource {
         Self { name: None, folder: Some(folder.into()) }
     }
 
-    /// What the model is going to be called, as far as that can be known before it is there.
+    /// The model's name, as far as it is known before the model is loaded.
     pub fn expected_name(&self) -> String {
         let of_folder = |folder: &Path| {
-            // Also for a folder that is given as `.` or ends in `..`.
+            // A folder given as `.`, or one that ends in `..`, has a name only as an absolute path.
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
             folder.file_name().map(|name| name.to_string_lossy().into_owned())
         };
@@ -43,7 +43,7 @@ impl ModelSource {
 impl FromStr for ModelSource {
     type Err = String;
 
-    /// A folder whose own path has an equals sign in its first part is written `./a=b`.
+    /// A folder with an equals sign in the first part of its path must be written as `./a=b`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, folder) = match text.split_once('=') {
             Some((name, folder)) if !name.contains(['/', '\\']) => (Some(name.trim()), folder),
@@ -74,7 +74,7 @@ impl From<ModelSource> for String {
     }
 }
 
-/// As it is written.
+/// As written in the settings.
 impl fmt::Display for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = &self.name {

@@ -1,4 +1,4 @@
-//! Settings by their layers, and what is wrong with them.
+//! Tests of the layers of settings, and of invalid settings.
 
 use std::ffi::OsString;
 

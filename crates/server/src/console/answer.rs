@@ -1,14 +1,14 @@
-//! The JSON of HTTP, read again.
+//! The service's JSON answers, parsed.
 
 use serde::Deserialize;
 
-/// An answer to `/nearest` or `/analogy`, as far as it is shown.
+/// An answer to `/nearest` or `/analogy`: the fields that are shown.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Answer {
     pub(super) model: String,
     pub(super) version: String,
     pub(super) neighbors: Vec<Neighbor>,
-    /// The words of the question among their own neighbours, where it was to be explained.
+    /// The ranks of the question's own words, if an explanation was requested.
     #[serde(default)]
     pub(super) inputs: Vec<Input>,
 }
@@ -16,14 +16,14 @@ pub(super) struct Answer {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Neighbor {
     pub(super) word: String,
-    /// To the bit what the service has.
+    /// Bit-identical to the service's score.
     pub(super) score: f64,
     pub(super) row: u32,
     #[serde(default)]
     pub(super) terms: Vec<Term>,
 }
 
-/// A word's part in a score: one of both.
+/// A word's part in a score: either a contribution or a factor.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Term {
     pub(super) word: String,
@@ -38,7 +38,7 @@ pub(super) struct Input {
     pub(super) rank: Option<u32>,
 }
 
-/// A problem document, as far as it is shown.
+/// A problem document: the fields that are shown.
 #[derive(Debug, Deserialize)]
 pub(super) struct Problem {
     detail: String,
@@ -53,7 +53,7 @@ struct UnknownWord {
 }
 
 impl Problem {
-    /// What a person should know of it. Of one unknown word the detail says all.
+    /// The message for a person. If only one word is unknown, `detail` already has its suggestions.
     pub(super) fn message(self) -> String {
         let mut message = self.detail;
         if self.unknown.len() > 1 {

@@ -1,27 +1,27 @@
-//! Two answers to one question: the same rows and score bits, or where they part.
+//! Compares two answers to one question: do they have the same rows and score bits, and if not, where do they differ?
 
 use super::answer::{Answer, Neighbor};
 
-/// What became of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Comparison {
     /// The engine's time, in milliseconds.
     pub(super) engine_ms: f64,
-    /// The reference's.
+    /// The reference's time, in milliseconds.
     pub(super) reference_ms: f64,
-    /// The first difference, in full; none if there is none.
+    /// The first difference, in full; `None` if there is none.
     pub(super) difference: Option<String>,
 }
 
-/// The first place where the answers part.
+/// Describes the first difference between the answers.
 pub(super) fn difference(answer: &Answer, reference: &Answer) -> Option<String> {
-    let place = (0..answer.neighbors.len().max(reference.neighbors.len()))
-        .find(|&place| !are_same(answer.neighbors.get(place), reference.neighbors.get(place)))?;
+    let index = (0..answer.neighbors.len().max(reference.neighbors.len()))
+        .find(|&index| !are_same(answer.neighbors.get(index), reference.neighbors.get(index)))?;
     Some(format!(
         "at rank {} it has {}, but the reference has {}",
-        place + 1,
-        in_full(answer.neighbors.get(place)),
-        in_full(reference.neighbors.get(place))
+        index + 1,
+        in_full(answer.neighbors.get(index)),
+        in_full(reference.neighbors.get(index))
     ))
 }
 

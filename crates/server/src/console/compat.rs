@@ -1,4 +1,4 @@
-//! The lines of the 2020 report's program: `bottle 0`, `snake 1`, `king - queen ! 0`.
+//! The input format of the 2020 report's program: `bottle 0`, `snake 1`, `king - queen ! 0`.
 
 use super::ConsoleError;
 use super::question::Question;
@@ -6,7 +6,7 @@ use super::question::Question;
 const FORM: &str = "lines must be WORD FLAG or WORD + WORD - WORD ! FLAG; flag 0 runs the engine only, flag 1 \
      also the sequential CPU search: `bottle 0`, `snake 1`, `king - queen ! 0`";
 
-/// What a line asks for, and whether it is to be compared.
+/// Parses a line: its question, and whether to compare the answer with the reference's.
 pub(super) fn read(line: &str) -> Result<(Question, bool), ConsoleError> {
     let bad = || ConsoleError::BadLine(format!("`{}`: {FORM}", line.trim()));
     let words: Vec<&str> = line.split_whitespace().collect();

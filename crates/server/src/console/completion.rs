@@ -1,4 +1,4 @@
-//! Tab: words of the model, and commands.
+//! Tab completion: words of the model, and commands.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::service::{Service, words_with_prefix};
 use crate::escape::is_harmless;
 use kindred::expression::{as_term, open_piece};
 
-/// Words that are offered at most.
-const OFFERED: usize = 50;
-/// How long they may take: who types does not wait.
+/// Maximum number of words to offer.
+const MAX_OFFERED: usize = 50;
+/// Time limit for finding the words, because people who type do not wait.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Completes by the model's words, the most frequent first.
+/// Completes with the model's words, the most frequent first.
 pub(super) struct Words {
     service: Rc<dyn Service>,
 }
@@ -29,7 +29,7 @@ impl Words {
         Self { service }
     }
 
-    /// Where what is replaced begins, and by what it may be. A service that does not answer has no words to offer.
+    /// Where the text to replace begins, and its possible replacements. If the service does not answer, there are none.
     fn offered(&self, typed: &str) -> (usize, Vec<String>) {
         let begin = typed.len() - typed.trim_start().len();
         let line = &typed[begin..];
@@ -42,9 +42,10 @@ impl Words {
             }
         }
         let words = |prefix: &str| {
-            let found = words_with_prefix(&*self.service, prefix, OFFERED, Some(PATIENCE));
+            let found = words_with_prefix(&*self.service, prefix, MAX_OFFERED, Some(PATIENCE));
             let mut found = found.unwrap_or_default();
-            // What is offered goes to the terminal as it is, and such characters can't be typed anyway.
+            // Offered words are printed unescaped, so leave out words with control characters. Nobody can type them
+            // anyway.
             found.retain(|word| word.chars().all(is_harmless));
             found
         };
@@ -55,7 +56,7 @@ impl Words {
         let is_quoted = typed[start..].starts_with('"');
         let found = words(&prefix);
         if found.is_empty() && line.contains(char::is_whitespace) {
-            // All of the line may be one word with spaces in it.
+            // The whole line may be one word with spaces in it.
             return (begin, words(line));
         }
         let term = |word: String| as_term(&word, is_quoted);
@@ -94,7 +95,7 @@ mod tests {
     use crate::console::ConsoleError;
     use crate::console::service::Reply;
 
-    /// A service that has these words.
+    /// A service whose model has these words.
     struct Has(&'static [&'static str]);
 
     impl Service for Has {

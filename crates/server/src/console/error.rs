@@ -1,4 +1,4 @@
-//! What can be wrong in the console, and with single questions on the command line.
+//! Errors of the console, and of single questions on the command line.
 
 use crate::assembly::AssemblyError;
 use crate::config::ConfigError;
@@ -9,10 +9,10 @@ pub enum ConsoleError {
     /// The settings of a service in this process.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its model, its engine or its threads.
+    /// The model, engine or threads of a service in this process.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
-    /// The URL is none.
+    /// The URL is invalid.
     #[error("--url {url}: {reason}; give it as http://HOST:PORT or http://HOST:PORT/models/NAME")]
     BadUrl {
         /// As given.
@@ -20,17 +20,17 @@ pub enum ConsoleError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The service can't be asked.
+    /// The service can't be reached.
     #[error("can't query {url}: {reason}; {cure}")]
     Unreachable {
         /// As given.
         url: String,
-        /// What the client said.
+        /// The HTTP client's error.
         reason: String,
         /// What may help.
         cure: String,
     },
-    /// Something else answers there.
+    /// The address belongs to something other than Kindred.
     #[error(
         "the answer of {url} is not Kindred's ({reason}); give --url as http://HOST:PORT or \
          http://HOST:PORT/models/NAME"
@@ -38,19 +38,19 @@ pub enum ConsoleError {
     NotKindred {
         /// As given.
         url: String,
-        /// What came.
+        /// What is wrong with its answer.
         reason: String,
     },
     /// There are no certificates to trust.
     #[error("{0}")]
     Certificates(String),
-    /// The service wants a key, or another one.
+    /// The service requires an API key, or a different one.
     #[error("{0}; set KINDRED_API_KEY or give --api-key")]
     NoKey(String),
-    /// The service says why it does not answer.
+    /// The service refuses the question, with its reason.
     #[error("{0}")]
     Refused(String),
-    /// A line that means nothing.
+    /// A line that can't be parsed.
     #[error("{0}")]
     BadLine(String),
     /// There is no reference to compare with.
@@ -59,39 +59,39 @@ pub enum ConsoleError {
          --model DIR"
     )]
     NoReference,
-    /// A model beside a URL, and nothing to hold against it.
+    /// A model is given with a URL, but there is no comparison that would use it.
     #[error("with --url, --model is only used for --compare; add --compare, or omit --model")]
     ModelElsewhere,
-    /// The reference's model is not the one that answers.
+    /// The reference's model is not the one that the service uses.
     #[error(
         "{answers} has version {found}, but the reference's model has version {expected}, so answers can't be \
          compared; set --model to the folder that is served"
     )]
     OtherVersion {
-        /// Who answers.
+        /// The service.
         answers: String,
-        /// Its version.
+        /// The version of its model.
         found: String,
-        /// The reference's.
+        /// The version of the reference's model.
         expected: String,
     },
-    /// The engine's answer is not the reference's. That is a fault of Kindred's.
+    /// The engine's answer is not the reference's. This is a bug in Kindred.
     #[error("the answer DIFFERS from the reference's: {0}")]
     Different(String),
-    /// Some lines had no answer; each was said.
+    /// Some lines had no answer. An error was printed for each.
     #[error("{failed} of {asked} lines could not be answered")]
     LinesFailed {
-        /// How many.
+        /// Number of lines without an answer.
         failed: u64,
-        /// Of how many.
+        /// Number of all lines.
         asked: u64,
     },
-    /// The terminal, standard input or output.
+    /// An error of the terminal, of standard input or of standard output.
     #[error("{doing}: {source}")]
     System {
         /// What was tried.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -14,31 +14,31 @@ use tower::Service as _;
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
 use crate::assembly::{Assembly, AssemblyError};
-use crate::cli::Place;
+use crate::cli::AnswerSource;
 use crate::config::{Config, ServeFlags};
 use crate::models::MakeEngine;
 use kindred::engines;
 
-/// Who asks.
+/// The client's address, as the service sees it.
 const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// How long a question may take: nobody else waits here.
+/// Time limit of a question. It is long, because nobody else waits for this service.
 const PATIENCE_MS: u64 = 3_600_000;
 
-/// How long the engine may take to end with the program.
-const TO_END: Duration = Duration::from_secs(5);
+/// How long the engine may take to stop when the program ends.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The service, its model and its engine.
 pub(super) struct InProcess {
     runtime: Runtime,
-    /// `None` only while it ends.
+    /// `None` only while this is dropped.
     assembly: Option<Assembly>,
 }
 
 impl InProcess {
-    /// Over the model and the engine that `serve` would take.
-    pub(super) fn with_engine(place: &Place) -> Result<Self, ConsoleError> {
-        let config = settings(place)?;
+    /// A service with the model and the engine that `serve` would use.
+    pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, ConsoleError> {
+        let config = settings(source)?;
         let wanted = engines::Wanted {
             device: config.device,
             threads: config.threads,
@@ -50,10 +50,10 @@ impl InProcess {
         )
     }
 
-    /// Over the same model and the plain reference.
-    pub(super) fn with_reference(place: &Place) -> Result<Self, ConsoleError> {
+    /// A service with the same model and the plain reference.
+    pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, ConsoleError> {
         let make: MakeEngine = Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model))));
-        Self::start(&settings(place)?, make)
+        Self::start(&settings(source)?, make)
     }
 
     fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
@@ -65,27 +65,27 @@ impl InProcess {
     }
 }
 
-/// What `serve` would be told of model and engine, by flags, environment and file. Nothing of all that is there for the
-/// network.
-fn settings(place: &Place) -> Result<Config, ConsoleError> {
+/// The settings of model and engine, as `serve` would read them from flags, environment and file. Network settings are
+/// left out.
+fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
     let flags = ServeFlags {
-        model: place.model.iter().cloned().collect(),
-        device: place.device,
-        threads: place.threads,
-        keep_tables: place.keep_tables,
-        cache_dir: place.cache_dir.clone(),
+        model: source.model.iter().cloned().collect(),
+        device: source.device,
+        threads: source.threads,
+        keep_tables: source.keep_tables,
+        cache_dir: source.cache_dir.clone(),
         ..ServeFlags::default()
     };
-    let told = Config::load(&flags)?;
+    let loaded = Config::load(&flags)?;
     Ok(Config {
-        // A name is for the model that it was given with.
-        name: if place.model.is_some() { String::new() } else { told.name },
-        // Questions are about the first model.
-        model: told.model.into_iter().take(1).collect(),
-        device: told.device,
-        threads: told.threads,
-        keep_tables: told.keep_tables,
-        cache_dir: told.cache_dir,
+        // A name in the settings is for the model in the settings, not for one given as a flag.
+        name: if source.model.is_some() { String::new() } else { loaded.name },
+        // Only the first model is queried.
+        model: loaded.model.into_iter().take(1).collect(),
+        device: loaded.device,
+        threads: loaded.threads,
+        keep_tables: loaded.keep_tables,
+        cache_dir: loaded.cache_dir,
         request_timeout_ms: PATIENCE_MS,
         body_read_timeout_ms: PATIENCE_MS,
         engine_hang_timeout_ms: PATIENCE_MS,
@@ -120,7 +120,7 @@ impl Service for InProcess {
                 doing: "the answer was cut off",
                 source: std::io::Error::other(e),
             })?;
-            // From the first byte of the question to the last one of its answer, as it was seen here.
+            // Measured here, from the first byte of the question to the last byte of its answer.
             let total = asked.elapsed().as_secs_f64() * 1e3;
             let times = times.map(|times| Times { total, ..times });
             Ok(Reply { status, body: body.into(), times })
@@ -132,11 +132,11 @@ impl Service for InProcess {
     }
 }
 
-/// Lets the engine end before the program does: a device should be given back in order.
+/// Stops the engine before the program ends, so that the device is released properly.
 impl Drop for InProcess {
     fn drop(&mut self) {
         if let Some(assembly) = self.assembly.take() {
-            assembly.join(TO_END);
+            assembly.join(STOP_TIMEOUT);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The console on a terminal: a line with history and completion, its answer, and so on.
+//! The console on a terminal: reads lines with history and completion, and prints their answers.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,13 +18,13 @@ use super::{ConsoleError, Form, Session};
 use crate::escape::escaped;
 
 const PROMPT: &str = "kindred> ";
-/// Lines that the history keeps.
-const KEPT: usize = 10_000;
+/// Maximum number of lines in the history.
+const MAX_HISTORY: usize = 10_000;
 
-/// Talks until Ctrl-D or `:quit`. Ctrl-C clears the line.
+/// Answers lines until Ctrl-D or `:quit`. Ctrl-C clears the line.
 ///
 /// # Errors
-/// If the terminal can't be read or written, or the service does not say what it is.
+/// If the terminal can't be read or written, or the service does not describe its model.
 pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), ConsoleError> {
     let (facts, _) = facts(&*session.service)?;
     let hint = if compat {
@@ -39,7 +39,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
     let mut editor = editor(session)?;
     let history = history_file();
     if let Some(file) = &history {
-        // There is none before the first line.
+        // The file does not exist before the first line is saved.
         let _ = editor.load_history(file);
     }
     let mut keeps = history.is_some();
@@ -54,7 +54,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
             }
         };
         let is_new = !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false);
-        // After each line, so that nothing is lost whatever ends the program.
+        // Save after each line, so that nothing is lost however the program ends.
         if let Some(file) = history.as_ref().filter(|_| is_new && keeps)
             && let Err(e) = editor.append_history(file)
         {
@@ -64,7 +64,7 @@ pub fn talk(session: &mut Session, form: Form, compat: bool) -> Result<(), Conso
         let turn = Turn { session, form, out: &mut out, number: None };
         let answered = if compat { turn.line_of_report(&line) } else { turn.line(&line) };
         match answered {
-            Ok(Then::GoOn) => {}
+            Ok(Then::Continue) => {}
             Ok(Then::End) => return Ok(()),
             Err(Fault::Line(error)) => eprintln!("{}", escaped(&error.to_string())),
             Err(Fault::Output(e)) => return unread(e),
@@ -80,7 +80,7 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .completion_show_all_if_ambiguous(true)
-        .max_history_size(KEPT)
+        .max_history_size(MAX_HISTORY)
         .map_err(no_terminal)?
         .build();
     let mut editor = Editor::with_config(config).map_err(no_terminal)?;
@@ -88,7 +88,7 @@ fn editor(session: &Session) -> Result<Editor<Words, FileHistory>, ConsoleError>
     Ok(editor)
 }
 
-/// In the user's folder for such things, which is made if need be.
+/// The history file, in the user's folder for program state or data. Creates the folder if needed.
 fn history_file() -> Option<PathBuf> {
     let folders = choose_base_strategy().ok()?;
     let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir()).join("kindred");

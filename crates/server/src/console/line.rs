@@ -1,4 +1,4 @@
-//! What a line of the console means.
+//! Parses a line of the console.
 
 use super::ConsoleError;
 use super::question::Question;
@@ -7,7 +7,7 @@ use kindred::expression;
 use kindred::method::Method;
 use kindred::options::MAX_K;
 
-/// A line, read.
+/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
     Empty,
@@ -16,11 +16,11 @@ pub(super) enum Line<'a> {
     Command(Command),
 }
 
-/// What the console can be told.
+/// A command of the console.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Command {
     K(u64),
-    /// On, off, or the other one.
+    /// On, off, or `None` to toggle.
     Compare(Option<bool>),
     Explain(Option<bool>),
     Method(Method),
@@ -29,7 +29,7 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Their names, what follows them, and what they do.
+/// The names of the commands, their arguments, and what they do.
 pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
     (":k", "N", "set the number of neighbours"),
     (
@@ -44,8 +44,8 @@ pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
     (":quit", "", "quit, like Ctrl-D"),
 ];
 
-/// Reads a line. One that begins with a colon and a letter is a command; a word that does is asked for in double
-/// quotes.
+/// Parses a line. If it begins with a colon and a letter, it is a command. A word that begins like this must be in
+/// double quotes.
 pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
     let line = line.trim();
     if line.is_empty() {
@@ -98,8 +98,8 @@ fn command(line: &str) -> Result<Command, ConsoleError> {
     }
 }
 
-/// What is asked for: a word if that is what the line is, with spaces and all, or else an expression. An expression of one
-/// word alone is that word.
+/// The question of a line. If the model has the whole line, spaces included, as a word, the question is that word.
+/// Otherwise it is an expression, or, if the expression is a single word, that word.
 pub(super) fn question(line: &str, service: &dyn Service) -> Result<Question, ConsoleError> {
     let terms = expression::parse(line);
     let single = match terms.as_deref() {

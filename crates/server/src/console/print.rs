@@ -1,4 +1,4 @@
-//! How answers are given: columns for people, JSON for scripts.
+//! Prints answers: columns for people, JSON for scripts.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,23 +13,24 @@ use super::service::{Facts, Times};
 use super::session::Answered;
 use crate::escape::escaped;
 
-/// What standard output wants.
+/// How answers are printed to standard output.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub(super) json: bool,
-    /// Bars, and scores as far as people read them; elsewhere all digits, which read back as the same float64.
+    /// If true, print bars, and scores with few digits. If false, print all digits, which read back as the same
+    /// float64.
     terminal: bool,
     colours: bool,
 }
 
-/// Columns of the longest bar.
+/// Length of the longest bar, in columns.
 const BAR: usize = 20;
 const DIM: &str = "\x1b[2m";
 const CYAN: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Form {
-    /// For what standard output is now.
+    /// The form that suits the current standard output.
     pub fn new(json: bool) -> Self {
         let said = |name: &str| std::env::var_os(name).unwrap_or_default();
         let terminal = io::stdout().is_terminal();
@@ -45,7 +46,8 @@ impl Form {
         }
     }
 
-    /// An answer, and in a block of its own what was asked, where that does not stand above it anyway.
+    /// Prints an answer. For a line from a pipe, prints a block with the question first: a terminal already shows the
+    /// question.
     pub(super) fn answer(
         self,
         out: &mut dyn Write,
@@ -85,13 +87,13 @@ impl Form {
         let scores: Vec<String> = answer.neighbors.iter().map(score).collect();
         let wide = words.iter().map(|word| word.width()).max().unwrap_or_default();
         let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
-        // Those of 3CosMul and PairDirection may be larger than 1.
+        // Scores of 3CosMul and PairDirection may be larger than 1.
         let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
-        for (place, neighbor) in answer.neighbors.iter().enumerate() {
-            let (word, score) = (&words[place], &scores[place]);
+        for (index, neighbor) in answer.neighbors.iter().enumerate() {
+            let (word, score) = (&words[index], &scores[index]);
             let pad = " ".repeat(wide - word.width());
             let row = neighbor.row;
-            write!(out, "{:>4}  {word}{pad}  {score:score_wide$}", place + 1)?;
+            write!(out, "{:>4}  {word}{pad}  {score:score_wide$}", index + 1)?;
             if self.terminal {
                 let bar = bar(neighbor.score / longest);
                 writeln!(out, "  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
@@ -115,7 +117,7 @@ impl Form {
         Ok(())
     }
 
-    /// What is known of the model, as it was said or for people.
+    /// Prints what is known about the model: the service's JSON, or text for people.
     pub(super) fn facts(
         self,
         out: &mut dyn Write,
@@ -143,7 +145,7 @@ impl Form {
     }
 }
 
-/// The commands.
+/// Prints the commands.
 pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Enter a word (frog), an expression (king - man + woman), or a command:")?;
     for (name, argument, what) in COMMANDS {
@@ -152,7 +154,7 @@ pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The model, in a line.
+/// The model, in one line.
 pub(super) fn banner(facts: &Facts) -> String {
     let Facts { name, rows, dim, engine, .. } = facts;
     let rows = HumanCount(*rows);
@@ -165,7 +167,7 @@ pub(super) fn banner(facts: &Facts) -> String {
     )
 }
 
-/// So much of the longest bar, in eighths of a column.
+/// A bar of this fraction of the longest one, in eighths of a column.
 fn bar(part: f64) -> String {
     let eighths = (part.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
     let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
@@ -205,7 +207,7 @@ fn comparison_in_words(comparison: &Comparison) -> String {
     format!("   engine {engine_ms:.3} ms, reference {reference_ms:.3} ms{ratio}; {verdict}")
 }
 
-/// What was asked, and in which line.
+/// The question, and the number of its line.
 fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     let mut besides = Map::new();
     besides.insert("asked".into(), asked.into());
@@ -215,7 +217,7 @@ fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     besides
 }
 
-/// The times, and what came of comparing.
+/// Adds the times, and the result of the comparison.
 fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     if let Some(times) = &answered.times {
         let Times { queue, engine, total, round_trip } = *times;
@@ -234,9 +236,10 @@ fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     }
 }
 
-/// An object of HTTP behind what is known besides, in one line: each number as it came, whatever white space was there.
+/// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers keep their digits, and
+/// white space is removed.
 fn json_line(out: &mut dyn Write, besides: Map<String, Value>, body: &[u8]) -> io::Result<()> {
-    // Two objects made one: never empty, the first goes on where the second begins.
+    // Joins the two objects into one. The first is never empty, so a comma follows it.
     let besides = Value::Object(besides).to_string();
     let open = besides.strip_suffix('}').unwrap_or(&besides);
     let body = without_spaces(body);
@@ -247,7 +250,7 @@ fn json_line(out: &mut dyn Write, besides: Map<String, Value>, body: &[u8]) -> i
     out.flush()
 }
 
-/// JSON without the white space between its pieces. In strings there can be no line feed: it has been read as JSON.
+/// JSON without the white space between its tokens. Strings contain no line feeds, because the text is valid JSON.
 fn without_spaces(json: &[u8]) -> Vec<u8> {
     let (mut in_string, mut escaped) = (false, false);
     let keeps = |&byte: &u8| {
@@ -259,7 +262,7 @@ fn without_spaces(json: &[u8]) -> Vec<u8> {
     json.iter().copied().filter(keeps).collect()
 }
 
-/// Milliseconds, as exact as they are worth.
+/// Rounds milliseconds to whole microseconds: more digits mean nothing.
 fn to_microseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
 }

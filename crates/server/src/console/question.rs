@@ -1,18 +1,18 @@
-//! A question as a request of HTTP.
+//! A question as an HTTP request.
 
 use serde_json::{Value, json};
 
 use kindred::Options;
 use kindred::method::Method;
 
-/// What is asked for.
+/// A question to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
-    /// The nearest words of a word, by its exact bytes.
+    /// The nearest neighbours of a word, by its exact bytes.
     Nearest(String),
-    /// Those of an expression, in the grammar of [`kindred::expression`].
+    /// The nearest neighbours of an expression, in the grammar of [`kindred::expression`].
     Analogy(String),
-    /// Those of a sum of words, with their weights.
+    /// The nearest neighbours of a weighted sum of words.
     Sum(Vec<(String, f64)>),
 }
 
@@ -25,14 +25,14 @@ impl Question {
         }
     }
 
-    /// The body that asks for it.
+    /// The body of the request.
     pub(super) fn body(&self, options: &Options, method: Option<Method>) -> Value {
         let mut body = options.to_json();
         match self {
             Self::Nearest(word) => body["word"] = json!(word),
             Self::Analogy(expression) => body["expression"] = json!(expression),
             Self::Sum(words) => {
-                // All in one list: that is the order in which they are summed.
+                // All words are in one list, so that they are summed in this order.
                 let words =
                     words.iter().map(|(word, weight)| json!({"word": word, "weight": weight}));
                 body["positive"] = words.collect();

@@ -9,80 +9,80 @@ use ureq::Agent;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use crate::cli::Place;
+use crate::cli::AnswerSource;
 use crate::client;
 
-/// The most bytes that an answer may have: a thousand neighbours with all that can be said of them are far fewer.
+/// Size limit of an answer, in bytes. A thousand neighbours with all their details are far smaller.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A running service, or one of several models of it.
+/// A running service, or one of its models.
 pub(super) struct Remote {
     agent: Agent,
     /// Without a slash at its end.
     url: String,
     api_key: Option<String>,
-    /// What it is asked through.
+    /// The proxy that requests go through.
     proxy: Option<String>,
 }
 
-/// What went wrong, as far as there is a cure for it.
-enum Trouble {
+/// The kinds of failures, by their cure.
+enum FailureKind {
     Certificate,
-    /// What answers does not speak TLS, or nothing but TLS.
+    /// The server does not speak TLS, or speaks only TLS.
     Scheme,
     Other,
 }
 
-fn trouble(error: &ureq::Error) -> Trouble {
+fn trouble(error: &ureq::Error) -> FailureKind {
     let of_tls = |error: &rustls::Error| match error {
-        rustls::Error::InvalidCertificate(_) => Trouble::Certificate,
-        rustls::Error::InvalidMessage(_) => Trouble::Scheme,
-        _ => Trouble::Other,
+        rustls::Error::InvalidCertificate(_) => FailureKind::Certificate,
+        rustls::Error::InvalidMessage(_) => FailureKind::Scheme,
+        _ => FailureKind::Other,
     };
     match error {
         ureq::Error::Rustls(error) => of_tls(error),
         ureq::Error::Io(error) => match error.get_ref().and_then(|e| e.downcast_ref()) {
             Some(error) => of_tls(error),
-            // So ends a connection that was none of HTTP's.
+            // A connection that does not speak HTTP ends with one of these errors.
             None if matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted) => {
-                Trouble::Scheme
+                FailureKind::Scheme
             }
-            None => Trouble::Other,
+            None => FailureKind::Other,
         },
-        ureq::Error::Protocol(_) => Trouble::Scheme,
-        _ => Trouble::Other,
+        ureq::Error::Protocol(_) => FailureKind::Scheme,
+        _ => FailureKind::Other,
     }
 }
 
 impl Remote {
-    /// Nothing is asked yet.
-    pub(super) fn new(url: &str, place: &Place) -> Result<Self, ConsoleError> {
+    /// Sends no request yet.
+    pub(super) fn new(url: &str, source: &AnswerSource) -> Result<Self, ConsoleError> {
         let bad =
             |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;
-        let api_key = client::api_key(place.api_key.as_deref());
+        let api_key = client::api_key(source.api_key.as_deref());
         let api_key = api_key.map_err(ConsoleError::BadLine)?;
         let agent = client::agent(&parsed).map_err(ConsoleError::Certificates)?;
         let proxy = client::proxy_name(&parsed);
         Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), api_key, proxy })
     }
 
-    /// That nothing came back, and what may help.
+    /// The error that no answer was received, with what may help.
     fn unreachable(&self, error: &ureq::Error) -> ConsoleError {
         let cure = match (&self.proxy, trouble(error), self.url.split_once("://")) {
             (Some(proxy), ..) => format!(
                 "the request went through the proxy {proxy} from the environment: is the proxy running? To \
                  bypass it, add the host to NO_PROXY"
             ),
-            (_, Trouble::Certificate, _) => {
+            (_, FailureKind::Certificate, _) => {
                 "to trust this certificate, set SSL_CERT_FILE to a file with it or with its issuer's \
                  certificate"
                     .to_owned()
             }
-            (_, Trouble::Scheme, Some(("https", rest))) => {
+            (_, FailureKind::Scheme, Some(("https", rest))) => {
                 format!("it may not support HTTPS: try --url http://{rest}")
             }
-            (_, Trouble::Scheme, Some((_, rest))) => {
+            (_, FailureKind::Scheme, Some((_, rest))) => {
                 format!("if it uses HTTPS, try --url https://{rest}")
             }
             _ => "is the service running there, and is --url correct?".to_owned(),

@@ -1,4 +1,4 @@
-//! Who answers: requests of HTTP in, its answers out, whether there is a network between or not.
+//! The service that answers: HTTP requests in, HTTP answers out, with or without a network in between.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 use super::ConsoleError;
 use super::answer::Problem;
 
-/// Words that one request lists at most.
-const LISTED: usize = crate::http::MAX_LISTED;
+/// Maximum number of words that one request lists.
+const MAX_LISTED: usize = crate::http::MAX_LISTED;
 
-/// Nothing longer is taken for a word or its beginning: escaped, it would not fit into a path.
-const LONGEST_BYTES: usize = 16 << 10;
+/// Size limit of an escaped prefix. A longer one would not fit into a path, so it is taken to match no word.
+const MAX_PREFIX_BYTES: usize = 16 << 10;
 
-/// What errors say for those who write URLs; nobody does here.
+/// The part of an error that is for people who write URLs. It is removed here.
 const FOR_URLS: &str = " in a URL a plus is written %2B, because + is a space there;";
 
-/// What came back.
+/// The response to a request.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
-    /// None where nothing was searched.
+    /// `None` if nothing was searched.
     pub(super) times: Option<Times>,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Reply {
 pub(super) struct Times {
     pub(super) queue: f64,
     pub(super) engine: f64,
-    /// In the service.
+    /// The total time in the service.
     pub(super) total: f64,
-    /// As the client saw it, where there is a network between.
+    /// The total time for the client, if there is a network in between.
     pub(super) round_trip: Option<f64>,
 }
 
 impl Times {
-    /// From a `Server-Timing` header.
+    /// Parses a `Server-Timing` header.
     pub(super) fn read(header: &str) -> Option<Self> {
         let of = |name: &str| {
             let mut metrics = header.split(',').map(|metric| metric.trim().split(';'));
@@ -54,8 +54,8 @@ impl Times {
         })
     }
 
-    /// What was neither waiting nor searching: looking words up and writing the answer. Passes that ran side by side
-    /// may count as more than all of the time.
+    /// The time that was neither waiting nor searching: looking up words and writing the answer. At least 0, because
+    /// the times of parallel passes may add up to more than the total.
     pub(super) fn look_up(&self) -> f64 {
         (self.total - self.queue - self.engine).max(0.0)
     }
@@ -63,7 +63,7 @@ impl Times {
 
 /// A service, wherever it is.
 pub(super) trait Service {
-    /// Posts a body, or gets a path without one; waits so long at the most, if that is said.
+    /// Sends a POST with `body`, or a GET if there is no body. Waits at most `patience`, if it is given.
     fn ask(
         &self,
         path: &str,
@@ -71,11 +71,11 @@ pub(super) trait Service {
         patience: Option<Duration>,
     ) -> Result<Reply, ConsoleError>;
 
-    /// What it is called in messages.
+    /// Its name in messages.
     fn name(&self) -> String;
 }
 
-/// What is known of a model.
+/// What is known about a model.
 #[derive(Debug, Deserialize)]
 pub(super) struct Facts {
     pub(super) name: String,
@@ -110,7 +110,7 @@ struct ListedWord {
     word: String,
 }
 
-/// An answer, or what the service says in its place.
+/// Parses an answer, or returns the error that the service sent instead.
 pub(super) fn answered<T: DeserializeOwned>(
     service: &dyn Service,
     reply: &Reply,
@@ -129,13 +129,13 @@ pub(super) fn answered<T: DeserializeOwned>(
     serde_json::from_slice(&reply.body).map_err(|e| strange(e.to_string()))
 }
 
-/// What is known of the model, and as it was said.
+/// What is known about the model, parsed and as the service's JSON.
 pub(super) fn facts(service: &dyn Service) -> Result<(Facts, Vec<u8>), ConsoleError> {
     let reply = service.ask("/model", None, None)?;
     Ok((answered(service, &reply)?, reply.body))
 }
 
-/// The most frequent words that begin so.
+/// The most frequent words with this prefix.
 pub(super) fn words_with_prefix(
     service: &dyn Service,
     prefix: &str,
@@ -143,7 +143,7 @@ pub(super) fn words_with_prefix(
     patience: Option<Duration>,
 ) -> Result<Vec<String>, ConsoleError> {
     let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC).to_string();
-    if prefix.len() > LONGEST_BYTES {
+    if prefix.len() > MAX_PREFIX_BYTES {
         return Ok(Vec::new());
     }
     let path = format!("/words?prefix={prefix}&limit={limit}");
@@ -153,9 +153,9 @@ pub(super) fn words_with_prefix(
 
 /// Whether the model has this word, by its exact bytes.
 pub(super) fn has_word(service: &dyn Service, word: &str) -> Result<bool, ConsoleError> {
-    // Asking for the word itself would also search for words that resemble it, each time that it is not there.
-    let listed = words_with_prefix(service, word, LISTED, None)?;
-    if listed.iter().any(|listed| listed == word) || listed.len() < LISTED {
+    // A request for the word itself would also search for similar words whenever the model does not have it.
+    let listed = words_with_prefix(service, word, MAX_LISTED, None)?;
+    if listed.iter().any(|listed| listed == word) || listed.len() < MAX_LISTED {
         return Ok(listed.iter().any(|listed| listed == word));
     }
     let path = format!("/words?word={}", utf8_percent_encode(word, NON_ALPHANUMERIC));

@@ -1,4 +1,4 @@
-//! A talk with a model: who answers, and what was said that holds for all questions.
+//! A session with a model: the service that answers, and the options of all questions.
 
 use std::rc::Rc;
 
@@ -9,31 +9,31 @@ use super::in_process::InProcess;
 use super::question::Question;
 use super::remote::Remote;
 use super::service::{Service, Times, answered};
-use crate::cli::Place;
+use crate::cli::AnswerSource;
 use kindred::Options;
 use kindred::method::Method;
 
-/// Who answers, and how.
+/// The service that answers, and the options of all questions.
 pub struct Session {
     pub(super) service: Rc<dyn Service>,
     reference: Reference,
-    place: Place,
+    source: AnswerSource,
     pub(super) options: Options,
     pub(super) method: Option<Method>,
-    /// Whether the reference is asked, too.
+    /// Whether answers are compared with the reference's.
     pub(super) compare: bool,
 }
 
-/// A reference is made when it is first asked.
+/// The reference, which is made when it is first needed.
 enum Reference {
     None,
     Later,
     Made(InProcess),
 }
 
-/// What came back for a question.
+/// The result of a question.
 pub(super) struct Answered {
-    /// The answer as it came.
+    /// The answer's JSON, as received.
     pub(super) body: Vec<u8>,
     pub(super) answer: Answer,
     pub(super) times: Option<Times>,
@@ -41,33 +41,33 @@ pub(super) struct Answered {
 }
 
 impl Session {
-    /// With the service behind the URL, or one in this process.
+    /// A session with the service behind the URL, or with a service in this process.
     ///
     /// # Errors
-    /// If the URL is none, or model or engine can't be used here.
+    /// If the URL is invalid, or the model or the engine can't be used here.
     pub fn new(
-        place: &Place,
+        source: &AnswerSource,
         options: &Options,
         method: Option<Method>,
         compare: bool,
         may_compare: bool,
     ) -> Result<Self, ConsoleError> {
-        // In a console, `:compare` may come later.
-        if place.url.is_some() && place.model.is_some() && !may_compare {
+        // In a console, `:compare` may follow later.
+        if source.url.is_some() && source.model.is_some() && !may_compare {
             return Err(ConsoleError::ModelElsewhere);
         }
-        let (service, reference): (Rc<dyn Service>, _) = match &place.url {
+        let (service, reference): (Rc<dyn Service>, _) = match &source.url {
             Some(url) => {
                 let reference =
-                    if place.model.is_some() { Reference::Later } else { Reference::None };
-                (Rc::new(Remote::new(url, place)?), reference)
+                    if source.model.is_some() { Reference::Later } else { Reference::None };
+                (Rc::new(Remote::new(url, source)?), reference)
             }
-            None => (Rc::new(InProcess::with_engine(place)?), Reference::Later),
+            None => (Rc::new(InProcess::with_engine(source)?), Reference::Later),
         };
         let mut session = Self {
             service,
             reference,
-            place: place.clone(),
+            source: source.clone(),
             options: options.clone(),
             method,
             compare: false,
@@ -76,7 +76,7 @@ impl Session {
         Ok(session)
     }
 
-    /// From now on the reference is asked, too, or not.
+    /// Turns the comparison with the reference on or off.
     pub(super) fn set_compare(&mut self, compare: bool) -> Result<(), ConsoleError> {
         if compare && matches!(self.reference, Reference::None) {
             return Err(ConsoleError::NoReference);
@@ -85,7 +85,8 @@ impl Session {
         Ok(())
     }
 
-    /// The answer, and what the reference says of it. That they differ is no error here, so that both can be shown.
+    /// The answer, compared with the reference's if that is on. A difference is no error here, so that both can be
+    /// shown.
     pub(super) fn ask(&mut self, question: &Question) -> Result<Answered, ConsoleError> {
         let body = question.body(&self.options, self.method);
         let reply = self.service.ask(question.path(), Some(&body), None)?;
@@ -115,7 +116,7 @@ impl Session {
 
     fn reference(&mut self) -> Result<&InProcess, ConsoleError> {
         if let Reference::Later = self.reference {
-            self.reference = Reference::Made(InProcess::with_reference(&self.place)?);
+            self.reference = Reference::Made(InProcess::with_reference(&self.source)?);
         }
         match &self.reference {
             Reference::Made(reference) => Ok(reference),

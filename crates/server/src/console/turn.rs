@@ -1,4 +1,4 @@
-//! One line of a talk: what it means, its answer, and how it is given.
+//! One line of a session: parses it, answers it and prints the answer.
 
 use std::io::{self, Write};
 
@@ -8,18 +8,18 @@ use super::print::{Form, help};
 use super::service::facts;
 use super::{ConsoleError, Question, Session, compat};
 
-/// How a talk goes on.
+/// What happens after a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    GoOn,
+    Continue,
     End,
 }
 
 /// Why a line was not answered.
 pub(super) enum Fault {
-    /// For the person who typed it.
+    /// An error for the person who typed it.
     Line(ConsoleError),
-    /// Nobody can read any answer.
+    /// The output can't be written.
     Output(io::Error),
 }
 
@@ -35,12 +35,12 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Where a line comes from and its answer goes.
+/// The source of a line, and the destination of its answer.
 pub(super) struct Turn<'a> {
     pub(super) session: &'a mut Session,
     pub(super) form: Form,
     pub(super) out: &'a mut dyn Write,
-    /// Its number, where lines come from a pipe; none where somebody types.
+    /// The number of the line, if lines come from a pipe; `None` on a terminal.
     pub(super) number: Option<u64>,
 }
 
@@ -48,11 +48,11 @@ impl Turn<'_> {
     /// Answers a line of the console.
     pub(super) fn line(mut self, line: &str) -> Result<Then, Fault> {
         match line::read(line)? {
-            Line::Empty => Ok(Then::GoOn),
+            Line::Empty => Ok(Then::Continue),
             Line::Question(text) => {
                 let question = line::question(text, &*self.session.service)?;
                 self.question(&question, text)?;
-                Ok(Then::GoOn)
+                Ok(Then::Continue)
             }
             Line::Command(command) => self.command(command),
         }
@@ -61,12 +61,12 @@ impl Turn<'_> {
     /// Answers a line of the 2020 report.
     pub(super) fn line_of_report(mut self, line: &str) -> Result<Then, Fault> {
         if line.trim().is_empty() {
-            return Ok(Then::GoOn);
+            return Ok(Then::Continue);
         }
         let (question, compared) = compat::read(line)?;
         self.session.set_compare(compared)?;
         self.question(&question, line.trim())?;
-        Ok(Then::GoOn)
+        Ok(Then::Continue)
     }
 
     /// Answers a question.
@@ -110,15 +110,15 @@ impl Turn<'_> {
                 let (facts, said) = facts(&*self.session.service)?;
                 self.form.facts(self.out, self.number, &facts, &said)?;
             }
-            // Not among the answers that a script reads.
+            // To standard error, because a script reads the answers on standard output.
             Command::Help if self.form.json => help(&mut io::stderr())?,
             Command::Help => help(self.out)?,
             Command::Quit => return Ok(Then::End),
         }
-        Ok(Then::GoOn)
+        Ok(Then::Continue)
     }
 
-    /// Tells somebody who types what is so now.
+    /// Prints a message on a terminal, and nothing for a pipe.
     fn say(&mut self, what: &str) -> io::Result<()> {
         if self.number.is_none() { writeln!(self.out, "{what}") } else { Ok(()) }
     }

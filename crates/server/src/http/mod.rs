@@ -1,14 +1,14 @@
-//! The wire: requests into questions, answers into JSON, every fault into a problem document.
+//! HTTP: requests become questions, answers become JSON, and every error becomes a problem document.
 //!
-//! The data's path: `transport` (connections) → `front` (what every request meets, with the `edge` around it) →
-//! `routes` → `parse` (bytes to fields) → the facade `kindred` (fields to checked queries, through the scheduler) →
-//! `render` (hits to JSON). `openapi.yaml` at the top of the repository says what clients may rely on; tests hold the two
-//! against each other.
+//! The data's path: `transport` (connections) → `front` (what every request passes through, with the `edge` around it)
+//! → `routes` → `parse` (bytes to fields) → the facade `kindred` (fields to checked queries, through the scheduler) →
+//! `render` (hits to JSON). `openapi.yaml` at the top of the repository says what clients may rely on; tests compare
+//! the two.
 
-mod aside;
 pub mod edge;
 mod error;
 mod front;
+mod offload;
 mod parse;
 mod render;
 mod routes;

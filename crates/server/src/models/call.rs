@@ -9,31 +9,31 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use super::set::Held;
+use super::set::ThreadModels;
 use super::{ServedModel, Service};
 use scheduler::account::Account;
 
-/// The models as one request sees them, which one it asks, and its deadline.
+/// The models as one request sees them, the one that it queries, and its deadline.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    held: Arc<Held>,
-    /// The index of the model that it asks.
+    held: Arc<ThreadModels>,
+    /// The index of the model that it queries.
     model: usize,
-    /// The caller's.
+    /// The account of its caller.
     account: Arc<Account>,
     arrived: Instant,
-    /// The time-out in the request's header: milliseconds, or that it can't be read.
+    /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
     allowed: Option<Result<u64, NotMilliseconds>>,
 }
 
-/// A time-out, in the header or the field of this name, that is not a whole number of milliseconds from 1 up.
+/// A timeout in the header or field of this name that is not a whole number of milliseconds, at least 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotMilliseconds(pub(crate) &'static str);
 
 impl Call {
-    /// A request of this caller that arrived then, for the model at this position. `allowed` is what its header says.
+    /// A request that arrived at `arrived`, for the model with index `model`. `allowed` is the timeout in its header.
     pub(crate) fn new(
-        held: Arc<Held>,
+        held: Arc<ThreadModels>,
         model: usize,
         account: Arc<Account>,
         arrived: Instant,
@@ -47,25 +47,25 @@ impl Call {
         Self { held, model, account, arrived, allowed: allowed.map(parse) }
     }
 
-    /// The call of a request, which `front` puts among its extensions.
+    /// The call of a request. `front` stores it in the request's extensions.
     ///
     /// # Panics
-    /// If the request did not come that way.
+    /// If the request did not come through `front`.
     pub(crate) fn of(extensions: &Extensions) -> &Self {
         extensions.get().expect("`front` puts every request's call there")
     }
 
-    /// The model.
+    /// The model that the request queries.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
         &self.held.set().models()[self.model]
     }
 
-    /// The account of its caller.
+    /// The account of the caller.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// All models that were served when the request came.
+    /// All models that were served when the request arrived.
     pub(crate) fn all_models(&self) -> &[Arc<ServedModel>] {
         self.held.set().models()
     }
@@ -75,21 +75,21 @@ impl Call {
         self.held.service()
     }
 
-    /// When the request came.
+    /// When the request arrived.
     pub(crate) fn arrived(&self) -> Instant {
         self.arrived
     }
 
-    /// The latest that the deadline can be, before the body has been read. A header that can't be read becomes an error
+    /// The latest possible deadline, as known before the body is read. A header that can't be parsed becomes an error
     /// later.
     pub(crate) fn latest(&self) -> Instant {
         self.deadline(None).unwrap_or_else(|_| self.arrived + self.service().timeouts.request)
     }
 
-    /// The deadline: the service's own bound, or an earlier time in the request's header or in its field `timeout_ms`.
+    /// The deadline: the service's own limit, or an earlier one from the request's header or its field `timeout_ms`.
     ///
     /// # Errors
-    /// If one of them is not a number of milliseconds.
+    /// If the header or the field is not a valid number of milliseconds.
     pub(crate) fn deadline(&self, timeout_ms: Option<u64>) -> Result<Instant, NotMilliseconds> {
         if timeout_ms == Some(0) {
             return Err(NotMilliseconds("timeout_ms"));

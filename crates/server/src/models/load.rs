@@ -1,4 +1,4 @@
-//! Loads a model and starts its engine: at the start of a service, or beside the models that it serves.
+//! Loads a model and starts its engine: when a service starts, or beside the models that it already serves.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::engines::EngineStartError;
-use kindred::queue::{self, EngineLost, Limits, Workers};
+use kindred::queue::{self, DeviceThreads, EngineLost, Limits};
 use kindred::warm_up::WarmUp;
 
 /// Makes the engine for a model, on the thread that will own it.
@@ -30,19 +30,19 @@ const WARM_UP: Duration = Duration::from_secs(600);
 /// Why a model is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The folder.
+    /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
-    /// There is no room for it beside what is served.
+    /// There is not enough memory for it beside the served models.
     #[error(
         "{source_name} needs {needed_mb} MB of memory; {available_mb} MB are available, but memory_reserve_mb \
          keeps {reserve_mb} MB free; free some memory, or restart the service with the new model"
     )]
     NoMemory {
-        /// The folder.
+        /// Its folder, or that it is the built-in model.
         source_name: String,
         /// In MB.
         needed_mb: u64,
@@ -54,7 +54,7 @@ pub enum LoadError {
     /// Its engine does not answer the trial query.
     #[error("the new engine failed its trial query: {0}")]
     Trial(String),
-    /// The thread that loads it does not start, or broke.
+    /// The thread that loads it did not start, or panicked.
     #[error("the model could not be loaded: {0}; see the log")]
     Broken(String),
 }
@@ -79,24 +79,24 @@ struct Started {
 /// Loads models and starts their engines.
 pub struct Loader {
     make_engine: MakeEngine,
-    /// Where deadlines are watched.
+    /// The runtime that watches deadlines.
     timer: runtime::Handle,
-    /// Of all engines that may still run.
-    engines: Mutex<Vec<Workers>>,
+    /// The threads of all engines that may still run.
+    engines: Mutex<Vec<DeviceThreads>>,
     /// Why the first engine was lost for good, if one was.
     lost: watch::Sender<Option<EngineLost>>,
 }
 
 impl Loader {
-    /// Makes engines with this, and watches their callers' deadlines on `timer`.
+    /// A loader that makes engines with `make_engine`, and watches their jobs' deadlines on `timer`.
     pub fn new(make_engine: MakeEngine, timer: runtime::Handle) -> Self {
         Self { make_engine, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
-    /// Loads a model for a service that starts. Returns as soon as its engine answers.
+    /// Loads a model while the service starts. Returns as soon as its engine can answer.
     ///
     /// # Errors
-    /// If the folder is not a good model, or its engine does not start.
+    /// If the folder is not a valid model, or its engine does not start.
     pub fn load(&self, source: &ModelSource, config: &Config) -> Result<ServedModel, LoadError> {
         let model = open(source, config)?;
         if let Err(why) = check_memory(&model, source, config) {
@@ -107,13 +107,13 @@ impl Loader {
         Ok(served)
     }
 
-    /// Loads a model for a service that runs. Returns once every checksum is right, there is memory for the model, and
-    /// its engine has reached its full speed and given the right answer to a test query. `None` if this version is
-    /// served already.
+    /// Loads a model while the service runs. Returns once every checksum matches, there is enough memory for the model,
+    /// and its engine has reached its full speed and given the right answer to a probe. `None` if this version is
+    /// already served.
     ///
     /// # Errors
     /// As [`load`](Self::load), and if one of these checks fails.
-    pub(super) fn load_beside(
+    pub(super) fn load_while_running(
         &self,
         source: &ModelSource,
         config: &Config,
@@ -126,7 +126,7 @@ impl Loader {
         check_memory(&model, source, config)?;
         in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
         let Started { served, warm, lost } = self.start_engine(model, config, true)?;
-        // Waits until the sender is dropped.
+        // The sender is dropped when the engine has reached its full speed.
         if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
             warn!(
                 model = served.name(),
@@ -135,7 +135,7 @@ impl Loader {
             );
         }
         self.timer.block_on(served.readiness.check(&served.queue))?;
-        // Not before: an engine that fails its trial must not end the process.
+        // Only now, because an engine that fails its trial must not end the process.
         self.watch(lost);
         Ok(Some(served))
     }
@@ -157,11 +157,11 @@ impl Loader {
         let (warm, is_warm) = WarmUp::new(beside_others);
         let mut warm = Some(warm);
         let make = move || {
-            // Nobody waits for an engine that is made again.
+            // Nobody waits for the warm-up of an engine that is made again.
             let warm = warm.take().unwrap_or_else(WarmUp::for_nobody);
             make_engine(for_engine.clone(), warm)
         };
-        // At the start a cold disk may take its time, and nobody is kept waiting.
+        // No time limit while the service starts: a cold disk may be slow, and no request waits.
         let within = beside_others.then_some(limits.engine_hang_timeout);
         let (queue, workers) =
             queue::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
@@ -199,8 +199,8 @@ impl Loader {
         }
     }
 
-    /// Waits for the threads of all engines, for `timeout` at most. They end once nobody can ask them any more. Returns
-    /// whether all ended.
+    /// Waits at most `timeout` for the threads of all engines. They end once nobody can query the engines any more.
+    /// Returns whether all have ended.
     pub fn join(self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let engines = self.engines.into_inner().expect("nothing panics while it holds this lock");
@@ -254,8 +254,8 @@ fn check_memory(
     })
 }
 
-/// Bytes of memory that programs may still take, as the system says, within the bounds of a container if the
-/// process is in one. `None` where the system does not say.
+/// Bytes of available memory, as reported by the system, within the limits of the container if there is one. `None` if
+/// the system does not report it.
 fn available_memory() -> Option<u64> {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
@@ -265,8 +265,8 @@ fn available_memory() -> Option<u64> {
     (system.total_memory() > 0).then_some(available)
 }
 
-/// Bytes that a model takes in memory beside others: its files, which are mapped, and a byte for each component
-/// that engines derive.
+/// Bytes of memory that another model needs: its files, which are mapped, and the derived table of its engine, with a
+/// byte for each component.
 fn needed_memory(model: &ModelStore) -> u64 {
     let (rows, dim) = (model.rows() as u64, model.dim() as u64);
     let (header, rounded_dim) = (model.header(), dim.next_multiple_of(64));

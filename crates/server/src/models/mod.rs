@@ -1,6 +1,6 @@
-//! The models that are served, each with its engine, and how they are replaced while requests come.
+//! The served models, each with its engine, and how they are replaced while requests arrive.
 //!
-//! A request takes hold of all models when it comes and keeps them to its end (`Call`). So no answer mixes two
+//! A request takes references to all models when it arrives and keeps them to its end (`Call`). So no answer mixes two
 //! versions, and a replaced model is freed when the last request that holds it has ended.
 
 mod call;
@@ -26,7 +26,7 @@ pub(crate) use call::{Call, NotMilliseconds};
 pub(crate) use readiness::NotReady;
 pub(crate) use set::View;
 
-/// A model behind the reference engine.
+/// A model with the reference engine.
 #[cfg(test)]
 pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let model = std::sync::Arc::new(model);

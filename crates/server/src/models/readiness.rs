@@ -1,4 +1,4 @@
-//! Whether a model's engine still gives the right answer to a query whose answer is known.
+//! Checks whether a model's engine still gives the right answer to a probe.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use model_store::ModelStore;
 
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
-/// How long a good answer counts.
+/// How long a right answer counts.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
 /// Why a model does not count as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotReady {
-    /// There is no engine any more.
+    /// The engine was lost for good.
     #[error("the engine has stopped working")]
     EngineGone,
     /// The engine failed in the check's own pass.
@@ -26,28 +26,28 @@ pub(crate) enum NotReady {
         /// When it may be ready.
         retry_after: Duration,
     },
-    /// The answer did not come in time.
+    /// The answer did not arrive in time.
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
-    /// The answer is not the contract's.
+    /// The answer is not the one that the contract defines.
     #[error("the engine gave a wrong answer to a probe")]
     WrongAnswer,
 }
 
-/// A query whose answer is known, to check whether the engine still gives it.
+/// A probe: a query with a known answer, to check whether the engine still gives that answer.
 #[derive(Debug)]
 pub(crate) struct Readiness {
-    /// `None` if every row is zero: then there is nothing to ask.
+    /// `None` if every row is zero: then there is no possible query.
     question: Option<(Query, Hit)>,
     timeout: Duration,
     last_good: Mutex<Option<Instant>>,
-    /// One check at a time. A request that comes meanwhile takes its good result.
+    /// Allows one check at a time. A request that waits for a check uses its result, if it is good.
     checking: tokio::sync::Mutex<()>,
 }
 
 impl Readiness {
-    /// The query is the first row that is not zero, among the rows up to it. It must find itself, with the contract's
-    /// score.
+    /// The query is the first row that is not zero, and searches the rows up to it. It must find itself, with the
+    /// contract's score.
     pub(super) fn new(model: &ModelStore, timeout: Duration) -> Self {
         let table = model.table();
         let row = table.norms().iter().position(|&norm| norm > 0.0).map(|row| Row(row as u32));

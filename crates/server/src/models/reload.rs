@@ -12,28 +12,28 @@ use super::{LoadError, Loader, ModelSet, Models, ServedModel};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
 
-/// Reads the settings anew with each call.
+/// Reads the settings again on each call.
 pub type ReadSettings = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
-/// Reads the files of keys and certificates again, all or none of them. Returns what is in force now, a line for each
-/// file.
+/// Reads the files of keys and certificates again. Puts all of them in force, or none. Returns one line for each file
+/// that says what is in force now.
 pub type ReloadFiles =
     Box<dyn Fn() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// The models, and what loads them again while they are served.
+/// Reloads models while they are served.
 pub struct Reloader {
     models: Models,
     loader: Loader,
     read_settings: ReadSettings,
     reload_files: ReloadFiles,
-    /// One at a time.
+    /// Held during a reload, so that there is only one at a time.
     turn: Arc<Mutex<()>>,
 }
 
-/// Why a reload did not load everything. What it did not load is served as before.
+/// Why a reload did not load everything. Models that it did not load are served as before.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// Another reload is under way.
+    /// Another reload is in progress.
     #[error("another reload is in progress")]
     InProgress,
     /// The settings can't be used.
@@ -45,12 +45,12 @@ pub enum ReloadError {
     /// Some models can't be used.
     #[error("{}{}", and_why(failed), and_loaded(loaded))]
     Models {
-        /// Their names, and why.
+        /// Their names, and why they can't be used.
         failed: Vec<(String, LoadError)>,
-        /// Those that were loaded; their new versions are served now.
+        /// Models that were loaded: their new versions are served now.
         loaded: Vec<String>,
     },
-    /// The thread that loads does not start, or broke.
+    /// The thread that loads did not start, or panicked.
     #[error("the models could not be loaded: {0}; see the log")]
     Broken(String),
 }
@@ -69,9 +69,9 @@ fn and_loaded(loaded: &[String]) -> String {
 /// The result of a reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reloaded {
-    /// The models of the settings, and those that are no longer served.
+    /// The models in the settings, and those that are no longer served.
     pub models: Vec<ReloadedModel>,
-    /// Of the files of keys and certificates: what is in force now.
+    /// What is in force now: a line for each file of keys or certificates.
     pub files: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct ReloadedModel {
     pub name: String,
     /// What the reload did to it.
     pub outcome: Outcome,
-    /// The version that is served now; none, if none is.
+    /// The version that is served now; `None` if the model is no longer served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// How long it took, in seconds.
@@ -93,17 +93,17 @@ pub struct ReloadedModel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Its folder has the version that is served.
+    /// Its folder has the served version.
     Unchanged,
     /// Another version replaced it, or it is new.
     Loaded,
-    /// The settings no longer have it.
+    /// The settings no longer list it.
     Removed,
 }
 
 impl Reloader {
-    /// These models, which `loader` has loaded. A reload begins with `reload_files`; then `read_settings` says which
-    /// models there should be.
+    /// Reloads these models, which `loader` has loaded. A reload begins with `reload_files`; then `read_settings`
+    /// returns which models to serve.
     pub fn new(
         models: Models,
         loader: Loader,
@@ -123,29 +123,28 @@ impl Reloader {
         self.loader.lost().await
     }
 
-    /// Waits for the threads of all engines, whose models are gone now, for `timeout` at most. Returns whether all
-    /// ended.
+    /// Drops the models and waits at most `timeout` for the threads of their engines. Returns whether all have ended.
     pub fn join(self, timeout: Duration) -> bool {
         let Self { models, loader, .. } = self;
         drop(models);
         loader.join(timeout)
     }
 
-    /// Reads keys, certificates and settings again, and loads what the settings name: new versions of models that are
-    /// served, and new models. Requests that come meanwhile get answers from the models before. Dropping this future
-    /// does not stop it.
+    /// Reads keys, certificates and settings again, and loads what the settings name: new versions of served models,
+    /// and new models. Requests that arrive meanwhile are answered by the previous models. Dropping this future does
+    /// not stop the reload.
     ///
     /// # Errors
-    /// At once if another reload is under way; later if not all could be loaded.
+    /// Immediately if another reload is in progress; later if not everything could be loaded.
     pub async fn reload(self: &Arc<Self>) -> Result<Reloaded, ReloadError> {
         let turn = self.turn.clone().try_lock_owned().map_err(|_| ReloadError::InProgress)?;
         self.reload_in(turn).await
     }
 
-    /// As [`reload`](Self::reload), after another one that may be under way.
+    /// As [`reload`](Self::reload), but first waits for a reload that is in progress.
     ///
     /// # Errors
-    /// If not all could be loaded.
+    /// If not everything could be loaded.
     pub async fn reload_next(self: &Arc<Self>) -> Result<Reloaded, ReloadError> {
         let turn = self.turn.clone().lock_owned().await;
         self.reload_in(turn).await
@@ -167,7 +166,7 @@ impl Reloader {
                 }
                 Err(e) => error!("the reload failed; the old versions keep serving: {e}"),
             }
-            // In this order: the next one may begin as soon as the caller of this one hears of it.
+            // In this order, because the caller may start the next reload as soon as it has the result of this one.
             drop((turn, reloader));
             let _ = report.send(result);
         };
@@ -177,7 +176,7 @@ impl Reloader {
     }
 
     fn reload_now(&self) -> Result<Reloaded, ReloadError> {
-        // First: a revoked key must stop working, whatever else fails.
+        // First, because a revoked key must stop working whatever else fails.
         let files = (self.reload_files)().map_err(ReloadError::Files)?;
         files.iter().for_each(|line| info!("reloaded: {line}"));
         let config = (self.read_settings)()?;
@@ -200,7 +199,7 @@ impl Reloader {
             }
         }
         if !failed.is_empty() {
-            // No model is removed while another could not be loaded.
+            // No model is removed if another one could not be loaded.
             let loaded = reloaded.iter().filter(|one| one.outcome == Outcome::Loaded);
             let loaded = loaded.map(|one| one.name.clone()).collect();
             return Err(ReloadError::Models { failed, loaded });
@@ -220,7 +219,7 @@ impl Reloader {
         Ok(Reloaded { models: reloaded, files })
     }
 
-    /// Loads a model and serves it at once, so that the one it replaces can be freed.
+    /// Loads a model and serves it immediately, so that the model it replaces can be freed.
     fn reload_one(
         &self,
         source: &ModelSource,
@@ -228,7 +227,8 @@ impl Reloader {
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
-        let Some(served) = self.loader.load_beside(source, config, before.map(|b| &**b))? else {
+        let Some(served) = self.loader.load_while_running(source, config, before.map(|b| &**b))?
+        else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };

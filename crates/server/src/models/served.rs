@@ -1,4 +1,4 @@
-//! A model that is served.
+//! A served model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,13 @@ use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
 use kindred::queue::{QueueHandle, QueueStatistics};
 
-/// A model that is served: its table and words, the queue in front of its engine, and what answers need to
-/// say of it.
+/// A served model: its table and words, the queue in front of its engine, and parts of its answers that are prepared.
 pub struct ServedModel {
-    // Dropped in this order, so that the engine's thread has the table last and frees its memory, not a thread that
-    // others wait for.
+    // Dropped in this order, so that the engine's thread holds the table last and frees its memory, instead of a thread
+    // that others wait for.
     /// Table and words.
     pub(crate) model: Arc<ModelStore>,
-    /// Where queries go.
+    /// The queue for queries.
     pub(crate) queue: QueueHandle,
     /// The engine that answers them.
     pub(crate) engine: EngineDescription,
@@ -27,7 +26,8 @@ pub struct ServedModel {
     pub(crate) words: WordsAsJson,
     /// The beginning of each answer: an open object with the model's name and version.
     pub(crate) beginning: Vec<u8>,
-    /// A hash of name and version, as an entity tag: answers have both. Weak, because an answer may be compressed.
+    /// A hash of name and version, as an entity tag, because every answer contains both. Weak, because an answer may be
+    /// compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
 }
@@ -75,7 +75,7 @@ impl ServedModel {
         &self.model
     }
 
-    /// What its queue and engine have counted.
+    /// The counts of its queue and engine.
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());

@@ -1,4 +1,4 @@
-//! What the requests to all models share.
+//! What the requests to all models share: timeouts, counters, memory and threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +10,23 @@ use crate::workers::Workers;
 use kindred::background::give_way_a_little;
 use scheduler::account::Memory;
 
-/// How long things may take.
+/// Time limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// A request, from its first byte to its answer.
+    /// For the whole request, from its first byte to its answer.
     pub request: Duration,
-    /// The body of one, to arrive.
+    /// For its body to arrive.
     pub body_read: Duration,
 }
 
-/// What the requests to all models share.
+/// What the requests to all models share: timeouts, counters, memory and threads.
 pub struct Service {
     pub(crate) timeouts: Timeouts,
-    /// What is counted of connections and requests.
+    /// Counts connections and requests.
     pub(crate) observer: Arc<Observer>,
-    /// For requests and answers.
+    /// Memory for requests and answers.
     pub(crate) memory: Arc<Memory>,
-    /// For long work that needs no engine.
+    /// Threads for long work that needs no engine.
     pub(crate) workers: Workers,
     draining: AtomicBool,
 }
@@ -52,12 +52,12 @@ impl Service {
         Ok(Arc::new(Self { timeouts, observer, memory, workers, draining }))
     }
 
-    /// From now on the service is not ready: it was told to stop.
+    /// From now on the service is not ready, because it is stopping.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was told to stop.
+    /// Whether the service is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }

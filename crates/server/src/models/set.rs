@@ -1,4 +1,4 @@
-//! The models that are served at one time, as each thread holds them.
+//! The models that are served at one time, and how each thread holds them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 
 use super::{ServedModel, Service};
 
-/// All models that are served at one time; the first is the one that routes without a model's name ask.
+/// All models that are served at one time. The first is the default: routes without a model's name query it.
 #[derive(Debug)]
 pub struct ModelSet {
     models: Vec<Arc<ServedModel>>,
@@ -41,18 +41,18 @@ impl ModelSet {
 /// The models as one thread holds them. Each HTTP thread has its own reference count; a shared one would be contended
 /// by every request.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ThreadModels {
     set: Arc<ModelSet>,
     service: Arc<Service>,
 }
 
-impl Held {
+impl ThreadModels {
     /// The models.
     pub(crate) fn set(&self) -> &ModelSet {
         &self.set
     }
 
-    /// What they share.
+    /// What the requests to them share.
     pub(crate) fn service(&self) -> &Service {
         &self.service
     }
@@ -60,15 +60,15 @@ impl Held {
 
 /// Where the requests of one thread find the models.
 #[derive(Debug)]
-pub(crate) struct View(Mutex<Arc<Held>>);
+pub(crate) struct View(Mutex<Arc<ThreadModels>>);
 
 impl View {
-    fn lock(&self) -> MutexGuard<'_, Arc<Held>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<ThreadModels>> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
     /// The current models.
-    pub(crate) fn hold(&self) -> Arc<Held> {
+    pub(crate) fn hold(&self) -> Arc<ThreadModels> {
         self.lock().clone()
     }
 }
@@ -87,7 +87,7 @@ struct Current {
 }
 
 impl Models {
-    /// These models, and what their requests share.
+    /// Serves these models. `service` is what their requests share.
     pub fn new(set: ModelSet, service: Arc<Service>) -> Self {
         let current = Mutex::new(Current { set: Arc::new(set), views: HashMap::new() });
         Self { current, service }
@@ -97,7 +97,7 @@ impl Models {
         self.current.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// What all models share.
+    /// What the requests to all models share.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
@@ -107,7 +107,7 @@ impl Models {
         self.lock().set.clone()
     }
 
-    /// For the requests of the thread that calls.
+    /// The view for the requests of the calling thread.
     pub(crate) fn view(&self) -> Arc<View> {
         let mut current = self.lock();
         let held = self.held(&current.set);
@@ -115,8 +115,8 @@ impl Models {
         view.or_insert_with(|| Arc::new(View(Mutex::new(held)))).clone()
     }
 
-    fn held(&self, set: &Arc<ModelSet>) -> Arc<Held> {
-        Arc::new(Held { set: set.clone(), service: self.service.clone() })
+    fn held(&self, set: &Arc<ModelSet>) -> Arc<ThreadModels> {
+        Arc::new(ThreadModels { set: set.clone(), service: self.service.clone() })
     }
 
     /// Serves other models from now on. Requests in progress keep the models that they began with.
@@ -124,13 +124,13 @@ impl Models {
         let set = Arc::new(set);
         let mut current = self.lock();
         let before = std::mem::replace(&mut current.set, set);
-        let held: Vec<Arc<Held>> = current
+        let held: Vec<Arc<ThreadModels>> = current
             .views
             .values()
             .map(|view| std::mem::replace(&mut *view.lock(), self.held(&current.set)))
             .collect();
         drop(current);
-        // Outside the locks: the last references to a model may be among these.
+        // Outside the locks, because these may be the last references to a model.
         drop((held, before));
     }
 }

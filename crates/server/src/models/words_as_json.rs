@@ -1,22 +1,22 @@
-//! The words of a model as they stand in answers.
+//! The words of a model as they are written in answers.
 
 use std::collections::HashMap;
 
 use contract::Row;
 use model_store::{ModelStore, Words};
 
-/// The words of a model as they stand in answers, in quotes. Nearly all are their own bytes; the few that need
-/// escapes are written once, when the model is loaded.
+/// The words of a model as they are written in answers, in quotes. Nearly all are written as their own bytes. The few
+/// that need escapes are escaped once, when the model is loaded.
 #[derive(Debug)]
 pub struct WordsAsJson {
-    /// A bit for each row: whether its word is among `escaped`.
+    /// A bit for each row: whether its word is in `escaped`.
     needs_escapes: Vec<u64>,
-    /// With their quotes.
+    /// The words that need escapes, escaped and with their quotes.
     escaped: HashMap<Row, Box<[u8]>>,
 }
 
 impl WordsAsJson {
-    /// Of these words.
+    /// Finds the words that need escapes, and escapes them.
     pub fn new(words: &Words) -> Self {
         let mut needs_escapes = vec![0u64; words.len().div_ceil(64)];
         let mut escaped = HashMap::new();

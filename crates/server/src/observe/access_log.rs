@@ -14,21 +14,20 @@ use super::Observer;
 use super::counter::Counter;
 use super::thread_figures::Stages;
 
-/// The end of routes whose paths end with a word.
+/// The end of a route's label if its path ends with a word.
 const WORD: &str = "/{word}";
 
 /// Which requests are logged, and what is logged of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessLog {
-    /// One request in n is logged; `None` logs none at all. Requests that the service itself fails (5xx) are always
-    /// logged then.
+    /// Logs one request in n, and every request that fails with 5xx. `None` logs nothing at all.
     pub one_in: Option<NonZeroU64>,
-    /// Whether the query string is logged, and the word of `/words/WORD`: what people look for may be private.
+    /// Whether query strings and the word of `/words/WORD` are logged. What people look for may be private.
     pub query: bool,
 }
 
 impl AccessLog {
-    /// What logs say of the target of a request for the route with this label.
+    /// What logs show of a request's target. `route` is the label of its route.
     pub(super) fn target<'a>(&self, uri: &'a Uri, route: &str) -> Cow<'a, str> {
         match uri.path_and_query() {
             Some(whole) if self.query => whole.as_str().into(),
@@ -37,7 +36,7 @@ impl AccessLog {
     }
 }
 
-/// What a request said, kept until it is answered.
+/// What the log needs from a request, kept until it is answered.
 #[derive(Debug)]
 pub(super) struct Asked {
     settings: AccessLog,
@@ -71,7 +70,7 @@ impl Asked {
         }))
     }
 
-    /// Writes the line, if this request is one of those that are logged.
+    /// Writes the line, if this request is logged.
     pub(super) fn log(
         self: Box<Self>,
         counted: &Counter,

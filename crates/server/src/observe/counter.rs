@@ -1,10 +1,10 @@
-//! Numbers that one thread counts and others read.
+//! Counters that one thread writes and others read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counts up. Only one thread may add: it loads and stores, which costs as much as a plain number. An addition that
-/// several threads may make would lock the cache line. Any thread may read.
+/// Counts up. Only one thread may add: it loads and stores, which costs as much as with a plain number. An atomic
+/// addition, for several threads, would lock the cache line. Any thread may read.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -19,7 +19,8 @@ impl Counter {
     }
 }
 
-/// Upper bounds of times, in nanoseconds: from a search of a small model to the default time-out of a request.
+/// Upper bounds of the buckets for times, in nanoseconds: from a search of a small model to the default timeout of a
+/// request.
 pub(crate) const BOUNDS_NANOSECONDS: [u64; 20] = [
     10_000,
     25_000,
@@ -48,7 +49,7 @@ const BUCKETS: usize = BOUNDS_NANOSECONDS.len() + 1;
 /// A histogram of times. Written by one thread, as a [`Counter`].
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
-    /// One for each bound, and one for what took longer.
+    /// One bucket for each bound, and one for longer times.
     buckets: [Counter; BUCKETS],
     nanoseconds: Counter,
 }
@@ -66,10 +67,10 @@ impl Durations {
 /// A histogram as it is written out: the sums of all threads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// Upper bound of each bucket (inclusive, the last one infinite) and how many values fell into it, not
-    /// counting those of the buckets before.
+    /// The upper bound of each bucket (inclusive; the last one is infinite), and how many values are in it. Not
+    /// cumulative: values in lower buckets are not counted again.
     pub buckets: Vec<(f64, u64)>,
-    /// All values together.
+    /// The sum of all values.
     pub sum: f64,
 }
 
@@ -78,7 +79,7 @@ impl Histogram {
         self.buckets.iter().map(|(_, count)| count).sum()
     }
 
-    /// In seconds.
+    /// The sum of these histograms, in seconds.
     pub(crate) fn of<'a>(parts: impl IntoIterator<Item = &'a Durations>) -> Self {
         let bounds = BOUNDS_NANOSECONDS.iter().map(|&bound| bound as f64 / 1e9);
         let mut buckets: Vec<(f64, u64)> =

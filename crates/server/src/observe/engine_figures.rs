@@ -8,9 +8,9 @@ use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
 pub struct EngineFigures {
     /// The model's name.
     pub model: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Components of a row.
+    /// Number of components per row.
     pub dim: usize,
     /// Bytes of its table: vectors and norms.
     pub bytes: u64,
@@ -20,19 +20,19 @@ pub struct EngineFigures {
     pub queue_capacity: u64,
     /// Jobs that were refused because the queue was full.
     pub refused: u64,
-    /// Jobs whose deadline passed first.
+    /// Expired jobs: their deadlines passed first.
     pub late: u64,
-    /// Jobs whose callers hung up first.
+    /// Cancelled jobs: their callers hung up first.
     pub hung_up: u64,
-    /// Jobs of passes that failed, and those that came while there was no engine.
+    /// Jobs of passes that failed, and jobs that arrived while there was no engine.
     pub failed: u64,
-    /// How often the engine was made again.
+    /// How often the engine was restarted.
     pub restarts: u64,
     /// What the engine itself counts: [`Engine::counters`](contract::Engine::counters).
     pub counters: Vec<(&'static str, u64)>,
 }
 
-/// One kind of passes, and the queries that wait for them.
+/// One kind of pass, and the queries that wait for it.
 #[derive(Debug, Clone, Default)]
 pub struct LaneFigures {
     /// `search` or `full_pass`.
@@ -41,9 +41,9 @@ pub struct LaneFigures {
     pub passes: u64,
     /// Queries in these passes.
     pub queries: u64,
-    /// Queries of a pass.
+    /// Queries per pass.
     pub batch: Histogram,
-    /// Seconds of a pass.
+    /// Seconds per pass.
     pub pass_seconds: Histogram,
     /// The estimated cost of the queries, as [`LaneStatistics::work`].
     pub work: u64,
@@ -52,7 +52,7 @@ pub struct LaneFigures {
 }
 
 impl LaneFigures {
-    /// What the queue has counted of the lane of this name.
+    /// What the queue has counted for the lane of this name.
     pub fn new(lane: &'static str, counted: &LaneStatistics) -> Self {
         let buckets = |bounds: &mut dyn Iterator<Item = f64>, counts: &[u64]| {
             bounds.chain([f64::INFINITY]).zip(counts.iter().copied()).collect()
@@ -77,7 +77,7 @@ impl LaneFigures {
     }
 }
 
-/// What an engine counts, by its own name for it: the metric, and what it means.
+/// The counters of engines: the engine's own name, the metric's name, and what it means.
 pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),

@@ -1,4 +1,4 @@
-//! All figures as text. The Prometheus project's own library writes them; the sums are made here.
+//! All figures as text. The Prometheus project's own library writes them; this module adds up the threads' figures.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
 use scheduler::account::Memory;
 
-/// Figures that are known and not counted.
+/// Figures that are known rather than counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The engine that searches.
@@ -25,7 +25,7 @@ pub struct Known<'a> {
 }
 
 impl Observer {
-    /// All figures as they are now, with those of these models' queues and engines.
+    /// Writes all figures as they are now, including those of these models' queues and engines.
     pub fn write(&self, known: Known<'_>, models: &[EngineFigures], format: Format) -> String {
         let mut registry = Registry::default();
         let families = families::all(self, known, models);
@@ -40,16 +40,16 @@ impl Observer {
     }
 }
 
-/// Metrics of one name.
+/// The metrics of one name.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// Without the `_total` that counters get.
+    /// The name, without the `_total` that counters get.
     pub(super) name: &'static str,
     pub(super) help: &'static str,
     pub(super) samples: Samples,
 }
 
-/// Labels by name, and values that are all of one kind.
+/// Labels and values. All values are of one kind.
 #[derive(Debug)]
 pub(super) enum Samples {
     Counts(Vec<(Labels, u64)>),

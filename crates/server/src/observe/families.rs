@@ -11,7 +11,7 @@ use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
 use scheduler::account::{Memory, Pool};
 
-/// All of them, in the order in which they are written.
+/// All families, in the order in which they are written.
 pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures]) -> Vec<Family> {
     let mut families = of_build(known);
     families.extend(of_requests(&observer.all(), observer.routes));
@@ -80,7 +80,7 @@ fn of_requests(threads: &[Arc<ThreadFigures>], routes: &[&str]) -> Vec<Family> {
             }
         }
     }
-    // Read after what is subtracted from it, so that it can't be less.
+    // Read after the counts that are subtracted from it, so that it can't be less than them.
     let begun: u64 = sum(|one| &one.begun);
     let in_flight = begun.saturating_sub(answered + abandoned);
     let by_route = routes.iter().enumerate().filter_map(|(route, label)| {
@@ -285,7 +285,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             counted.map(|(_, count)| (named(model), *count))
         });
         let samples: Vec<_> = samples.collect();
-        // A figure that no engine here counts is left out, not written as 0.
+        // A figure that none of these engines counts is left out, not written as 0.
         if !samples.is_empty() {
             families.push(Family { name, help, samples: Samples::Counts(samples) });
         }
@@ -293,7 +293,7 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
     families
 }
 
-/// By the names that all of Prometheus's client libraries use.
+/// Figures of the process, with the names that all of Prometheus's client libraries use.
 fn of_process() -> Vec<Family> {
     let Some(process) = process::figures() else { return Vec::new() };
     let cpu = Samples::Sum(process.cpu_seconds);

@@ -1,4 +1,4 @@
-//! The two forms in which Prometheus and others read figures.
+//! The two text formats in which Prometheus and others read figures.
 
 use axum::http::{HeaderMap, header};
 use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What `Content-Type` says.
+    /// The value of `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -52,8 +52,8 @@ fn quality(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
-/// OpenMetrics in the older form: there a counter is called by its full name in its description, too, and
-/// neither units nor an end are known.
+/// Converts OpenMetrics to the older text format: there, the description of a counter has its full name as well, and
+/// there are no units and no end marker.
 pub(super) fn to_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let lines: Vec<&str> = open_metrics.lines().collect();
@@ -74,7 +74,7 @@ pub(super) fn to_text(open_metrics: &str) -> String {
     text
 }
 
-/// The type is in the line itself or in the line after the help.
+/// Whether a metric is a counter. The type is in the first of these lines, or in the line after the help.
 fn is_counter(lines: &[&str], name: &str) -> bool {
     lines.iter().take(2).any(|line| {
         line.strip_prefix("# TYPE ")

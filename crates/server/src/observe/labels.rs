@@ -3,24 +3,24 @@
 
 use axum::http::Method;
 
-/// How many routes can be told apart, at most. The maker of an [`Observer`](super::Observer) gives their labels.
+/// Maximum number of routes. The code that makes an [`Observer`](super::Observer) gives their labels.
 pub(crate) const MAX_ROUTES: usize = 32;
 
 /// The label of any method or status that is not in its list.
 const OTHER: &str = "other";
 
-/// Number of methods that are told apart.
+/// Number of methods that are counted separately, including `other`.
 pub(crate) const METHOD_COUNT: usize = METHODS.len() + 1;
 
 const METHODS: [&str; 7] = ["GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"];
 
-/// Statuses that are told apart, the most frequent first: they are searched in this order.
+/// Statuses that are counted separately, the most frequent first: they are searched in this order.
 const STATUSES: [u16; 29] = [
     200, 404, 429, 422, 400, 503, 504, 204, 206, 301, 302, 304, 307, 308, 401, 403, 405, 406, 408,
     411, 412, 413, 414, 415, 417, 421, 431, 500, 501,
 ];
 
-/// Number of statuses that are told apart.
+/// Number of statuses that are counted separately, including `other`.
 pub(crate) const STATUS_COUNT: usize = STATUSES.len() + 1;
 
 /// The index of a method.

@@ -1,4 +1,4 @@
-//! What the service does, for those who run it: figures for Prometheus and lines in the access log.
+//! What the service does, for its operators: figures for Prometheus and lines in the access log.
 //!
 //! A request costs a few plain additions: each HTTP thread counts for itself (`thread_figures`), and the sums are made
 //! when the metrics are read (`exposition`). The queue and the engine count for themselves as well ([`EngineFigures`]).
@@ -31,11 +31,11 @@ pub(crate) use thread_figures::Stages;
 
 use thread_figures::ThreadFigures;
 
-/// What a service counts of its connections and requests, apart from its queue and engine.
+/// Counts the connections and requests of a service. Its queues and engines count for themselves.
 #[derive(Debug, Default)]
 pub struct Observer {
     access_log: AccessLog,
-    /// The labels of the routes that requests are for, by index.
+    /// The labels of the routes, by index.
     routes: &'static [&'static str],
     threads: Mutex<Vec<(ThreadId, Arc<ThreadFigures>)>>,
     connections_opened: AtomicU64,
@@ -43,10 +43,10 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Counts requests by these routes, which are known by their labels, and logs requests as `access_log` says.
+    /// Counts requests by route, and logs them as `access_log` says. `routes` contains the routes' labels.
     ///
     /// # Panics
-    /// If there are more routes than can be told apart.
+    /// If there are more than `MAX_ROUTES` routes.
     pub fn new(access_log: AccessLog, routes: &'static [&'static str]) -> Arc<Self> {
         assert!(routes.len() <= MAX_ROUTES, "{} routes", routes.len());
         Arc::new(Self { access_log, routes, ..Self::default() })
@@ -56,8 +56,8 @@ impl Observer {
         self.threads.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// The figures that the calling thread, and no other, writes.
-    fn of_this_thread(&self) -> Arc<ThreadFigures> {
+    /// The figures of the calling thread, which no other thread writes.
+    fn thread_figures(&self) -> Arc<ThreadFigures> {
         let this = std::thread::current().id();
         let mut threads = self.threads();
         let known = threads.iter().find(|(id, _)| *id == this);
@@ -68,18 +68,18 @@ impl Observer {
         })
     }
 
-    /// Counts a stage of a request outside the engine that is estimated to take n nanoseconds of one core. It counts
-    /// for the calling thread, whichever thread does the work.
+    /// Counts a stage of a request outside the engine, with its estimated nanoseconds of one core. It counts for the
+    /// calling thread, whichever thread does the work.
     pub(crate) fn count_stage(self: &Arc<Self>, nanoseconds: u64) {
         type OfThread = (Weak<Observer>, Arc<ThreadFigures>);
         thread_local! {
-            /// This thread's figures, and their observer. Kept, so that a stage takes no lock.
+            /// This thread's figures, and their observer. Kept so that counting a stage takes no lock.
             static LAST: RefCell<Option<OfThread>> = const { RefCell::new(None) };
         }
         LAST.with_borrow_mut(|last| {
             let (_, figures) = match last {
                 Some(known) if std::ptr::eq(known.0.as_ptr(), Arc::as_ptr(self)) => known,
-                _ => last.insert((Arc::downgrade(self), self.of_this_thread())),
+                _ => last.insert((Arc::downgrade(self), self.thread_figures())),
             };
             figures.stage_nanoseconds.add(nanoseconds);
         });
@@ -91,7 +91,7 @@ impl Observer {
     }
 
     fn connections_open(&self) -> u64 {
-        // In this order: what closes meanwhile must not make it negative.
+        // In this order, because connections that close meanwhile must not make the result negative.
         let closed = self.connections_closed.load(Ordering::Acquire);
         self.connections_opened.load(Ordering::Acquire).saturating_sub(closed)
     }

@@ -9,16 +9,16 @@ pub(super) struct ProcessFigures {
     pub(super) anonymous_bytes: Option<u64>,
     pub(super) virtual_bytes: u64,
     pub(super) open_files: u64,
-    /// How many files it may open.
+    /// Maximum number of open files.
     pub(super) max_files: u64,
     pub(super) threads: u64,
     /// User and system time together.
     pub(super) cpu_seconds: f64,
-    /// Since 1970.
+    /// The time of the start, in seconds since 1970.
     pub(super) start_seconds: f64,
 }
 
-/// What the system says now; `None` where it does not.
+/// The current figures; `None` if the system does not report them.
 #[cfg(target_os = "linux")]
 pub(super) fn figures() -> Option<ProcessFigures> {
     use std::fs;
@@ -27,11 +27,12 @@ pub(super) fn figures() -> Option<ProcessFigures> {
     use rustix::process::{Resource, getrlimit};
 
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // From the third field of proc_pid_stat(5) on, after the program's name, which may have spaces and parentheses.
+    // The fields of proc_pid_stat(5) from the third on. The second is the program's name, which may contain spaces and
+    // parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let ticks = clock_ticks_per_second() as f64;
-    // The kernel's value of a `name value` line.
+    // The value in a line of the form `name value`.
     let value = |file: &str, name: &str| -> Option<u64> {
         let text = fs::read_to_string(file).ok()?;
         let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,4 +1,4 @@
-//! A connection and its requests, as they are counted.
+//! Counts a connection and its requests.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use super::thread_figures::{Stages, ThreadFigures};
 pub(crate) struct Connection {
     observer: Arc<Observer>,
     client: SocketAddr,
-    /// Of the thread that serves the connection, known from its first request on.
+    /// The figures of the thread that serves the connection, known from its first request on.
     figures: OnceLock<Arc<ThreadFigures>>,
 }
 
@@ -32,16 +32,16 @@ impl Connection {
         Self { observer, client, figures: OnceLock::new() }
     }
 
-    /// What logs may say of the target of a request for this route: no query string and no word, unless the settings
+    /// What logs may show of the target of a request for this route: no query string and no word, unless the settings
     /// allow it.
     pub(crate) fn target<'a>(&self, uri: &'a Uri, route: usize) -> Cow<'a, str> {
         self.observer.access_log.target(uri, self.observer.routes[route])
     }
 
-    /// Counts a request for this route. To be called on the thread that answers it.
+    /// Counts a request for this route. Must be called on the thread that answers it.
     #[inline]
     pub(crate) fn begin(&self, request: &Request, route: usize) -> Observed<'_> {
-        let figures = self.figures.get_or_init(|| self.observer.of_this_thread());
+        let figures = self.figures.get_or_init(|| self.observer.thread_figures());
         figures.begun.add(1);
         Observed {
             figures,
@@ -66,12 +66,12 @@ pub(crate) struct Observed<'a> {
     route: usize,
     method: usize,
     is_answered: bool,
-    /// What the access log may say of it; `None` where there is no such log.
+    /// What the access log may show of it; `None` if there is no such log.
     asked: Option<Box<Asked>>,
 }
 
 impl Observed<'_> {
-    /// The answer is ready, this long after the request came.
+    /// Counts the answer, which was ready `took` after the request arrived.
     #[inline]
     pub(crate) fn answered(mut self, response: &Response, took: Duration, stages: Option<Stages>) {
         self.is_answered = true;

@@ -1,4 +1,4 @@
-//! What one HTTP thread counts.
+//! The figures that one HTTP thread counts.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use super::labels::{MAX_ROUTES, METHOD_COUNT, STATUS_COUNT};
 /// Where the time of a request that searched went.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stages {
-    /// In the queue, before the first pass.
+    /// Time in the queue, before the first pass.
     pub(crate) queue: Duration,
-    /// In passes of the engine.
+    /// Time in passes of the engine.
     pub(crate) engine: Duration,
-    /// Writing the answer, if that is measured apart.
+    /// Time for writing the answer, if that is measured separately.
     pub(crate) encode: Option<Duration>,
 }
 
-/// What one HTTP thread has counted. It alone writes here; others read now and then. No two threads' numbers
-/// share a cache line, nor the pair of lines that processors fetch together.
+/// What one HTTP thread has counted. Only this thread writes it; others read it now and then. Aligned so that the
+/// numbers of two threads share neither a cache line nor a pair of lines that processors fetch together.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ThreadFigures {
-    /// Requests that came.
+    /// Requests that arrived.
     pub(crate) begun: Counter,
     /// Requests whose callers hung up before the answer.
     pub(crate) abandoned: Counter,
-    /// Bytes of bodies that were answered.
+    /// Bytes of the answers' bodies.
     pub(crate) response_bytes: Counter,
-    /// What stages outside the engine were estimated to take, in nanoseconds.
+    /// Estimated time of stages outside the engine, in nanoseconds.
     pub(crate) stage_nanoseconds: Counter,
-    /// Requests of which the access log takes one in n.
+    /// Requests that the access log has counted, to log one in n.
     pub(crate) sampled: Counter,
-    /// In the queue, before the first pass.
+    /// Time in the queue, before the first pass.
     pub(crate) queue: Durations,
-    /// In passes of the engine.
+    /// Time in passes of the engine.
     pub(crate) engine: Durations,
-    /// Writing the answer.
+    /// Time for writing the answer.
     pub(crate) encode: Durations,
-    /// From the head of a request to its answer, by route.
+    /// Time from the head of a request to its answer, by route.
     pub(crate) whole: [Durations; MAX_ROUTES],
     requests: [Counter; MAX_ROUTES * METHOD_COUNT * STATUS_COUNT],
 }
@@ -60,7 +60,7 @@ impl Default for ThreadFigures {
 }
 
 impl ThreadFigures {
-    /// A request of this route and method was answered with this status, each by its index.
+    /// Counts a request of this route and method that was answered with this status, each given by its index.
     #[inline]
     pub(crate) fn answered(
         &self,
@@ -81,7 +81,7 @@ impl ThreadFigures {
         }
     }
 
-    /// Requests of this route and method that were answered with this status, each by its index.
+    /// The number of requests of this route and method that were answered with this status, each given by its index.
     pub(crate) fn requests(&self, route: usize, method: usize, status: usize) -> u64 {
         self.requests[cell(route, method, status)].get()
     }

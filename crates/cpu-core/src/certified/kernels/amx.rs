@@ -69,9 +69,9 @@ impl Tiles {
         };
         configuration.bytes_in_row[..8].fill(64);
         configuration.rows[..8].fill(BLOCK_ROWS as u8);
-        // SAFETY: reads 64 bytes, the size of a `Configuration`. `InstructionSet::available` has found the instructions
-        // and the system's permission before there was an instruction set that leads here; nothing else in
-        // this program uses tile registers.
+        // SAFETY: reads 64 bytes, the size of a `Configuration`. `InstructionSet::available` detects the instructions
+        // and the system's permission before it makes the instruction set that leads here; nothing else in this
+        // program uses tile registers.
         unsafe {
             asm!("ldtilecfg [{}]", in(reg) &raw const configuration, options(readonly, nostack));
         }
@@ -94,8 +94,8 @@ impl Tiles {
         let query_bytes = query_lines * size_of::<Line>();
         // SAFETY: each of `query_lines` steps reads the next 16 lines of either block, which have 16 times
         // `query_lines`; and a line of each of 2 times 16 queries, `query_bytes` apart. The stores write 4
-        // times 16 `Sums`, those of one tile two apart, beginning with the first two of each half: all of
-        // `sums`. `self` says that the tile registers are set up on this thread.
+        // times 16 `Sums`, those of one tile two apart, beginning with the first two of each half: all of `sums`.
+        // `self` proves that the tile registers are set up on this thread.
         unsafe {
             asm!(
                 "tilezero tmm0",
@@ -138,7 +138,7 @@ impl Tiles {
     }
 }
 
-/// The system has less to save when this thread waits.
+/// Releases the tile registers, so that the system has less to save when this thread waits.
 impl Drop for Tiles {
     #[allow(unsafe_code)]
     fn drop(&mut self) {

@@ -105,7 +105,7 @@ impl Space {
 #[derive(Debug)]
 pub(crate) enum Purpose<'a> {
     /// Appends the rows of each strip that may be among a query's best.
-    Find(&'a mut Vec<Found>),
+    Find(&'a mut Vec<Flagged>),
     /// Raises the best lower bounds `[queries]` to `(sum − bias) · step − slope · residual` where that is higher. The
     /// bounds at position i belong to row i of every strip. NaN raises nothing.
     Sample(&'a mut [[f32; STRIP_ROWS]]),
@@ -113,7 +113,7 @@ pub(crate) enum Purpose<'a> {
 
 /// Rows of a strip that may be among a query's best.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct Flagged {
     /// The strip, counted from the first one scanned.
     pub(crate) strip: u32,
     pub(crate) query: u32,

@@ -1,6 +1,6 @@
 //! The loops in plain Rust. The others are tested against them, and new instruction sets start from them.
 
-use super::{Asked, Block, Found, Purpose, Space, Strips};
+use super::{Asked, Block, Flagged, Purpose, Space, Strips};
 use crate::certified::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 
 /// Multiplies each strip by all queries, and uses the sums as `purpose` says.
@@ -82,7 +82,7 @@ fn admitted(
     blocks: &[Block<'_>; STRIP_BLOCKS],
     sums: &[Sums],
     asked: Asked<'_>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<Flagged>,
 ) {
     let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
     for (query, (sums, threshold)) in sums.iter().zip(asked.thresholds).enumerate() {
@@ -100,7 +100,7 @@ fn admitted(
             }
         }
         if rows != 0 {
-            found.push(Found { strip: strip as u32, query: query as u32, rows, bounds });
+            found.push(Flagged { strip: strip as u32, query: query as u32, rows, bounds });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Asked, Found, GROUP_QUERIES, Purpose, Space, Strips, portable};
+use super::{Asked, Flagged, GROUP_QUERIES, Purpose, Space, Strips, portable};
 use crate::InstructionSet;
 use crate::certified::bounds::Threshold;
 use crate::certified::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
@@ -90,7 +90,7 @@ proptest! {
                 })
                 .collect();
             let asked = Asked { queries: &asked, query_lines, thresholds: &thresholds };
-            let mut expected: Vec<Found> = Vec::new();
+            let mut expected: Vec<Flagged> = Vec::new();
             let purpose = Purpose::Find(&mut expected);
             portable::scan(strips, asked, &mut Space::new(layout, queries), purpose);
             prop_assert!(expected.len() >= high.len() / layout.block_lines() / STRIP_BLOCKS);

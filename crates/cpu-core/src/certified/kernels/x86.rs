@@ -24,7 +24,7 @@ macro_rules! with_registers {
 
             use crate::certified::kernels::prefetch::{LINES_AHEAD, prefetch_ahead, prefetch_next};
             use crate::certified::kernels::{
-                Asked, Block, FEW_QUERIES, Found, Purpose, Space, Strips,
+                Asked, Block, FEW_QUERIES, Flagged, Purpose, Space, Strips,
             };
             use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
@@ -141,8 +141,8 @@ macro_rules! with_registers {
                 }
             }
 
-            /// Multiplies the first `QUERIES` queries; returns how many. `SPLIT` sums for each row and query wait less
-            /// for one another, where there are few of both.
+            /// Multiplies the first `QUERIES` queries; returns how many. `SPLIT` sums for each row and query shorten
+            /// the dependency chains if there are few of both.
             #[target_feature(enable = $features)]
             fn tile<const BLOCKS: usize, const QUERIES: usize, const SPLIT: usize>(
                 unfolded: [&[Line]; BLOCKS],
@@ -351,7 +351,7 @@ macro_rules! with_registers {
                 blocks: &[Block<'_>; STRIP_BLOCKS],
                 sums: &[Sums],
                 asked: Asked<'_>,
-                found: &mut Vec<Found>,
+                found: &mut Vec<Flagged>,
             ) {
                 let [steps, residuals] = steps_and_residuals(blocks);
                 let sums = sums.as_chunks::<STRIP_BLOCKS>().0;
@@ -382,7 +382,7 @@ macro_rules! with_registers {
                             }
                         }
                         let (strip, query) = (strip as u32, query as u32);
-                        found.push(Found { strip, query, rows, bounds: bytemuck::cast(all) });
+                        found.push(Flagged { strip, query, rows, bounds: bytemuck::cast(all) });
                     }
                 }
             }
@@ -451,7 +451,7 @@ with_32_bytes!(avxvnni, features "avx2,fma,avxvnni", accumulate _mm256_dpbusd_av
 with_32_bytes!(avx2, features "avx2,fma", accumulate super::add_products_avx2);
 
 /// Pairs of products are added in 16 bits, which hold them if no level of a query is beyond 64:
-/// 2 · 255 · 64 < 2¹⁵. [`LARGEST_LEVEL_AVX2`] sees to that for the first plane, 64 is the most in the second.
+/// 2 · 255 · 64 < 2¹⁵. [`LARGEST_LEVEL_AVX2`] ensures that in the first plane; in the second, 64 is the maximum.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn add_products_avx2(sums: __m256i, rows: __m256i, levels: __m256i) -> __m256i {

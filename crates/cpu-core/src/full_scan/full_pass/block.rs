@@ -51,8 +51,8 @@ impl<'a> Block<'a> {
     /// Loads these rows, at most as many as fit.
     pub(super) fn take(&mut self, rows: impl Iterator<Item = Row>) {
         self.norms = [f64::NAN; ROWS_PER_BLOCK];
-        let places = self.rows.chunks_exact_mut(chunks_per_row(self.table.dim()));
-        for ((row, widened), norm) in rows.zip(places).zip(&mut self.norms) {
+        let widened_rows = self.rows.chunks_exact_mut(chunks_per_row(self.table.dim()));
+        for ((row, widened), norm) in rows.zip(widened_rows).zip(&mut self.norms) {
             widen(self.table.row(row), widened);
             let of_row = self.table.norm(row);
             *norm = if of_row > 0.0 { of_row } else { f64::NAN };

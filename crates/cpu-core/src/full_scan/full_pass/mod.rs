@@ -19,7 +19,7 @@ use rayon::ThreadPool;
 
 use super::ROWS_PER_BLOCK;
 use crate::InstructionSet;
-use crate::row_limits::{looking_at, most_rows_first};
+use crate::row_limits::{count_covering, most_rows_first};
 use crate::threads::on_threads;
 use block::Block;
 use tasks::{Pace, Tasks};
@@ -72,7 +72,7 @@ struct Slice<'a> {
 /// Ranked rows of a part that a thread scores together.
 struct Run {
     /// The part's position in the slice's order.
-    place: usize,
+    index: usize,
     /// A range of its rows that have no score yet.
     rows: Range<usize>,
 }
@@ -86,7 +86,7 @@ impl Slice<'_> {
             let (mut block, mut scored) = (self.block(), Vec::new());
             while let Some(task) = tasks.take() {
                 let run = &runs[task];
-                let scores = self.score(&mut block, run, &parts[self.order[run.place]]);
+                let scores = self.score(&mut block, run, &parts[self.order[run.index]]);
                 scored.push((task, scores));
             }
             scored
@@ -95,7 +95,7 @@ impl Slice<'_> {
         let mut scored: Vec<(usize, Vec<f64>)> = scored.into_iter().flatten().collect();
         scored.sort_unstable_by_key(|&(task, _)| task);
         for (task, scores) in scored {
-            parts[self.order[runs[task].place]].give_scores(&scores);
+            parts[self.order[runs[task].index]].set_scores(&scores);
         }
         let is_scored = tasks == runs.len();
         is_scored
@@ -110,12 +110,12 @@ impl Slice<'_> {
 
     fn runs(&self, parts: &[FullPassPart]) -> Vec<Run> {
         let (dim, mut runs) = (self.table.dim(), Vec::new());
-        for (place, &part) in self.order.iter().enumerate() {
+        for (index, &part) in self.order.iter().enumerate() {
             let rows = parts[part].unscored().len();
-            let work = FAR_ROW_WORK + dim + self.vectors.of(place).len() * dim;
+            let work = FAR_ROW_WORK + dim + self.vectors.of(index).len() * dim;
             let together = self.blocks_per_task(work) * ROWS_PER_BLOCK;
             let starts = (0..rows).step_by(together);
-            runs.extend(starts.map(|start| Run { place, rows: start..rows.min(start + together) }));
+            runs.extend(starts.map(|start| Run { index, rows: start..rows.min(start + together) }));
         }
         runs
     }
@@ -123,7 +123,7 @@ impl Slice<'_> {
     /// The scores of a run's rows.
     fn score(&self, block: &mut Block<'_>, run: &Run, part: &FullPassPart) -> Vec<f64> {
         let rows = &part.unscored()[run.rows.clone()];
-        let vectors = self.vectors.of(run.place);
+        let vectors = self.vectors.of(run.index);
         let mut scores = Vec::with_capacity(rows.len());
         for rows in rows.chunks(ROWS_PER_BLOCK) {
             block.take(rows.iter().copied());
@@ -142,7 +142,7 @@ impl Slice<'_> {
         let queries: Vec<&FullPassQuery> = in_order.iter().map(|part| part.query()).collect();
         let rows = self.table.rows();
         let end = queries.first().map_or(0, |query| query.filter().row_limit(rows));
-        let active = looking_at(from, &queries, rows);
+        let active = count_covering(from, &queries, rows);
         let left = end.saturating_sub(from);
         if left == 0 {
             return None;
@@ -157,14 +157,14 @@ impl Slice<'_> {
             while let Some(task) = tasks.take() {
                 let start = from + task * together;
                 for start in (start..end.min(start + together)).step_by(ROWS_PER_BLOCK) {
-                    let active = looking_at(start, &queries, rows);
+                    let active = count_covering(start, &queries, rows);
                     let rows = start..end.min(start + ROWS_PER_BLOCK);
                     block.take((rows.start as u32..rows.end as u32).map(Row));
                     block.multiply(0..self.vectors.of_first(active));
-                    for (place, share) in shares[..active].iter_mut().enumerate() {
-                        let scoring = queries[place].scoring();
-                        let scores = block.scores(scoring, self.vectors.of(place));
-                        in_order[place].look_at(share, Row(start as u32), scores);
+                    for (index, share) in shares[..active].iter_mut().enumerate() {
+                        let scoring = queries[index].scoring();
+                        let scores = block.scores(scoring, self.vectors.of(index));
+                        in_order[index].add_scores(share, Row(start as u32), scores);
                     }
                 }
             }

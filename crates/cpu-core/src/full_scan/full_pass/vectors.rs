@@ -29,23 +29,23 @@ impl Vectors {
         let chunks = chunks_per_row(table.dim());
         let (mut widened, mut norms) = (Vec::new(), Vec::new());
         let (mut named, mut ends) = (Vec::new(), Vec::new());
-        let mut places: HashMap<Row, usize> = HashMap::new();
+        let mut indices: HashMap<Row, usize> = HashMap::new();
         for query in queries {
             for asked in query.scoring().vectors() {
                 let next = norms.len();
-                let place = match &asked.vector {
-                    QueryVector::Row(row) => match places.entry(*row) {
+                let index = match &asked.vector {
+                    QueryVector::Row(row) => match indices.entry(*row) {
                         Entry::Occupied(known) => *known.get(),
                         Entry::Vacant(new) => *new.insert(next),
                     },
                     QueryVector::Components(_) => next,
                 };
-                if place == next {
+                if index == next {
                     widened.resize((next + 1) * chunks, Chunk::ZERO);
                     widen(asked.components(table), &mut widened[next * chunks..]);
                     norms.push(asked.norm);
                 }
-                named.push(place);
+                named.push(index);
             }
             ends.push((named.len(), norms.len()));
         }

@@ -11,7 +11,7 @@ use crate::baselines::abi::{MergePiecesParams, ReportDotParams, SortPiecesParams
 use crate::driver::Shape;
 
 impl Report<'_> {
-    /// The cosine of every row with this one.
+    /// Starts computing the cosine of every row with this one.
     ///
     /// # Safety
     /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
@@ -23,7 +23,7 @@ impl Report<'_> {
     ) -> Result<(), GpuError> {
         let (rows, dim) = (self.model.rows(), self.model.dim());
         let shared = if self.version == Version::V1 { 4 * dim } else { 0 };
-        let grid = rows.div_ceil(self.version.rows_a_block());
+        let grid = rows.div_ceil(self.version.rows_per_block());
         let params = ReportDotParams {
             table: table.components.pointer(),
             norms: table.norms.pointer(),
@@ -39,7 +39,7 @@ impl Report<'_> {
         unsafe { self.dot_product.launch(&self.stream, shape, &params) }
     }
 
-    /// Sorts each piece.
+    /// Starts sorting each piece.
     ///
     /// # Safety
     /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
@@ -56,7 +56,7 @@ impl Report<'_> {
         unsafe { self.first_merge.launch(&self.stream, shape, &params) }
     }
 
-    /// Merges pieces two by two, in rounds, until one is left.
+    /// Starts merging pieces in pairs, in rounds, until one is left.
     ///
     /// # Safety
     /// The caller synchronises the stream before it frees or changes what it passes, or searches again.
@@ -78,7 +78,7 @@ impl Report<'_> {
             };
             let pairs = pieces.div_ceil(stride) / 2;
             let shape = Shape::grid(pairs.div_ceil(self.merge_sort.threads()), 1);
-            // SAFETY: as above, with a thread for each pair; version 1, which alone uses the scratch, has one.
+            // SAFETY: as above, with a thread for each pair; only version 1 uses the scratch, and it has one.
             unsafe { self.merge_sort.launch(&self.stream, shape, &params)? };
             stride *= 2;
         }

@@ -21,16 +21,16 @@ use crate::driver::{
     Array, Doing, Gpu, Kernel, Modules, Pinned, new_stream, start_download, start_upload,
 };
 
-/// A generation of the report's program.
+/// A version of the report's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// A thread a row, the whole table copied for each query.
+    /// One thread per row; the whole table is copied for each query.
     V1,
-    /// The table stays on the device, the query lies in constant memory.
+    /// The table stays on the device; the query is in constant memory.
     V2,
-    /// Eight threads a row, whose loads share a sector of memory.
+    /// Eight threads per row; their loads share a memory sector.
     V3,
-    /// Sums meet by shuffles; buffers stay, and one wait is left.
+    /// Partial sums are added by shuffles; buffers are kept, and only one wait is left.
     V4,
 }
 
@@ -39,32 +39,32 @@ impl Version {
     pub const ALL: [Self; 4] = [Self::V1, Self::V2, Self::V3, Self::V4];
 
     /// Rows of the table that a block of its first kernel takes.
-    fn rows_a_block(self) -> usize {
+    fn rows_per_block(self) -> usize {
         if self < Self::V3 { REPORT_ROWS_NARROW } else { REPORT_ROWS_WIDE }
     }
 }
 
-/// What one query took.
+/// The times of one query.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
-    /// On the device, the cosine of every row.
+    /// Device time for the cosine of every row.
     pub dot_product: Duration,
-    /// On the device, the sorting of pieces.
+    /// Device time for sorting the pieces.
     pub first_merge: Duration,
-    /// On the device, all rounds of merging.
+    /// Device time for all rounds of merging.
     pub merge_sort: Duration,
-    /// On the host, everything, from the query's row to its neighbours.
+    /// Host time for everything, from the query's row to its neighbours.
     pub total: Duration,
 }
 
 impl Times {
-    /// What is not in a kernel: copies, allocations, waiting.
+    /// The time outside kernels: copies, allocations, waiting.
     pub fn overhead(&self) -> Duration {
         self.total.saturating_sub(self.dot_product + self.first_merge + self.merge_sort)
     }
 }
 
-/// One version, with what it keeps between queries.
+/// One version, and what it keeps between queries.
 #[derive(Debug)]
 pub struct Report<'a> {
     version: Version,
@@ -100,12 +100,12 @@ struct Room {
     query: Array<f32>,
     scores: Array<f32>,
     positions: Array<u32>,
-    /// Of version 1 only: pieces are merged here.
+    /// Only in version 1, which merges pieces here.
     scratch: Option<(Array<f32>, Array<u32>)>,
 }
 
 impl<'a> Report<'a> {
-    /// This version on this table, for `k` neighbours of each query (its own row among them).
+    /// This version on this table, for `k` neighbours of each query (its own row included).
     ///
     /// # Errors
     /// If there is no GPU, or the table does not fit.
@@ -175,8 +175,8 @@ impl<'a> Report<'a> {
         Ok(report)
     }
 
-    /// The best k rows for a row of the table, with their cosines, and what it took. Rows of norm zero
-    /// are no neighbours. Ranked in float32.
+    /// The best k rows for a row of the table, with their cosines, and the times. Rows of norm zero are no
+    /// neighbours. The ranking is by float32 scores.
     ///
     /// # Errors
     /// If the device fails.
@@ -195,8 +195,8 @@ impl<'a> Report<'a> {
         unsafe { self.copy_query(row, &room)? };
         let marks = [self.mark()?, self.mark()?, self.mark()?, self.mark()?];
         self.begin(&marks[0])?;
-        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step fails, so has
-        // the device.
+        // SAFETY: `search` borrows this mutably and synchronises before it returns; if a step fails, the device
+        // has failed too.
         unsafe { self.start_dot_product(row, &table, &room)? };
         self.end(&marks[1])?;
         let pieces = rows.div_ceil(k);
@@ -249,7 +249,7 @@ impl<'a> Report<'a> {
         mark.record(&self.stream).doing("recording an event")
     }
 
-    /// The end of a step; all but the last version wait for it.
+    /// Marks the end of a step. All versions but the last wait for it.
     fn end(&self, mark: &Event) -> Result<(), GpuError> {
         mark.record(&self.stream).doing("recording an event")?;
         if self.version < Version::V4 {
@@ -288,7 +288,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// To constant memory in version 2, to global memory in the others.
+    /// Copies the query to constant memory in version 2, to global memory in the others.
     ///
     /// # Safety
     /// The caller synchronises the stream before it frees the room or copies another query.

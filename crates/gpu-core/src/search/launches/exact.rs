@@ -8,7 +8,7 @@ use crate::search::pass::Pass;
 use crate::search::workspace::PART_COUNTS;
 
 impl Pass<'_> {
-    /// The best of each part of the float32 table; returns the number of parts.
+    /// Starts the scan for the best rows of each part of the float32 table. Returns the number of parts.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -21,7 +21,7 @@ impl Pass<'_> {
         let w = self.workspace;
         let kernels = self.kernels;
         let kernel = if float32_first { kernels.float32_scan } else { kernels.exact_scan };
-        // As many blocks as run at a time: a few more would run alone in the end.
+        // As many blocks as run at the same time: a few more would run alone at the end.
         let blocks = self.multiprocessors() * kernel.resident_blocks(LIST_BYTES)?;
         let parts = (blocks / batch)
             .min(PART_COUNTS / batch)
@@ -43,7 +43,7 @@ impl Pass<'_> {
         Ok(parts)
     }
 
-    /// The answers, from the best of each part.
+    /// Starts merging the best rows of the parts into the answers.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -68,7 +68,7 @@ impl Pass<'_> {
         unsafe { self.kernels.merge_parts.launch(self.stream, shape, &params) }
     }
 
-    /// The scores of `count` rows from `first` for the first query.
+    /// Starts scoring `count` rows, from `first` on, for the first query.
     ///
     /// # Safety
     /// The promise of a [`Pass`].

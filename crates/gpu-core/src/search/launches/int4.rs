@@ -10,7 +10,7 @@ use crate::search::pass::Pass;
 use crate::search::plan::Class;
 
 impl Pass<'_> {
-    /// The dot products of every row of the 4-bit table.
+    /// Starts the scan of the 4-bit table, which writes the dot product of every row.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -41,7 +41,7 @@ impl Pass<'_> {
         (12 * self.multiprocessors()).min(quantised.tiles.div_ceil(4)).min(INT4_MAX_BLOCKS)
     }
 
-    /// The threshold, from each block's best row.
+    /// Starts computing the threshold from each block's best row.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -59,11 +59,11 @@ impl Pass<'_> {
             blocks: self.int4_blocks(quantised) as u32,
         };
         let shape = Shape::grid(1, 1).early(self.early);
-        // SAFETY: one block, for the blocks of `int4_scan`, whose bests name slots.
+        // SAFETY: one block, for the blocks of `int4_scan`, whose results name slots of the table.
         unsafe { self.kernels.int4_threshold.launch(self.stream, shape, &params) }
     }
 
-    /// The answer, from the dot products.
+    /// Starts computing the answer from the dot products.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -93,8 +93,8 @@ impl Pass<'_> {
         };
         let blocks = (4 * self.multiprocessors()).min(quantised.tiles);
         let shape = Shape::grid(blocks, 1).shared(LIST_BYTES).early(self.early);
-        // SAFETY: blocks share the tiles out, whatever their number; the scratch has a dot product for each
-        // slot; the list fits the shared memory.
+        // SAFETY: blocks divide the tiles among themselves, whatever their number; the scratch has a dot
+        // product for each slot; the list fits the shared memory.
         unsafe { self.kernels.int4_rescore.launch(self.stream, shape, &params) }
     }
 }

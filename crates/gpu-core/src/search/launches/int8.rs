@@ -16,10 +16,10 @@ use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
 
 impl Pass<'_> {
-    /// The bounds of the first `sample` tiles.
+    /// Starts computing the bounds of the first `sample` tiles.
     ///
     /// # Safety
-    /// The promise of a [`Pass`]; `groups` are those of `sample` tiles.
+    /// The promise of a [`Pass`]; `groups` is the number of groups in `sample` tiles.
     pub(in crate::search) unsafe fn int8_sample(
         &self,
         quantised: &Quantised,
@@ -31,7 +31,7 @@ impl Pass<'_> {
         unsafe { self.scan_tiles(quantised, width, groups, 0..sample, true) }
     }
 
-    /// The candidates of some tiles.
+    /// Starts the scan of some tiles for candidates.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -47,7 +47,7 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// The promise of a [`Pass`]; when sampling, `groups` are those of the tiles.
+    /// The promise of a [`Pass`]; when sampling, `groups` is the number of groups in the tiles.
     unsafe fn scan_tiles(
         &self,
         quantised: &Quantised,
@@ -71,7 +71,7 @@ impl Pass<'_> {
             Int8Scans::Portable(scans) => {
                 let Scans { queries, sample, scan } = widest(scans, width);
                 let (groups, kernel) = (width / queries, if sampling { sample } else { scan });
-                // Two half tiles a tile, a warp each; enough blocks to fill the device twice over.
+                // Two half tiles per tile, one warp for each; enough blocks to fill the device twice over.
                 let needed = (2 * (end - start)).div_ceil(kernel.threads() / WARP);
                 let blocks = (16 * self.multiprocessors() / groups).clamp(1, needed);
                 let params = Int8ScanParams {
@@ -104,14 +104,14 @@ impl Pass<'_> {
                     query_groups: groups as i32,
                 };
                 let shape = Shape::grid(grid, 1).shared(ring.bytes).early(self.early);
-                // SAFETY: as above; the grid is a multiple of the groups, and the ring has the stages and
-                // what the last product reads past the end.
+                // SAFETY: as above; the grid is a multiple of the groups, and the shared memory holds the
+                // ring's stages and what the last product reads past their end.
                 unsafe { kernel.launch(self.stream, shape, &params) }
             }
         }
     }
 
-    /// Thresholds from the sample's bounds.
+    /// Starts computing the first thresholds from the sample's bounds.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -134,7 +134,7 @@ impl Pass<'_> {
         unsafe { self.kernels.first_thresholds.launch(self.stream, shape, &params) }
     }
 
-    /// Thresholds from the candidates so far.
+    /// Starts raising the thresholds from the candidates so far.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -155,11 +155,12 @@ impl Pass<'_> {
             capacity: (w.candidates.len() / width) as u32,
         };
         let shape = Shape::grid(width, 1).early(self.early);
-        // SAFETY: a block for each query; the candidates are shared out as for the scan, and name slots.
+        // SAFETY: a block for each query; the candidates are divided among the queries as in the scan, and name
+        // slots of the table.
         unsafe { self.kernels.raise_thresholds.launch(self.stream, shape, &params) }
     }
 
-    /// The answers, from the candidates.
+    /// Starts computing the answers from the candidates.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -190,8 +191,8 @@ impl Pass<'_> {
         };
         let parts = class.rescoring_parts(width);
         let shape = Shape::grid(width, parts).shared(LIST_BYTES).early(self.early);
-        // SAFETY: candidates, survivors and answers are shared out among `width` queries; the list fits the
-        // shared memory.
+        // SAFETY: candidates, survivors and answers are divided among `width` queries; the list fits the shared
+        // memory.
         unsafe { self.kernels.rescore.launch(self.stream, shape, &params) }
     }
 }

@@ -1,5 +1,6 @@
 //! One function for each kernel of the search: its parameters, its grid, and why they fit each other. All of
-//! them are unsafe for the reason that [`Pass`] states. Here: the kernel that every certified pass begins with.
+//! them are unsafe for the reason that [`Pass`] states. This file has the kernel that every certified pass
+//! begins with.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +19,7 @@ use crate::resident::CHUNK4;
 const WARP: usize = 32;
 
 impl Pass<'_> {
-    /// For the 4-bit scan.
+    /// Starts preparing the query for the scan of the 4-bit table.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -27,7 +28,7 @@ impl Pass<'_> {
         unsafe { self.prepare(1, self.resident.dim.next_multiple_of(CHUNK4), Layout::Plain) }
     }
 
-    /// For the scan of the 8-bit table.
+    /// Starts preparing the queries for the scan of the 8-bit table.
     ///
     /// # Safety
     /// The promise of a [`Pass`].
@@ -59,7 +60,7 @@ impl Pass<'_> {
         };
         let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.dim);
         // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the caller
-        // promises the rest. Not early: it is the first of its pass.
+        // promises the rest. Not early, because it is the first kernel of its pass.
         unsafe { self.kernels.prepare_queries.launch(self.stream, shape, &params) }
     }
 }

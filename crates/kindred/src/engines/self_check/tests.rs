@@ -18,7 +18,7 @@ fn model(rows: usize) -> Arc<ModelStore> {
     Arc::new(ModelStore::from_rows("many", 8, rows).unwrap())
 }
 
-/// The reference, whose answers somebody changes.
+/// The reference, with changed answers.
 struct Changed<F> {
     reference: ReferenceEngine,
     name: &'static str,
@@ -41,8 +41,8 @@ impl Engine for Changed<Change<'_>> {
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.passes += 1;
         let mut found = self.reference.search(batch)?;
-        for (place, hits) in found.iter_mut().enumerate() {
-            (self.change)(self.passes - 1, place, hits, &mut Vec::new());
+        for (index, hits) in found.iter_mut().enumerate() {
+            (self.change)(self.passes - 1, index, hits, &mut Vec::new());
         }
         Ok(found)
     }
@@ -53,8 +53,8 @@ impl Engine for Changed<Change<'_>> {
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
         self.passes += 1;
         let mut found = self.reference.full_pass(queries)?;
-        for (place, answer) in found.iter_mut().enumerate() {
-            (self.change)(self.passes - 1, place, &mut answer.hits, &mut answer.ranks);
+        for (index, answer) in found.iter_mut().enumerate() {
+            (self.change)(self.passes - 1, index, &mut answer.hits, &mut answer.ranks);
         }
         Ok(found)
     }
@@ -88,7 +88,7 @@ fn one_wrong_hit_is_found_in_any_pass_and_place() {
     let model = model(5000);
     let queries = [1, 11, 1];
     for (pass, queries) in queries.into_iter().enumerate() {
-        for place in 0..queries {
+        for index in 0..queries {
             type Fault<'a> = (&'a str, &'a dyn Fn(&mut Vec<Hit>));
             let faults: [Fault<'_>; 5] = [
                 ("last bit", &|hits| hits[2].score = hits[2].score.next_down()),
@@ -98,12 +98,12 @@ fn one_wrong_hit_is_found_in_any_pass_and_place() {
                 ("no such row", &|hits| hits[0].row = Row(1_000_000)),
             ];
             for (what, fault) in faults {
-                let said = check(&model, &|in_pass, in_place, hits, _| {
-                    if (in_pass, in_place) == (pass as u64, place) {
+                let said = check(&model, &|in_pass, in_query, hits, _| {
+                    if (in_pass, in_query) == (pass as u64, index) {
                         fault(hits);
                     }
                 });
-                let said = said.expect_err(&format!("{what} in pass {pass}, query {place}"));
+                let said = said.expect_err(&format!("{what} in pass {pass}, query {index}"));
                 assert!(said.to_string().contains("changed gave a wrong answer"), "{said}");
             }
         }

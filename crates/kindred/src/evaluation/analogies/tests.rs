@@ -9,12 +9,12 @@ fn source(text: &str) -> Source {
 /// Sections with their questions, as `a b c answer/answer`.
 fn read(text: &str) -> Vec<(String, Vec<String>)> {
     let sections = parse(&source(text)).unwrap_or_else(|e| panic!("{text:?}: {e}"));
-    let asked = |section: &Section, place| {
-        let Question { a, b, c, answers } = section.question(place);
+    let asked = |section: &Section, index| {
+        let Question { a, b, c, answers } = section.question(index);
         format!("{a} {} {c} {}", b.join("/"), answers.join("/"))
     };
     let all = |section: Section| {
-        let questions = (0..section.len()).map(|place| asked(&section, place)).collect();
+        let questions = (0..section.len()).map(|index| asked(&section, index)).collect();
         (section.name, questions)
     };
     sections.into_iter().map(all).collect()

@@ -170,7 +170,7 @@ mod tests {
         ] {
             assert_eq!(read(1, text), Err(NOT_ONE), "{text}");
         }
-        // Took a parser of Python literals ages.
+        // A parser of Python literals took exponential time for this.
         let nested = format!("{{'descr': {}", "[".repeat(60_000));
         assert_eq!(read(1, &nested), Err(NOT_ONE));
         assert!(read(1, &(nested + "}")).is_ok_and(|header| header.descr == "structured"));

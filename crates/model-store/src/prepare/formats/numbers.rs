@@ -52,7 +52,8 @@ fn f16(bits: u16) -> f32 {
     let magnitude = match rest >> 23 {
         // Infinity, or no number.
         0x1f => f32::from_bits(rest | 0x7f80_0000),
-        // Its exponent stands for 2^112 times more than that of a float32; the product is exact, of subnormals too.
+        // The same exponent bits stand for 2^112 times as much as in a float32. The product is exact, even for
+        // subnormals.
         _ => f32::from_bits(rest) * f32::from_bits((112 + 127) << 23),
     };
     f32::from_bits(magnitude.to_bits() | sign)
@@ -71,8 +72,8 @@ fn arrays<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 pub(super) fn check_finite(components: &[f32]) -> Result<(), String> {
     match components.iter().position(|x| !x.is_finite()) {
         None => Ok(()),
-        Some(place) => {
-            Err(format!("component {} is not a finite float32: {}", place + 1, components[place]))
+        Some(index) => {
+            Err(format!("component {} is not a finite float32: {}", index + 1, components[index]))
         }
     }
 }

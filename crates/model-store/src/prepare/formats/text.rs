@@ -112,10 +112,10 @@ impl Lines {
                     if spaces(line) < numbers {
                         return Err(self.wrong_number_of_components(line));
                     }
-                    let place = numbers - taken - usize::from(self.with_norm);
-                    return Err(match place {
+                    let index = numbers - taken - usize::from(self.with_norm);
+                    return Err(match index {
                         0 => format!("the norm {reason}"),
-                        _ => format!("component {place} {reason}"),
+                        _ => format!("component {index} {reason}"),
                     });
                 }
             }

@@ -1,4 +1,4 @@
-//! The options of questions as flags: those that are declared to have one ([`kindred::options`]).
+//! The query options as flags: all options that are declared with a flag ([`kindred::options`]).
 
 use std::ops::Bound;
 
@@ -7,11 +7,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use kindred::options::{DECLARATIONS, Declaration, Flag, Values};
 use kindred::{Method, Options, Unknown, with_options};
 
-/// What all questions of a call have in common.
+/// The options that all questions of a command share.
 #[derive(Debug, Default, Clone)]
 pub struct QuestionOptions(pub Options);
 
-/// How an option is read from the command line; one without a flag is never there.
+/// How an option is read from the command line. An option without a flag is always absent.
 trait FromFlag: Sized {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self>;
 }
@@ -28,7 +28,7 @@ macro_rules! one_value {
 
 one_value!(u64, f64);
 
-/// A switch that is not given says nothing.
+/// A switch that is not given is `None`, not `false`.
 impl FromFlag for bool {
     fn read(matches: &ArgMatches, name: &str) -> Option<Self> {
         matches.try_get_one::<bool>(name).ok().flatten().copied().filter(|&on| on)
@@ -42,7 +42,7 @@ impl FromFlag for Vec<String> {
     }
 }
 
-/// `--method` is for expressions alone: the commands that take those have it beside these.
+/// `--method` is only for expressions, so the commands that take expressions declare it themselves.
 impl FromFlag for Method {
     fn read(_: &ArgMatches, _: &str) -> Option<Self> {
         None

@@ -1,4 +1,4 @@
-//! Large answers in gzip or brotli, for whoever takes them. Small ones never: they go out in one packet anyway.
+//! Compresses large answers with gzip or brotli for clients that accept it. Small answers fit into one packet anyway.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -13,31 +13,31 @@ use tower::{Service, ServiceExt, service_fn};
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::compression::{Compression, CompressionLevel};
 
-use super::OnBehalf;
+use super::CompressionContext;
 use crate::http::ApiError;
-use crate::http::aside::{Work, goes_on};
+use crate::http::offload::{Work, check_deadline};
 use crate::http::render::counted;
 use crate::workers::Patience;
 use scheduler::account::Pool;
 
-/// What an encoder of brotli takes, as long as it works; that of gzip takes less.
+/// Memory of a brotli encoder while it works. A gzip encoder takes less.
 const BYTES_OF_ENCODER: u64 = 3 << 20;
 
-/// Compresses from so many bytes on.
+/// Compresses answers from a minimum size on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compressor {
-    /// 0: never.
+    /// The minimum size, in bytes; 0 disables compression.
     pub(super) from_bytes: u64,
 }
 
 impl Compressor {
-    /// What a request says about its answer's coding. To be taken before the request is.
+    /// What a request says about its answer's coding. Call this before the request is consumed.
     pub(super) fn accepted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         headers.get(header::ACCEPT_ENCODING).cloned()
     }
 
-    /// Whether an answer is worth it: one of unknown size is not. The answer to a HEAD has no body, but the length that
-    /// a GET's would have.
+    /// Whether an answer is large enough to compress. One of unknown size is not. The answer to a HEAD has no body, but
+    /// has the length of the GET's answer in a header.
     pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
         let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
         let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
@@ -57,20 +57,20 @@ impl Compressor {
         }
     }
 
-    /// A large answer in the best form that is accepted. tower-http's layer does it, but around this answer
-    /// alone: around the service it would box every answer's body.
+    /// Compresses a large answer in the best accepted coding. tower-http's layer does it, but wraps only this answer:
+    /// around the whole service, it would box every answer's body.
     pub(super) async fn compress(
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-        OnBehalf { service, account, deadline }: OnBehalf<'_>,
+        CompressionContext { service, account, deadline }: CompressionContext<'_>,
         is_head: bool,
     ) -> Result<Response, ApiError> {
         let bytes = response.body().size_hint().lower();
         let (mut head, body) = compressing(response, accepted).await.into_parts();
         let work = Work::of_compressing(bytes);
         if is_head {
-            // What was made of the body that is not there says nothing of its length.
+            // There is no body, so the length of its compressed form is not known.
             return Ok(Response::from_parts(head, Body::empty()));
         }
         if !head.headers.contains_key(header::CONTENT_ENCODING) {
@@ -81,11 +81,11 @@ impl Compressor {
         let read = move |patience: &Patience| {
             let _room = memory.charge(&of_caller, Pool::Answers, BYTES_OF_ENCODER);
             let compressed = in_memory(body, patience)?;
-            // The plain answer, which was counted, is gone by now.
+            // The plain answer, whose memory was counted, is freed by now.
             let room = memory.charge(&of_caller, Pool::Answers, compressed.capacity() as u64);
             Ok::<_, ApiError>(counted(compressed, room))
         };
-        // The layer compresses as it is read, which would be on this thread.
+        // The layer compresses while its body is read, so a large body is read on another thread.
         let body = if work.is_long() {
             service.workers.run(account, deadline, read).await??
         } else {
@@ -96,12 +96,12 @@ impl Compressor {
     }
 }
 
-/// All of a body that does not wait for anything.
+/// Reads a whole body that never waits.
 fn in_memory(mut body: Body, patience: &Patience) -> Result<Vec<u8>, ApiError> {
     let mut context = Context::from_waker(Waker::noop());
     let mut all = Vec::new();
     loop {
-        goes_on(patience)?;
+        check_deadline(patience)?;
         match Pin::new(&mut body).poll_frame(&mut context) {
             Poll::Ready(None) => return Ok(all),
             Poll::Ready(Some(Ok(frame))) => {
@@ -112,7 +112,7 @@ fn in_memory(mut body: Body, patience: &Patience) -> Result<Vec<u8>, ApiError> {
     }
 }
 
-/// An answer that is compressed as it is read, if its client takes that.
+/// An answer that is compressed while it is read, if its client accepts that.
 async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Response {
     let status = response.status();
     let mut response = Some(response);
@@ -128,7 +128,7 @@ async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Respo
     let layer = layer.ready().await.unwrap_or_else(|never| match never {});
     let compressed = layer.call(request).await.unwrap_or_else(|never| match never {});
     let mut response = compressed.map(Body::new);
-    // Whoever takes no form at all gets the plain one: better than nothing (RFC 9110, section 12.5.3).
+    // A client that accepts no coding at all gets the plain answer: better than nothing (RFC 9110, section 12.5.3).
     *response.status_mut() = status;
     if response.headers().contains_key(header::CONTENT_ENCODING) {
         weaken(response.headers_mut());
@@ -136,7 +136,8 @@ async fn compressing(response: Response, accepted: Option<HeaderValue>) -> Respo
     response
 }
 
-/// An entity tag for these very bytes would now be wrong; for the same content it is still right.
+/// Makes the entity tag weak: after compression, a tag for the exact bytes would be wrong, but a tag for the same
+/// content is still right.
 fn weaken(headers: &mut HeaderMap) {
     let weak = match headers.get(header::ETAG) {
         Some(tag) if !tag.as_bytes().starts_with(b"W/") => {

@@ -1,4 +1,4 @@
-//! Which pages of other origins may ask from a browser.
+//! CORS: which pages of other origins may call the API from a browser.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::EdgeError;
 use crate::http::render::server_timing;
 
-/// How long a browser may keep the answer to its preflight.
+/// How long a browser may cache the answer to its preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(3600);
 
-/// The layer for these origins; none without any, and then no answer says anything of CORS.
+/// The layer for these origins. `None` if there are none: then answers have no CORS headers.
 pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, EdgeError> {
     let allowed = match origins {
         [] => return Ok(None),
@@ -38,7 +38,7 @@ pub(super) fn layer(origins: &[String]) -> Result<Option<CorsLayer>, EdgeError> 
     ))
 }
 
-/// An origin exactly as browsers send it; anything else would never match.
+/// Checks that an origin is written exactly as browsers send it. Any other form would never match.
 fn check(origin: &str) -> Result<HeaderValue, EdgeError> {
     let wrong =
         |reason| EdgeError::Setting { key: "cors_origins", value: origin.to_owned(), reason };

@@ -1,19 +1,19 @@
-//! What the head of a request must be: not too large, and framed as HTTP demands.
+//! Checks the head of a request: its size, and the framing that HTTP demands.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
 
 use crate::http::ApiError;
 
-/// Header fields of a request.
+/// Maximum number of header fields of a request.
 const MAX_FIELDS: usize = 100;
 
-/// Bounds of a request's head, in bytes.
+/// Size limits of a request's head, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Of path and query string.
+    /// The limit of path and query string.
     pub(super) max_uri_bytes: usize,
-    /// Of all header fields: names, values, and four bytes for what is between them in HTTP/1.1.
+    /// The limit of all header fields: names, values, and four bytes for what separates them in HTTP/1.1.
     pub(super) max_header_bytes: usize,
 }
 
@@ -28,7 +28,7 @@ impl Limits {
         if uri.path_and_query().is_some_and(|target| target.as_str().len() > self.max_uri_bytes) {
             return Err(ApiError::UriTooLong { limit: self.max_uri_bytes });
         }
-        // HTTP/1.1 takes no more either. Each costs more memory than its bytes.
+        // The HTTP library has the same limit for HTTP/1.1. Each field costs more memory than its bytes.
         if headers.len() > MAX_FIELDS {
             return Err(ApiError::HeadersTooLarge { limit: self.max_header_bytes });
         }
@@ -41,8 +41,8 @@ impl Limits {
     }
 }
 
-/// Refuses a request in HTTP/1.1 without exactly one Host (RFC 9112, section 3.2), and a body in a form that is not
-/// understood (section 6.1). HTTP/2 has other means for both, and the HTTP library checks them.
+/// Refuses an HTTP/1.1 request without exactly one Host (RFC 9112, section 3.2), or with a body in an unknown transfer
+/// coding (section 6.1). HTTP/2 does both differently, and the HTTP library checks it.
 fn check_framing(request: &Request) -> Result<(), ApiError> {
     if request.version() != Version::HTTP_11 {
         return Ok(());
@@ -67,7 +67,7 @@ fn check_framing(request: &Request) -> Result<(), ApiError> {
     }
 }
 
-/// Whether it has only characters of a host and a port (RFC 3986, section 3.2). It may be empty.
+/// Whether a value has only characters that are allowed in a host and a port (RFC 3986, section 3.2). It may be empty.
 fn is_host(value: &HeaderValue) -> bool {
     let of_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
     value.as_bytes().iter().all(of_host)

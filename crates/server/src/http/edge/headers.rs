@@ -1,15 +1,15 @@
-//! Headers that keep browsers from doing with an answer what it is not meant for.
+//! Security headers, which stop browsers from misusing an answer.
 
 use axum::http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue};
 
-/// Pages load nothing from elsewhere, run no inline scripts, and are shown in no frame.
+/// Pages load nothing from other origins, run no inline scripts, and can't be shown in a frame.
 const CONTENT_SECURITY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'; object-src 'none'";
 
-/// Sets what the answer's type asks for, but nothing that a handler has set already.
+/// Sets the headers that the answer's type needs, except those that a handler has already set.
 pub(super) fn secure(headers: &mut HeaderMap) {
     // JSON with a word such as `<script>` must not be taken for a page.
     headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(const { HeaderValue::from_static("nosniff") });

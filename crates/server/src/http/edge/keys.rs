@@ -1,9 +1,8 @@
-//! API keys: who may ask.
+//! API keys: who may use the service.
 //!
-//! A file has one key a line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the key in hexadecimal,
-//! whose key it is, and whether it may also change the service. `#` begins a comment. A fast hash is the
-//! right one here: keys have 256 random bits, which nobody finds by trying, however fast. (It would
-//! be the wrong one for passwords.)
+//! A keys file has one key per line, as `HASH NAME` or `HASH NAME admin`: the BLAKE3 hash of the key in hexadecimal,
+//! the name of its owner, and whether it may also change the service. `#` begins a comment. A fast hash is right here:
+//! keys have 256 random bits, which nobody can guess at any speed. (For passwords it would be wrong.)
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -19,13 +18,13 @@ use super::EdgeError;
 use crate::http::ApiError;
 use scheduler::account::Account;
 
-/// What each key begins with, so that one that got lost can be recognised.
+/// The prefix of every key, so that a leaked key can be recognised.
 const PREFIX: &str = "kindred_";
 
-/// Whose key a request came with; an extension of the request.
+/// The owner of a request's API key, stored as an extension of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// As the file of keys calls them.
+    /// The owner's name in the keys file.
     pub name: Arc<str>,
     /// Whether the key may change the service.
     pub is_admin: bool,
@@ -52,9 +51,9 @@ pub(in crate::http) fn require_admin(extensions: &Extensions) -> Result<(), ApiE
 
 /// The keys in force.
 pub(super) struct Keys {
-    /// None: everybody may ask.
+    /// `None`: no key is needed.
     file: Option<PathBuf>,
-    /// Paths that need no key; one that ends in `/*` stands for all below it.
+    /// Paths that need no key. A path that ends in `/*` covers everything below it.
     public_routes: Vec<String>,
     keys: ArcSwap<Vec<Key>>,
 }
@@ -63,7 +62,7 @@ pub(super) struct Keys {
 struct Key {
     hash: Hash,
     caller: Caller,
-    /// What all connections with this key hold together.
+    /// The account of all connections that use this key.
     account: Arc<Account>,
 }
 
@@ -74,7 +73,7 @@ impl PartialEq for Key {
 }
 
 impl Keys {
-    /// Reads the keys of this file. An empty path means no keys.
+    /// Reads the keys from this file. An empty path means that no key is needed.
     pub(super) fn open(file: &Path, public_routes: &[String]) -> Result<Self, EdgeError> {
         let file = (!file.as_os_str().is_empty()).then(|| file.to_owned());
         if let Some(wrong) = public_routes.iter().find(|route| !route.starts_with('/')) {
@@ -89,7 +88,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What the file says now.
+    /// Reads the current keys file.
     fn read(&self) -> Result<Vec<Key>, EdgeError> {
         let Some(path) = &self.file else { return Ok(Vec::new()) };
         let text = std::fs::read_to_string(path).map_err(|source| EdgeError::Unreadable {
@@ -104,7 +103,7 @@ impl Keys {
         })
     }
 
-    /// Reads the file again. What is returned puts its keys in force; without, the old ones stay.
+    /// Reads the file again. The new keys apply once the returned function is called; until then the old ones stay.
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> Option<String> + '_, EdgeError> {
         let new = self.read()?;
         Ok(move || {
@@ -152,7 +151,7 @@ impl Keys {
         })?;
         let hash = blake3::hash(key.as_bytes());
         let mut found = None;
-        // All of them, each in constant time: how long it takes tells nothing of any key.
+        // Compares with all keys, each in constant time, so that the duration reveals nothing about any key.
         for key in self.keys.load().iter() {
             if key.hash == hash {
                 found = Some(key.clone());
@@ -162,7 +161,7 @@ impl Keys {
     }
 }
 
-/// Whether a public route stands for this path, which is as it came: no route takes `..` for anything but a name.
+/// Whether a public route covers this path. The path is not normalised, because every route treats `..` as a name.
 pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
     match route.strip_suffix('*') {
         Some(folder) if folder.ends_with('/') => path.starts_with(folder),
@@ -170,7 +169,7 @@ pub(in crate::http) fn covers(route: &str, path: &str) -> bool {
     }
 }
 
-/// The keys of a file, or which line is wrong and why.
+/// Parses the keys of a file. The error is the number of the wrong line, and why it is wrong.
 fn parse(text: &str) -> Result<Vec<Key>, (usize, &'static str)> {
     let mut keys: Vec<Key> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -221,7 +220,7 @@ fn parse_key<'a>(
 /// A new key, and its line for the file.
 ///
 /// # Errors
-/// If the name is none, or the system has no randomness.
+/// If the name is invalid, or the system has no randomness.
 pub fn make(name: &str, is_admin: bool) -> Result<(String, String), String> {
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
         return Err(format!(

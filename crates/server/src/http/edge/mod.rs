@@ -1,8 +1,8 @@
-//! The edge: what is decided before and after a route.
+//! The edge: what happens before and after a route.
 //!
-//! A request gets an id (`request_id`), and meets CORS (`cors`), the bounds of a head and what HTTP demands of it
-//! (`head`), and API keys ([`keys`]); its answer gets compression and headers. Settings name it all; keys and
-//! certificates can be read again while the service runs.
+//! A request gets an id (`request_id`), and passes CORS (`cors`), the checks of its head (`head`) and of its API key
+//! ([`keys`]). Its answer gets compression and headers. Settings control all of this. Keys and certificates can be
+//! reloaded while the service runs.
 
 mod compression;
 mod cors;
@@ -33,15 +33,15 @@ use crate::config::Config;
 use crate::models::Service;
 use scheduler::account::Account;
 
-/// Why the edge can't be as the settings say. Names the setting or the file, and the cure.
+/// Why the edge can't be set up. Names the setting or the file, and the cure.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
-    /// A value that makes no sense.
+    /// An invalid value.
     #[error("setting `{key}`: `{value}`: {reason}")]
     Setting {
         /// The key.
         key: &'static str,
-        /// The value, or the one of several that is wrong.
+        /// The value, or the invalid one of several.
         value: String,
         /// What it must be.
         reason: &'static str,
@@ -53,15 +53,15 @@ pub enum EdgeError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line of the file of keys.
+    /// An invalid line of the keys file.
     #[error("{}, line {line}: {reason}", path.display())]
     BadKey {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Its number, counted from 1.
         line: usize,
         /// What is wrong with it, and what would be right.
         reason: &'static str,
@@ -71,14 +71,14 @@ pub enum EdgeError {
     Tls(#[from] TlsError),
 }
 
-/// On whose behalf an answer is worked on, and until when.
-pub(super) struct OnBehalf<'a> {
+/// The caller for whom an answer is compressed, and until when.
+pub(super) struct CompressionContext<'a> {
     pub(super) service: &'a Service,
     pub(super) account: &'a Arc<Account>,
     pub(super) deadline: Instant,
 }
 
-/// The edge as the settings want it.
+/// The edge, as the settings configure it.
 pub struct Edge {
     transport: Arc<Transport>,
     limits: Limits,
@@ -105,12 +105,12 @@ impl Edge {
         }))
     }
 
-    /// The connections on the other side of the edge.
+    /// How connections are served.
     pub fn transport(&self) -> &Arc<Transport> {
         &self.transport
     }
 
-    /// Reads keys and certificates again, and puts them in force if all of them can be used. Says what changed, a
+    /// Reads keys and certificates again, and puts them in force if all of them can be used. Returns what changed, a
     /// line for each file.
     ///
     /// # Errors
@@ -121,14 +121,15 @@ impl Edge {
         Ok([keys(), tls.map(|exchange| exchange())].into_iter().flatten().collect())
     }
 
-    /// CORS for this request, where there is any. An OPTIONS request that is no preflight goes to the routes.
+    /// The CORS layer for this request, if CORS is configured. An OPTIONS request that is not a preflight goes to the
+    /// routes.
     pub(super) fn cors(&self, request: &Request) -> Option<&CorsLayer> {
         let is_theirs = request.method() != axum::http::Method::OPTIONS
             || request.headers().contains_key(ORIGIN);
         self.cors.as_ref().filter(|_| is_theirs)
     }
 
-    /// Lets a request in, or says why not. The account of its API key, if it came with one.
+    /// Admits a request, or returns why not. Returns the account of its API key, if it has one.
     pub(super) fn admit(&self, request: &mut Request) -> Result<Option<Arc<Account>>, ApiError> {
         self.limits.check(request)?;
         self.keys.check(request)
@@ -139,19 +140,19 @@ impl Edge {
         self.compressor.accepted(headers)
     }
 
-    /// What all answers have in common. Returns whether this one is to be compressed.
+    /// Sets the headers that all answers have in common. Returns whether to compress this answer.
     pub(super) fn finish(&self, response: &mut Response, is_head: bool) -> bool {
         headers::secure(response.headers_mut());
         self.compressor.vary(response);
         self.compressor.is_large(response, is_head)
     }
 
-    /// A large answer in the best form that its request accepted.
+    /// Compresses a large answer in the best coding that its request accepts.
     pub(super) async fn compress(
         &self,
         response: Response,
         accepted: Option<HeaderValue>,
-        on_behalf: OnBehalf<'_>,
+        on_behalf: CompressionContext<'_>,
         is_head: bool,
     ) -> Result<Response, ApiError> {
         self.compressor.compress(response, accepted, on_behalf, is_head).await

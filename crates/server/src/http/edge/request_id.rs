@@ -5,17 +5,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 /// The header that carries it, in requests and answers.
 pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longer ones are not taken over.
+/// Longer ids from callers are not used.
 const MAX_BYTES: usize = 128;
 
-/// What a request is called in its answer, in problem documents and in the log: as its caller says, or made
-/// up. tower-http's layer would do, but takes over whatever a caller sends, of any length and with any
-/// characters, into the log.
+/// The id of a request in its answer, in problem documents and in the log: the caller's, or a generated one.
+/// tower-http's layer is not used, because it copies every id from a caller into the log, of any length and with any
+/// characters.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The caller's, if it is of visible characters and not too long; otherwise a random one.
+    /// The caller's id, if it has only visible characters and is not too long; otherwise a random one.
     pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
         let is_usable = |id: &&HeaderValue| {
             let bytes = id.as_bytes();
@@ -27,7 +27,7 @@ impl RequestId {
         }
     }
 
-    /// 64 random bits in hexadecimal digits: enough to tell the requests of years apart.
+    /// 64 random bits in hexadecimal digits: enough to distinguish the requests of many years.
     fn random() -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let bits = fastrand::u64(..);

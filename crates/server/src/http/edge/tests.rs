@@ -1,4 +1,4 @@
-//! Reloading, on connections.
+//! Tests of reloading keys and certificates, over connections.
 
 use std::convert::Infallible;
 use std::fs;
@@ -37,7 +37,7 @@ impl Files {
         files
     }
 
-    /// A new one, as PEM.
+    /// Writes a new certificate. Returns it as PEM.
     fn write_certificate(&self) -> String {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         fs::write(&self.certificate, made.cert.pem()).unwrap();

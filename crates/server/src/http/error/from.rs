@@ -1,4 +1,4 @@
-//! From what the layers below say to what a client is told.
+//! Converts the errors of the layers below into errors for clients.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use scheduler::account::Full;
 use super::ApiError;
 use crate::http::parse::invalid;
 use crate::models::NotMilliseconds;
-use crate::workers::NotDone;
+use crate::workers::WorkError;
 
-impl From<NotDone> for ApiError {
-    fn from(why: NotDone) -> Self {
+impl From<WorkError> for ApiError {
+    fn from(why: WorkError) -> Self {
         match why {
-            NotDone::Late => Self::DeadlinePassed,
-            NotDone::Broken => Self::Internal,
-            NotDone::Full { waiting, most } => Self::OverLimit {
+            WorkError::Expired => Self::DeadlinePassed,
+            WorkError::Panicked => Self::Internal,
+            WorkError::QueueFull { waiting, most } => Self::OverLimit {
                 reason: format!(
                     "{waiting} requests are waiting for a thread; the maximum is {most}"
                 ),
@@ -73,7 +73,7 @@ impl From<SubmitError> for ApiError {
     }
 }
 
-/// Rounded up, and not so many that a client gives up.
+/// Rounds up to whole seconds, at most 60, so that a client does not give up.
 pub(in crate::http) fn whole_seconds(duration: Duration) -> u64 {
     (duration.as_secs() + 1).min(60)
 }

@@ -1,5 +1,5 @@
-//! Every way in which a request can fail. `shape` is the one table from there to what the client sees: RFC 9457 problem
-//! details; `from` makes errors of what the layers below say.
+//! Every way in which a request can fail. `shape` is the one table that maps errors to what the client sees (RFC 9457
+//! problem details). `from` converts the errors of the layers below.
 
 mod from;
 mod shape;
@@ -17,15 +17,15 @@ pub(super) use shape::Shape;
 pub enum ApiError {
     /// The body or a query parameter is not UTF-8.
     NotUtf8 {
-        /// Which of them.
-        place: String,
+        /// Which part of the request.
+        what: String,
     },
     /// The body is not JSON.
     NotJson {
-        /// Where and why.
+        /// Where the error is, and why.
         reason: String,
     },
-    /// The body did not arrive.
+    /// The body could not be received.
     UnreadableBody,
     /// An expression that does not follow the grammar.
     BadExpression(ExpressionError),
@@ -34,17 +34,17 @@ pub enum ApiError {
         /// How long it may take.
         limit: Duration,
     },
-    /// No API key, or none that is in force.
+    /// No API key, or one that is not in force.
     Unauthorized {
         /// What is missing, and what would be right.
         reason: &'static str,
     },
-    /// Not with this API key.
+    /// This API key does not allow it.
     Forbidden {
-        /// What it takes.
+        /// What is needed.
         reason: &'static str,
     },
-    /// HTTP/1.1 without exactly one host.
+    /// An HTTP/1.1 request without exactly one Host.
     BadHost {
         /// What is wrong.
         reason: &'static str,
@@ -66,12 +66,12 @@ pub enum ApiError {
         /// In bytes.
         limit: usize,
     },
-    /// The body is declared as something else than JSON.
+    /// The body is declared as something other than JSON.
     UnsupportedMediaType {
         /// As declared.
         found: String,
     },
-    /// The request as a whole does not have the form of one.
+    /// The request as a whole does not have a valid form.
     InvalidRequest {
         /// What is wrong, and what would be right.
         reason: String,
@@ -80,26 +80,26 @@ pub enum ApiError {
     UnknownField {
         /// Its name or path.
         field: String,
-        /// Those that exist.
+        /// The ones that exist.
         known: Vec<String>,
     },
-    /// A field or parameter with an impossible value.
+    /// A field or parameter with an invalid value.
     InvalidValue {
         /// Its name or path.
         field: String,
         /// What it must be.
         expected: String,
     },
-    /// More than one answer may hold.
+    /// The answer would be too large.
     TooManyResults {
         /// What is too much, and what would be right.
         reason: String,
     },
     /// A vector with the wrong number of components.
     DimensionMismatch {
-        /// The request's.
+        /// The number in the request.
         found: usize,
-        /// The model's.
+        /// The number in the model.
         expected: usize,
     },
     /// A query that is not a finite vector.
@@ -112,75 +112,75 @@ pub enum ApiError {
         /// Why it has none.
         reason: String,
     },
-    /// Words that do not have the form that an analogy's method takes.
+    /// Words in a form that the analogy's method does not accept.
     MethodMismatch {
         /// What does not fit, and what would.
         reason: String,
     },
-    /// Words that the model does not have; all of the request.
+    /// Words that the model does not have: all such words of the request.
     UnknownWord {
         /// In the order in which they were written.
         unknown: Vec<UnknownWord>,
     },
     /// A path that does not exist.
     NoSuchRoute {
-        /// As it was asked for.
+        /// The path as requested.
         path: String,
     },
     /// A model that is not served here.
     NoSuchModel {
         /// Its name.
         name: String,
-        /// Those that are.
+        /// The models that are served.
         known: Vec<String>,
     },
-    /// The service's models could not all be loaded again.
+    /// Not all of the service's models could be reloaded.
     ReloadFailed {
         /// Which, and why.
         reason: String,
     },
-    /// The models are being loaded already.
+    /// Another reload is in progress.
     ReloadInProgress,
-    /// A path that exists, with another method. The `Allow` header says which.
+    /// A path that exists, but not with this method. The `Allow` header lists its methods.
     MethodNotAllowed {
-        /// As it was used.
+        /// The method that was used.
         method: String,
     },
-    /// The client takes no form that the answer can have.
+    /// The client accepts no format that the answer can have.
     NotAcceptable {
-        /// The form that it has.
+        /// The format that it has.
         offered: &'static str,
     },
     /// The queue is full.
     QueueFull {
-        /// How many slots were asked for, and how many there are.
+        /// How many slots were requested, and how many there are.
         reason: String,
-        /// How long to wait before asking again.
+        /// How long to wait before retrying.
         retry_after_seconds: u64,
     },
-    /// Its caller may not take so much of what all share now.
+    /// The caller may not take this much of a shared resource now.
     OverLimit {
-        /// What was asked for, how much that is and what the bound is.
+        /// What was requested, its size, and the limit.
         reason: String,
     },
     /// The service is stopping.
     Draining,
-    /// The pass of the engine failed. Asking again may help.
+    /// The engine failed during the pass. Retrying may help.
     EngineFailed,
-    /// The engine failed, and there is no other yet.
+    /// The engine failed, and a new one is not ready yet.
     EngineRestarting {
-        /// How long to wait before asking again.
+        /// How long to wait before retrying.
         retry_after_seconds: u64,
     },
-    /// There is no engine any more. Asking again does not help.
+    /// The engine was lost for good. Retrying does not help.
     EngineGone,
-    /// The readiness check did not get its answer.
+    /// The readiness check failed.
     NotReady {
-        /// What came instead.
+        /// Why it failed.
         reason: String,
     },
-    /// The answer was not there in time.
+    /// The answer was not ready in time.
     DeadlinePassed,
-    /// A fault of ours.
+    /// A bug in the service.
     Internal,
 }

@@ -1,11 +1,11 @@
 //! What a client sees of an error: status, code, title and text.
 
 use axum::http::StatusCode;
-use kindred::unknown_words;
+use kindred::unknown_words_message;
 
 use super::ApiError;
 
-/// What a client sees of an error: everything but the extras.
+/// What a client sees of an error: everything except the extra fields of some codes.
 pub(in crate::http) struct Shape {
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) code: &'static str,
@@ -14,12 +14,12 @@ pub(in crate::http) struct Shape {
 }
 
 impl ApiError {
-    /// The one table.
+    /// The one table of all errors.
     pub(in crate::http) fn shape(&self) -> Shape {
         use StatusCode as S;
         let (status, code, title, detail) = match self {
-            Self::NotUtf8 { place } => {
-                (S::BAD_REQUEST, "not_utf8", "Not UTF-8", format!("{place} is not valid UTF-8"))
+            Self::NotUtf8 { what } => {
+                (S::BAD_REQUEST, "not_utf8", "Not UTF-8", format!("{what} is not valid UTF-8"))
             }
             Self::NotJson { reason } => {
                 (S::BAD_REQUEST, "not_json", "Not JSON", format!("the body is not JSON: {reason}"))
@@ -124,7 +124,7 @@ impl ApiError {
                 (S::UNPROCESSABLE_ENTITY, "method_mismatch", "Method mismatch", reason.clone())
             }
             Self::UnknownWord { unknown } => {
-                (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_words(unknown))
+                (S::NOT_FOUND, "unknown_word", "Unknown word", unknown_words_message(unknown))
             }
             Self::NoSuchRoute { path } => (
                 S::NOT_FOUND,
@@ -216,21 +216,21 @@ impl ApiError {
         Shape { status, code, title, detail }
     }
 
-    /// What the client is told in `Retry-After`, where asking again may help.
+    /// The value of `Retry-After`, if retrying may help.
     pub(in crate::http) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             Self::QueueFull { retry_after_seconds, .. }
             | Self::EngineRestarting { retry_after_seconds } => Some(*retry_after_seconds),
-            // Only this pass failed; by then there may be another engine.
+            // Only this pass failed; after a second there may be a new engine.
             Self::EngineFailed | Self::OverLimit { .. } => Some(1),
             _ => None,
         }
     }
 
-    /// About how many bytes of a request are repeated in what its client is told.
+    /// About how many bytes of the request this error repeats to the client.
     pub(in crate::http) fn bytes(&self) -> usize {
         match self {
-            // Each word in `unknown` and in `detail`, with its suggestions.
+            // Each word appears in `unknown` and in `detail`, with its suggestions.
             Self::UnknownWord { unknown } => {
                 unknown.iter().map(|unknown| 3 * unknown.word.len() + 128).sum()
             }

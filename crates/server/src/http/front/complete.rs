@@ -1,4 +1,4 @@
-//! What every answer gets at its end: its problem document, if it is one, and memory that is counted for it.
+//! The last step of every answer: writes its problem document, if it is an error, and counts its memory.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::http::transport::kept_with;
 use scheduler::account::{Account, Pool};
 
 impl Connection {
-    /// What all answers have: their problem document, if they are one, and headers.
+    /// Adds what all answers have: headers, and the problem document of an error.
     #[inline]
     pub(super) fn complete(
         &self,
@@ -31,11 +31,11 @@ impl Connection {
             self.count(response, account, id, is_head);
         }
         let headers = response.headers_mut();
-        headers.entry(header::CACHE_CONTROL).or_insert(const { caching::ASK_AGAIN });
+        headers.entry(header::CACHE_CONTROL).or_insert(const { caching::REVALIDATE });
     }
 
     /// Counts the memory of a large answer that its handler did not count. If the caller may not hold that much, the
-    /// answer is dropped at once and a problem document takes its place.
+    /// answer is dropped immediately, and a problem document takes its place.
     fn count(
         &self,
         response: &mut Response,
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Puts the problem document into its answer, in place of the router's, which saw an empty one.
+    /// Puts the problem document into its answer. Replaces the length that the router has set for an empty body.
     fn write_problem(
         &self,
         response: &mut Response,
@@ -73,7 +73,7 @@ impl Connection {
     ) {
         let mut document = error.document(id.as_str());
         let mut room = None;
-        // It may repeat words as long as the request's body.
+        // It may repeat words, which may be as long as the request's body.
         if document.len() as u64 > UNCOUNTED_ANSWER {
             let memory = &self.front.reloader.models().service().memory;
             match memory.take(account, Pool::Answers, document.len() as u64) {

@@ -1,4 +1,4 @@
-//! A guard against panics: one in a handler is answered 500, and the connection goes on.
+//! A guard against panics: a panic in a handler is answered with 500, and the connection continues.
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! What every request meets: its id, the edge around its answer, the model that it speaks to, its span in the log and
-//! the guard against panics. Behind them is the router, and a way past it for the routes on the hot path.
+//! What every request passes through: its id, the edge around its answer, the choice of its model, its span in the log
+//! and the guard against panics. Behind them is the router, and a shortcut past it for the routes on the hot path.
 
 mod complete;
 mod guard;
@@ -24,19 +24,19 @@ use self::guard::guarded;
 use self::path::{named_model, with_path};
 use super::ApiError;
 use super::edge::request_id::{self, RequestId};
-use super::edge::{Edge, OnBehalf};
+use super::edge::{CompressionContext, Edge};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::render::Until;
 use super::render::server_timing::{self, Timing};
-use super::routes::{self, PastRouter, Routes, search};
+use super::routes::{self, HotRoute, Routes, search};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
-use scheduler::account::{Account, Full, Held, Pool};
+use scheduler::account::{Account, Full, Pool, Reservation};
 
-/// The header that lowers the time that a request may take.
+/// The header with which a client shortens the timeout of a request.
 const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout-ms");
 
-/// All of the service over some models.
+/// The whole service over some models.
 #[derive(Clone)]
 pub struct Front {
     edge: Arc<Edge>,
@@ -44,16 +44,16 @@ pub struct Front {
     routes: Routes,
 }
 
-/// What is known of a request's time, and how long it took in all.
+/// The timing of a request, and how long it took in total.
 type Noted = (Timing, Duration);
 
-/// What became known of a request on its way.
+/// What becomes known about a request while it is answered.
 #[derive(Default)]
 struct Seen {
     noted: Option<Noted>,
-    /// Of its API key, if it came with one.
+    /// The account of its API key, if it has one.
     account: Option<Arc<Account>>,
-    /// Until when its answer is of use, as far as its head says.
+    /// The time until which its answer is of use, as far as its head says.
     latest: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ struct Seen {
 struct Connection {
     front: Front,
     observed: observe::Connection,
-    /// What requests without an API key hold.
+    /// The account of requests without an API key.
     account: Arc<Account>,
     /// The models, as the thread of the connection holds them.
     view: OnceLock<Arc<View>>,
@@ -102,12 +102,12 @@ impl Front {
 }
 
 impl Connection {
-    /// What logs may say of a request's target.
+    /// What logs may show of a request's target.
     fn target<'a>(&self, uri: &'a Uri) -> Cow<'a, str> {
         self.observed.target(uri, routes::index(uri.path()))
     }
 
-    /// The answer, counted.
+    /// Answers a request and counts it.
     async fn observed(&self, request: Request, id: RequestId) -> Response {
         let route = routes::index(request.uri().path());
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
@@ -119,8 +119,8 @@ impl Connection {
         response
     }
 
-    /// All of the edge around [`respond`](Self::respond). What few requests need is boxed: the future of a request is
-    /// copied a few times, and each byte in it costs all of them.
+    /// Answers a request, with the edge around [`respond`](Self::respond). Rare parts are boxed: the future of a
+    /// request is copied a few times, so each byte in it costs every request.
     async fn answer(
         &self,
         request: Request,
@@ -144,7 +144,7 @@ impl Connection {
             let service = self.front.reloader.models().service();
             let known = response.extensions_mut().remove::<Until>().map(|Until(deadline)| deadline);
             let deadline = known.or(seen.latest).unwrap_or(arrived + service.timeouts.request);
-            let on_behalf = OnBehalf { service, account, deadline };
+            let on_behalf = CompressionContext { service, account, deadline };
             let compress = Box::pin(edge.compress(response, accepted, on_behalf, is_head));
             response = match compress.await {
                 Ok(compressed) => compressed,
@@ -160,8 +160,12 @@ impl Connection {
         response
     }
 
-    /// Memory for what a long path and query string are taken apart into.
-    fn room_for_head(&self, uri: &Uri, account: &Arc<Account>) -> Result<Option<Held>, Full> {
+    /// Memory for the parsed parts of a long path and query string.
+    fn room_for_head(
+        &self,
+        uri: &Uri,
+        account: &Arc<Account>,
+    ) -> Result<Option<Reservation>, Full> {
         let bytes = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if bytes <= UNCOUNTED_BODY {
             return Ok(None);
@@ -190,7 +194,7 @@ impl Connection {
         response.unwrap_or_else(|never| match never {})
     }
 
-    /// Notes what is known of the request's time, and how long it took in all.
+    /// Answers a request within the edge. Notes in `seen` what becomes known about it.
     async fn respond(&self, mut request: Request, arrived: Instant, seen: &mut Seen) -> Response {
         let account = match self.front.edge.admit(&mut request) {
             Ok(of_key) => {
@@ -222,13 +226,13 @@ impl Connection {
         let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
         let call = Call::new(held, model, account, arrived, allowed);
         seen.latest = Some(call.latest());
-        // The router knows these routes as well, and the answers are the same. It and its layers box and copy about as
-        // much as all the rest of a request's way.
+        // The router has these routes as well, and its answers are the same. But the router and its layers box and copy
+        // about as much as the whole rest of a request.
         let plain_get =
             request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
-        let asked = match routes::past_router(path).filter(|_| plain_get) {
-            Some(PastRouter::Nearest) => search::nearest(&call, headers, uri).await,
-            Some(PastRouter::Analogy) => search::analogy(&call, headers, uri).await,
+        let asked = match routes::hot_route(path).filter(|_| plain_get) {
+            Some(HotRoute::Nearest) => search::nearest(&call, headers, uri).await,
+            Some(HotRoute::Analogy) => search::analogy(&call, headers, uri).await,
             None => {
                 let of_model = name.is_some();
                 let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(path));
@@ -255,8 +259,8 @@ impl Connection {
     }
 }
 
-/// How much later than its deadline a request is given up here, if nothing else has given it up: the queue, and
-/// whatever else waits, can say more about why.
+/// How long after its deadline a request is abandoned here. The queue and other stages that wait should abandon it
+/// first, because they can say more about why.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The answer, or 504 if it is not ready in time.

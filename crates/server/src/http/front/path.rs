@@ -10,13 +10,13 @@ use crate::http::{ApiError, routes};
 /// The model's name in a path `/models/NAME/ROUTE`, and the route's path.
 pub(super) fn named_model(path: &str) -> Option<Result<(Cow<'_, str>, &str), ApiError>> {
     let (name, path) = routes::split_model_name(path)?;
-    // Not form-encoded as parameters are: here a plus is a plus.
+    // A path is not form-encoded as parameters are, so a plus is a plus.
     let name = percent_decode_str(name).decode_utf8();
-    let not_utf8 = |_| ApiError::NotUtf8 { place: "the path".to_owned() };
+    let not_utf8 = |_| ApiError::NotUtf8 { what: "the path".to_owned() };
     Some(name.map(|name| (name, path)).map_err(not_utf8))
 }
 
-/// A URI with another path, which is a part of its own or a route's.
+/// The URI with another path: a part of its own path, or a route's path.
 pub(super) fn with_path(uri: &Uri, path: &str) -> Uri {
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
     let mut parts = uri.clone().into_parts();

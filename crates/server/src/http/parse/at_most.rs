@@ -1,4 +1,4 @@
-//! Lists of JSON that take bounded memory, however long they are.
+//! JSON lists that take bounded memory, however long they are.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,22 +6,22 @@ use std::marker::PhantomData;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A list of which no more than one element more than there may be is kept, however long it is: a request with more is
-/// refused, and takes no memory for them.
+/// A list that keeps at most `MOST` + 1 elements, however long it is. A request with more than `MOST` elements is
+/// refused, and the rest of them takes no memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::http) struct AtMost<T, const MOST: usize> {
     kept: Vec<T>,
-    /// How many elements it has.
+    /// How many elements the list has, including those that are not kept.
     pub(in crate::http) found: usize,
 }
 
 impl<T, const MOST: usize> AtMost<T, MOST> {
-    /// All of its elements, if they are no more than there may be.
+    /// All elements, if there are at most `MOST`.
     pub(in crate::http) fn all(self) -> Option<Vec<T>> {
         (self.found <= MOST).then_some(self.kept)
     }
 
-    /// Its first elements: one more than there may be, if there are more.
+    /// The elements that are kept: `MOST` + 1 if there are more than `MOST`.
     pub(in crate::http) fn first(self) -> Vec<T> {
         self.kept
     }
@@ -54,7 +54,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T,
                     }
                 }
                 let mut found = kept.len();
-                // Still elements of the right kind, so that the same fault is found as in a short list.
+                // The rest is parsed as the same type, so that the same faults are found as in a short list.
                 while found > MOST && list.next_element::<T>()?.is_some() {
                     found += 1;
                 }
@@ -65,7 +65,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T,
     }
 }
 
-/// A field that may be absent but, if it is there, is not null.
+/// A field that may be absent but must not be null.
 pub(in crate::http) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     d: D,
 ) -> Result<Option<T>, D::Error> {

@@ -14,10 +14,10 @@ use super::{invalid, not_exactly_one};
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
 
-/// The queries of one request, each as it is written.
+/// The queries of one request, each as unparsed JSON.
 pub(in crate::http) type Queries<'a> = AtMost<&'a RawValue, MAX_QUERIES>;
 
-/// A request's body, or one item of its `queries`, taken apart.
+/// The parts of a request's body, or of one item of its `queries`.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Parts<'a> {
     pub(in crate::http) target: RawTarget,
@@ -46,7 +46,7 @@ macro_rules! as_it_is {
 
 as_it_is!(u64, f64, bool, Unknown, Method);
 
-/// With too many words, so many that it shows.
+/// If there are too many words, keeps one too many, so that a later check notices.
 impl FromJson for Vec<String> {
     type Read = AtMost<String, MAX_EXCLUDED>;
 
@@ -92,7 +92,7 @@ macro_rules! body {
 }
 
 with_options! { nearest: body! {
-    /// What `POST /nearest` takes.
+    /// The body of `POST /nearest`.
     NearestBody<'a> {
         word: String,
         vector: Vec<f64>,
@@ -103,7 +103,7 @@ with_options! { nearest: body! {
 } }
 
 with_options! { analogy: body! {
-    /// What `POST /analogy` takes.
+    /// The body of `POST /analogy`.
     AnalogyBody<'a> {
         expression: String,
         positive: WeightedWords,
@@ -114,7 +114,7 @@ with_options! { analogy: body! {
 } }
 
 with_options! { rank: body! {
-    /// What `POST /rank` takes: words to rank, and a query as in `/nearest` or `/analogy`.
+    /// The body of `POST /rank`: words to rank, and a query as in `/nearest` or `/analogy`.
     RankBody {
         words: AtMost<String, MAX_RANKED>,
         word: String,
@@ -156,7 +156,7 @@ impl<'a> From<AnalogyBody<'a>> for Parts<'a> {
     }
 }
 
-/// What is to be ranked, and among whose neighbours.
+/// The words to rank, and the query among whose neighbours they are ranked.
 pub(in crate::http) struct RankRequest {
     pub(in crate::http) words: Vec<String>,
     pub(in crate::http) target: Target,
@@ -164,12 +164,12 @@ pub(in crate::http) struct RankRequest {
 }
 
 impl RankBody {
-    /// As it is, before its form is checked.
+    /// The field `timeout_ms`, unchecked.
     pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
     }
 
-    /// Checks its form.
+    /// Checks the form of the body.
     pub(in crate::http) fn check(mut self) -> Result<RankRequest, ApiError> {
         const ALTERNATIVES: &str =
             "`word`, `vector`, `text`, `expression`, or `positive` and/or `negative`";

@@ -1,4 +1,4 @@
-//! JSON bodies: from bytes to fields, and from what is wrong with them to the error that says so.
+//! JSON bodies: parses bytes into fields, and finds the error that says what is wrong with them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,18 +16,18 @@ use serde_json::value::RawValue;
 use super::limits::MAX_QUERIES;
 use super::{invalid, query_string};
 use crate::http::ApiError;
-use crate::http::aside::Work;
+use crate::http::offload::Work;
 use crate::models::{Call, ServedModel};
 use kindred::expression;
 use kindred::question::cut;
-use scheduler::account::{Held, Pool};
+use scheduler::account::{Pool, Reservation};
 
-/// Bodies of up to n bytes are not counted: they are no more than a connection's own buffers.
+/// Bodies of up to this many bytes are not counted: they take no more memory than a connection's own buffers.
 pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 
-/// What a request takes at most for each byte of its body while it is parsed, looked up and made into queries, and
-/// besides. Lists are bounded ([`AtMost`](super::at_most::AtMost)), so most of it are copies of the body's texts and
-/// numbers that take eight bytes where they were written in two.
+/// Maximum memory of a request for each byte of its body, while it is parsed, looked up and made into queries.
+/// `BYTES_BESIDES` is the maximum for everything else. Lists are bounded ([`AtMost`](super::at_most::AtMost)), so most
+/// of the memory is for copies of the body's texts, and for numbers that take eight bytes but were written in two.
 pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
 
@@ -40,13 +40,13 @@ fn body_limit(served: &ServedModel) -> usize {
     REST + served.model().dim() * MAX_QUERIES * BYTES_PER_COMPONENT
 }
 
-/// A POST request that has arrived whole, with a query string that can be decoded.
+/// A POST request that has arrived completely, with a query string that can be decoded.
 pub(in crate::http) struct Received {
     pub(in crate::http) headers: HeaderMap,
     uri: Uri,
     pieces: Vec<Bytes>,
-    /// Memory that is counted for it.
-    room: Option<Held>,
+    /// The memory that is counted for it.
+    room: Option<Reservation>,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Received {
@@ -70,18 +70,18 @@ impl<S: Send + Sync> FromRequest<S> for Received {
     }
 }
 
-/// Takes a body in. Memory is counted as it arrives, not as it is declared: who declares much and sends little keeps
-/// nobody else from sending.
+/// Receives a body. Memory is counted as the body arrives, not as its length is declared. So a client that declares
+/// much and sends little does not block others.
 async fn arrive(
     call: &Call,
     mut body: Body,
     limit: usize,
-) -> Result<(Vec<Bytes>, Option<Held>), ApiError> {
-    /// Less is copied behind the piece before it, which would otherwise take more memory than its bytes.
+) -> Result<(Vec<Bytes>, Option<Reservation>), ApiError> {
+    /// A smaller piece is appended to the piece before it, because on its own it would take more memory than its bytes.
     const SMALL_PIECE: usize = 4 << 10;
-    /// Counted at a time.
+    /// Memory is counted in steps of this many bytes.
     const STEP: usize = 64 << 10;
-    let (mut length, mut room) = (0, None::<Held>);
+    let (mut length, mut room) = (0, None::<Reservation>);
     let (mut pieces, mut small): (Vec<Bytes>, Vec<u8>) = (Vec::new(), Vec::new());
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(piece) = frame.map_err(|_| ApiError::UnreadableBody)?.into_data() else { continue };
@@ -116,20 +116,20 @@ async fn arrive(
 }
 
 impl Received {
-    /// About how long it takes to parse it and look its words up.
+    /// The work of parsing the body and looking up its words.
     pub(in crate::http) fn work(&self) -> Work {
         Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
-    /// Until when an answer may be of use, as far as can be told before the body is parsed: parsing waits for a thread,
-    /// and `timeout_ms` holds meanwhile.
+    /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait for a thread, and the
+    /// body's `timeout_ms` counts during that wait.
     pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
         let named = self.pieces.iter().find_map(|piece| named_timeout(piece));
         let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
         named.map_or(call.latest(), |named| named.min(call.latest()))
     }
 
-    /// In one piece, with memory counted for all that is made of it.
+    /// Joins the body's pieces into one, and counts the memory for everything that is made from it.
     pub(in crate::http) fn whole(mut self) -> Result<Self, ApiError> {
         let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
         if let Some(room) = &mut self.room {
@@ -141,22 +141,22 @@ impl Received {
         Ok(self)
     }
 
-    /// Takes the body apart, which is in one piece, and allows nothing beside it in the query string. Faults are found
-    /// in the documented order.
+    /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are found in the documented
+    /// order.
     pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
         let asked = parse(&self.headers, self.pieces.first().map_or(&[], |body| &body[..]))?;
         query_string::nothing(self.uri.query().unwrap_or_default())?;
         Ok(asked)
     }
 
-    /// The memory that was counted for it, once it is done with: what was made of it goes on.
-    pub(in crate::http) fn into_room(self) -> Option<Held> {
+    /// The memory that was counted for it. Keep it as long as what was made from the body.
+    pub(in crate::http) fn into_room(self) -> Option<Reservation> {
         self.room
     }
 }
 
-/// The number of milliseconds behind `"timeout_ms":`, if these bytes have that. It can be nothing else than the field:
-/// inside a string its quotes are escaped, and no object but the outermost has such a field.
+/// The number of milliseconds after `"timeout_ms":`, if these bytes contain that. It can only be the field: inside a
+/// string its quotes would be escaped, and only the outermost object has such a field.
 fn named_timeout(json: &[u8]) -> Option<u64> {
     let name = b"\"timeout_ms\"";
     let rest = &json[memmem::find(json, name)? + name.len()..];
@@ -165,7 +165,7 @@ fn named_timeout(json: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// Refuses a body that says itself that it is too large, before any of it is read.
+/// Refuses a body whose declared length is too large, before any of it is read.
 fn refuse_large(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
     if declared_length(headers).is_some_and(|length| length > limit as u64) {
         return Err(ApiError::BodyTooLarge { limit });
@@ -177,7 +177,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// What a route takes as JSON.
+/// The JSON body of a route.
 pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
     /// The expression at its top level, which must follow the grammar.
     fn expression(&self) -> Option<&str> {
@@ -185,13 +185,13 @@ pub(in crate::http) trait JsonBody<'a>: Deserialize<'a> {
     }
 }
 
-/// Takes a body apart. Faults are found in the documented order: what is not JSON or holds a bad
-/// expression (400), then the media type (415), then the form (422).
+/// Parses a body. Faults are reported in the documented order: not JSON or a bad expression (400), then the media type
+/// (415), then wrong fields (422).
 fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, ApiError> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| ApiError::NotUtf8 { place: "the body".to_owned() })?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| ApiError::NotUtf8 { what: "the body".to_owned() })?;
     let read = read_object::<B>(text);
-    // The rest looks for faults; a request without any passes through quickly.
+    // The rest looks for faults; a valid request passes through quickly.
     if let Err(e) = &read {
         check_syntax(text, e)?;
     }
@@ -206,7 +206,7 @@ fn parse<'a, B: JsonBody<'a>>(headers: &HeaderMap, body: &'a [u8]) -> Result<B, 
     read.map_err(|_| shape_fault::<B>(text))
 }
 
-/// Takes one item of `queries` apart. The body that it was part of is JSON, so it is too.
+/// Parses one item of `queries`. The whole body is JSON, so the item is, too.
 pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Result<B, ApiError> {
     let text = item.get();
     match read_object::<B>(text) {
@@ -218,7 +218,7 @@ pub(in crate::http) fn parse_item<'a, B: JsonBody<'a>>(item: &'a RawValue) -> Re
     }
 }
 
-/// Reads a JSON object. Nothing else: serde would take a list as well, field by field.
+/// Parses a JSON object, and nothing else: serde would also accept a list, field by field.
 fn read_object<'a, B: JsonBody<'a>>(text: &'a str) -> Result<B, serde_json::Error> {
     if !is_object(text) {
         return Err(serde::de::Error::custom("not an object"));
@@ -230,13 +230,13 @@ fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
 }
 
-/// Whether a text that could not be read as what it should be is JSON at all.
+/// Checks whether a text that could not be parsed as the expected body is JSON at all.
 fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
     let not_json = |e: &serde_json::Error| {
         let reason = if text.trim().is_empty() { "it is empty".into() } else { e.to_string() };
         Err(ApiError::NotJson { reason })
     };
-    // A number beyond float64 is JSON, but nothing that a field can hold.
+    // A number beyond float64 is JSON, but no field can hold it.
     let is_syntax = error.is_syntax() && !error.to_string().starts_with("number out of range");
     if is_syntax || error.is_eof() {
         return not_json(error);
@@ -245,7 +245,7 @@ fn check_syntax(text: &str, error: &serde_json::Error) -> Result<(), ApiError> {
     serde_json::from_str::<IgnoredAny>(text).map(|_| ()).or_else(|e| not_json(&e))
 }
 
-/// The expression of a body that otherwise does not have the right form.
+/// The expression of a body whose other fields do not have the right form.
 fn expression_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct OnlyExpression {
@@ -256,7 +256,7 @@ fn expression_of(text: &str) -> Option<String> {
 
 fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(declared) = headers.get(header::CONTENT_TYPE) else {
-        // Nothing else than JSON can be meant.
+        // Without a declared type, only JSON can be meant.
         return Ok(());
     };
     let is_json = declared.to_str().ok().and_then(|text| MediaType::parse(text).ok()).is_some_and(
@@ -272,8 +272,8 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::UnsupportedMediaType { found })
 }
 
-/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, and only for
-/// what has failed already.
+/// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used only for bodies that
+/// have already failed.
 fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     let not_an_object = || ApiError::InvalidRequest {
         reason: "a request is a JSON object with the documented fields".to_owned(),
@@ -288,7 +288,7 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     let path = error.path().to_string();
     let reason = error.inner().to_string();
     if let Some((field, known)) = unknown_field(&reason) {
-        // The path ends in the field, which may itself have points in it.
+        // The path ends with the field, which may itself contain dots.
         let parent = path.strip_suffix(&field).unwrap_or_default();
         return ApiError::UnknownField { field: format!("{parent}{}", cut(field)), known };
     }
@@ -301,7 +301,7 @@ fn shape_fault<'a, B: Deserialize<'a>>(text: &'a str) -> ApiError {
     if path == "." { not_an_object() } else { invalid(&path) }
 }
 
-/// Name and alternatives, out of serde's "unknown field `a`, expected one of `b`, `c` at line …".
+/// The name and the alternatives, from serde's "unknown field `a`, expected one of `b`, `c` at line …".
 fn unknown_field(reason: &str) -> Option<(String, Vec<String>)> {
     let rest = reason.strip_prefix("unknown field `")?;
     let (field, rest) = rest.rsplit_once("`, expected ")?;

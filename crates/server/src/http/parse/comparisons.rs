@@ -15,7 +15,7 @@ use super::limits::MAX_PAIRS;
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
 
-/// What `POST /similarity` takes.
+/// The body of `POST /similarity`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct SimilarityBody<'a> {
@@ -28,7 +28,7 @@ pub(in crate::http) struct SimilarityBody<'a> {
 impl<'a> JsonBody<'a> for SimilarityBody<'a> {}
 
 impl<'a> SimilarityBody<'a> {
-    /// Its pairs, as they are written, and what becomes of unknown words.
+    /// Checks its form. Returns its pairs as unparsed JSON, and what to do about unknown words.
     pub(in crate::http) fn check(self) -> Result<(Vec<&'a RawValue>, Unknown), ApiError> {
         let pairs = self.pairs.and_then(AtMost::all).filter(|pairs| !pairs.is_empty());
         let pairs = pairs.ok_or_else(|| invalid("pairs"))?;
@@ -36,7 +36,7 @@ impl<'a> SimilarityBody<'a> {
     }
 }
 
-/// Takes the pair of this index apart.
+/// Parses the pair with this index.
 pub(in crate::http) fn read_pair(index: usize, pair: &RawValue) -> Result<[Side; 2], ApiError> {
     let sides: Option<[RawSide; 2]> = serde_json::from_str(pair.get()).ok();
     let read = |side| match side {
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for RawSide {
     }
 }
 
-/// What `POST /odd-one-out` takes.
+/// The body of `POST /odd-one-out`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct OddOneOutBody {
@@ -89,7 +89,7 @@ pub(in crate::http) struct OddOneOutBody {
 impl<'a> JsonBody<'a> for OddOneOutBody {}
 
 impl OddOneOutBody {
-    /// Its words, and what becomes of unknown ones.
+    /// Checks its form. Returns its words, and what to do about unknown words.
     pub(in crate::http) fn check(self) -> Result<(Vec<String>, Unknown), ApiError> {
         let words = self.words.and_then(AtMost::all);
         let words = words.filter(|words| words.len() >= MIN_COMPARED_WORDS);

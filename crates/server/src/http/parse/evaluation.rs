@@ -1,4 +1,4 @@
-//! The JSON body of `/evaluate`: sets of the caller's own that are small enough to wait for.
+//! The JSON body of `/evaluate`: the caller's own test sets, small enough to wait for.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,16 +17,16 @@ use super::invalid;
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
 
-/// Most sets in one request, of both kinds together.
+/// Maximum number of sets in one request, of both kinds together.
 pub const MAX_SETS: usize = 64;
 
-/// Most questions in one request, over all sets of analogies.
+/// Maximum number of questions in one request, over all analogy sets.
 pub const MAX_QUESTIONS: usize = 1000;
 
-/// Most pairs in one request, over all sets of pairs.
+/// Maximum number of pairs in one request, over all similarity sets.
 pub const MAX_SCORED_PAIRS: usize = 10_000;
 
-/// What `POST /evaluate` takes.
+/// The body of `POST /evaluate`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct EvaluateBody {
@@ -48,7 +48,7 @@ impl<'a> JsonBody<'a> for EvaluateBody {}
 #[serde(deny_unknown_fields)]
 struct AnalogySet {
     name: String,
-    /// Of four words each.
+    /// Questions of four words each.
     questions: AtMost<AtMost<String, 4>, MAX_QUESTIONS>,
 }
 
@@ -56,7 +56,7 @@ struct AnalogySet {
 #[serde(deny_unknown_fields)]
 struct SimilaritySet {
     name: String,
-    /// Of two words and a score each.
+    /// Pairs of two words, each with a score.
     pairs: AtMost<AtMost<WordOrScore, 3>, MAX_SCORED_PAIRS>,
 }
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for WordOrScore {
     }
 }
 
-/// A JSON object. Nothing else: serde would take a list as well, field by field.
+/// A JSON object, and nothing else: serde would also accept a list, field by field.
 #[derive(Debug)]
 struct Object<T>(T);
 
@@ -118,7 +118,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A request, its form checked.
+/// A request whose form has been checked.
 pub(in crate::http) struct Sets {
     pub(in crate::http) analogies: Vec<Section>,
     pub(in crate::http) similarities: Vec<(String, Vec<Pair>)>,
@@ -127,12 +127,12 @@ pub(in crate::http) struct Sets {
 }
 
 impl EvaluateBody {
-    /// Before its form is checked.
+    /// The field `timeout_ms`, unchecked.
     pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
     }
 
-    /// Checks its form.
+    /// Checks the form of the body.
     pub(in crate::http) fn check(self) -> Result<Sets, ApiError> {
         let Self { analogies, similarities, methods, case, timeout_ms: _ } = self;
         let reason = |reason| Err(ApiError::InvalidRequest { reason });
@@ -178,7 +178,7 @@ impl EvaluateBody {
     }
 }
 
-/// More than may be asked at once is for the command, or for several requests.
+/// Checks the total over all sets. Larger evaluations are for the command, or for several requests.
 fn check_number(field: &str, what: &str, found: usize, most: usize) -> Result<(), ApiError> {
     if found <= most {
         return Ok(());
@@ -189,14 +189,14 @@ fn check_number(field: &str, what: &str, found: usize, most: usize) -> Result<()
     Err(ApiError::InvalidValue { field: field.to_owned(), expected })
 }
 
-/// A set of analogies has one section, as a file of questions alone has.
+/// An analogy set has one section, like a file that contains only questions.
 fn section(set: usize, AnalogySet { name, questions }: AnalogySet) -> Result<Section, ApiError> {
     let field = format!("analogies[{set}].questions");
     let questions = questions.all().filter(|questions| !questions.is_empty());
     let questions = questions.ok_or_else(|| invalid(&field))?;
-    let four = |(place, words): (usize, AtMost<String, 4>)| {
+    let four = |(index, words): (usize, AtMost<String, 4>)| {
         let words = words.all().and_then(|words| words.try_into().ok());
-        words.ok_or_else(|| invalid(&format!("{field}[{place}]")))
+        words.ok_or_else(|| invalid(&format!("{field}[{index}]")))
     };
     let questions = questions.into_iter().enumerate().map(four).collect::<Result<_, _>>()?;
     Ok(Section::listed(cut(name), questions))
@@ -209,14 +209,14 @@ fn scored(
     let field = format!("similarities[{set}].pairs");
     let pairs = pairs.all().filter(|pairs| !pairs.is_empty());
     let pairs = pairs.ok_or_else(|| invalid(&field))?;
-    let pair = |(place, pair): (usize, AtMost<WordOrScore, 3>)| match pair
+    let pair = |(index, pair): (usize, AtMost<WordOrScore, 3>)| match pair
         .all()
         .and_then(|pair| <[WordOrScore; 3]>::try_from(pair).ok())
     {
         Some([WordOrScore::Word(one), WordOrScore::Word(other), WordOrScore::Score(score)]) => {
             Ok(Pair { words: [one, other], score })
         }
-        _ => Err(invalid(&format!("{field}[{place}]"))),
+        _ => Err(invalid(&format!("{field}[{index}]"))),
     };
     let pairs = pairs.into_iter().enumerate().map(pair).collect::<Result<_, _>>()?;
     Ok((cut(name), pairs))

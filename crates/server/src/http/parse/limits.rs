@@ -1,24 +1,24 @@
-//! How much one request may ask for at once, over all its queries.
+//! How much one request may ask for, over all its queries.
 
 use kindred::question::{Checked, EngineQuery, Prepared};
 
 use crate::http::ApiError;
 
-/// Most queries in one request.
+/// Maximum number of queries in one request.
 pub const MAX_QUERIES: usize = 1024;
-/// Most neighbours in one answer: the sum of `k` over its queries.
+/// Maximum number of neighbours in one answer: the sum of `k` over its queries.
 pub const MAX_RESULTS: usize = 65_536;
-/// Most vector components in one answer: the sum of `k` × dimension over its queries with vectors.
+/// Maximum number of vector components in one answer: the sum of `k` × dimension over its queries with vectors.
 pub const MAX_VECTOR_COMPONENTS: usize = 4_000_000;
-/// Most words that the queries of one request may have together if their method is 3CosMul or PairDirection: a pass
-/// over all rows compares each row with each of them.
+/// Maximum number of words in all queries of one request with 3CosMul or PairDirection: a full pass compares each row
+/// with each word.
 pub const MAX_FULL_PASS_WORDS: usize = 4096;
-/// Most terms in one answer: the sum of neighbours × words over its queries.
+/// Maximum number of explained terms in one answer: the sum of neighbours × words over its queries.
 pub const MAX_EXPLAINED_TERMS: usize = 100_000;
-/// Most pairs in one request.
+/// Maximum number of pairs in one request.
 pub const MAX_PAIRS: usize = 1024;
 
-/// What one answer may hold at most, over all its queries.
+/// Checks the size of one answer, over all its queries.
 pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,
     dim: usize,
@@ -41,7 +41,7 @@ pub(in crate::http) fn check_size<'a>(
     Ok(())
 }
 
-/// What the words of all queries may add to the work of one request at most.
+/// Checks how much work the words of all queries add to one request.
 pub(in crate::http) fn check_work<'a>(
     prepared: impl Iterator<Item = (&'a Prepared, &'a Checked)> + Clone,
 ) -> Result<(), ApiError> {

@@ -1,7 +1,8 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests; [`bodies`], [`comparisons`] and [`evaluation`] read JSON; [`targets`] are what
-//! both come to; [`limits`] bound one request. What a question means, and whether its words and options are right, the facade (`kindred`) knows.
+//! [`query_string`] reads GET requests; [`bodies`], [`comparisons`] and [`evaluation`] read JSON; both produce
+//! [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a question means, and whether its
+//! words and options are valid.
 
 pub(super) mod at_most;
 pub(super) mod bodies;
@@ -18,7 +19,7 @@ use kindred::question::TEXT_MUST_BE;
 
 use super::ApiError;
 
-/// What each field must be, in words. The last part of a path is its field.
+/// What each field must be, in words. The field is the last part of its path.
 pub(super) fn expected(field: &str) -> &'static str {
     let name = field.rsplit('.').next().unwrap_or(field);
     let (name, is_element) = name.split_once('[').map_or((name, false), |(name, _)| (name, true));
@@ -78,7 +79,7 @@ pub(super) fn invalid(field: &str) -> ApiError {
     ApiError::InvalidValue { field: field.to_owned(), expected: expected(field).to_owned() }
 }
 
-/// That not exactly one of these was given.
+/// The error if not exactly one of these was given.
 pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
     ApiError::InvalidRequest { reason: format!("give exactly one of {alternatives}") }
 }
@@ -87,7 +88,7 @@ pub(super) fn not_exactly_one(alternatives: &str) -> ApiError {
 mod tests {
     use kindred::options::DECLARATIONS;
 
-    /// Where the options of questions are explained to those who use them.
+    /// The documents that explain the options of questions to users.
     #[test]
     fn every_declared_option_is_documented() {
         let openapi = include_str!("../../../../../openapi.yaml");

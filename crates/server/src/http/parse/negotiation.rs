@@ -1,4 +1,4 @@
-//! Whether a client takes what it would get.
+//! Content negotiation: checks whether a client accepts the format of the answer.
 
 use axum::http::{HeaderMap, Uri, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams, names};
@@ -6,20 +6,20 @@ use mediatype::{MediaType, MediaTypeList, ReadParams, names};
 use super::query_string;
 use crate::http::ApiError;
 
-/// The form of answers.
+/// The format of answers.
 pub(in crate::http) const JSON: MediaType<'static> =
     MediaType::new(names::APPLICATION, names::JSON);
-/// The form of `openapi.yaml`.
+/// The format of `openapi.yaml`.
 pub(in crate::http) const YAML: MediaType<'static> =
     MediaType::new(names::APPLICATION, mediatype::Name::new_unchecked("yaml"));
-/// The form of the start page.
+/// The format of the start page.
 pub(in crate::http) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
 
-/// The form of pages.
+/// The format of pages.
 pub(in crate::http) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
 
-/// Checks the `Accept` headers: none means anything, and of several ranges that match the most
-/// precise one counts (RFC 9110, section 12.5.1). What can't be read is passed over.
+/// Checks the `Accept` headers. Without any, the client accepts everything. If several ranges match, the most precise
+/// one counts (RFC 9110, section 12.5.1). Invalid ranges are ignored.
 pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
     let mut best: Option<(u8, bool)> = None;
     let mut any = false;
@@ -49,7 +49,7 @@ pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Re
     }
 }
 
-/// Whether HTML is what the client wants before all else, as browsers say; `*/*` alone does not name it.
+/// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name HTML.
 pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
     let (mut html, mut text) = (0.0_f32, 0.0_f32);
     for range in accepted(headers) {
@@ -62,18 +62,18 @@ pub(in crate::http) fn names_html(headers: &HeaderMap) -> bool {
     html > 0.0 && html >= text
 }
 
-/// The ranges of all `Accept` headers; what can't be read is passed over.
+/// The ranges of all `Accept` headers. Invalid ranges are ignored.
 fn accepted(headers: &HeaderMap) -> impl Iterator<Item = MediaType<'_>> {
     let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| MediaTypeList::new(list).filter_map(Result::ok))
 }
 
-/// How much a range is wanted: its `q`, and 1 without one that can be read.
+/// The weight of a range: its `q`, or 1 if it has no valid `q`.
 fn weight(range: &MediaType<'_>) -> f32 {
     range.get_param(names::Q).and_then(|q| q.as_str().parse().ok()).unwrap_or(1.0)
 }
 
-/// For routes without parameters: that none was given, and that the client takes the answer.
+/// For routes without parameters: checks that none was given, and that the client accepts the answer.
 pub(in crate::http) fn check_plain_get(
     headers: &HeaderMap,
     uri: &Uri,

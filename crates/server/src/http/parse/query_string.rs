@@ -1,4 +1,4 @@
-//! GET requests: from form-encoded query parameters to the same fields as JSON bodies have.
+//! GET requests: parses form-encoded query parameters into the same fields as those of JSON bodies.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ macro_rules! names {
     };
 }
 
-/// The options of a kind of question, out of parameters.
+/// Takes the options of a kind of question out of parameters.
 macro_rules! taken_out {
     ($parameters:ident options { $($option:ident: $type:ty { $($about:tt)* })+ }) => {{
         let mut options = Options::new();
@@ -44,7 +44,7 @@ macro_rules! given_once {
 
 given_once!(u64, f64, bool, Unknown, Method);
 
-/// Given as often as there are words.
+/// The parameter is given once for each word.
 impl FromParameters for Vec<String> {
     fn take(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Self>, ApiError> {
         let words = parameters.take(name);
@@ -52,13 +52,13 @@ impl FromParameters for Vec<String> {
     }
 }
 
-/// The parameters of `GET /nearest`: a word or a text, and the options. Vectors are for POST.
+/// The parameters of `GET /nearest`: a word or a text, and the options. Vectors need POST.
 pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let word = parameters.take_one("word")?;
     let text = parameters.take_one("text")?;
     let options = parameters.options_of_nearest()?;
-    parameters.none_left(&["word", "text"], with_options! { nearest: names! {} })?;
+    parameters.refuse_others(&["word", "text"], with_options! { nearest: names! {} })?;
     let target = RawTarget::Nearest { word, vector: None, text };
     if !target.is_given() {
         let reason = "a parameter is missing: `word` or `text`, as in /nearest?word=frog";
@@ -67,12 +67,12 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
     Ok(Parts { target, queries: None, options })
 }
 
-/// The parameters of `GET /analogy`: an expression, or words that repeat, and the options.
+/// The parameters of `GET /analogy`: an expression, or repeated word parameters, and the options.
 pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let expressions = parameters.take("expression");
     for text in &expressions {
-        // Before anything else that may be wrong, as in a body.
+        // Checked before everything else that may be wrong, as in a body.
         expression::parse(text).map_err(Error::from)?;
     }
     let expression = at_most_one("expression", expressions)?;
@@ -84,7 +84,7 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     });
     let options = parameters.options_of_analogy()?;
     let own = ["expression", "positive", "negative"];
-    parameters.none_left(&own, with_options! { analogy: names! {} })?;
+    parameters.refuse_others(&own, with_options! { analogy: names! {} })?;
     let target = RawTarget::Analogy { expression, positive, negative };
     if !target.is_given() {
         let reason =
@@ -94,16 +94,15 @@ pub(in crate::http) fn analogy(query: &str) -> Result<Parts<'static>, ApiError> 
     Ok(Parts { target, queries: None, options })
 }
 
-/// What `GET /words` is asked for.
+/// What a `GET /words` asks for.
 pub(in crate::http) enum WordsRequest {
     /// Words that begin with this.
     Prefix { prefix: String, limit: Option<usize> },
-    /// All about one word.
+    /// Everything about one word.
     Word { word: String, with_vector: bool },
 }
 
-/// The parameters of `GET /words`: how words begin and how many of them, or one word and whether with its
-/// vector.
+/// The parameters of `GET /words`: a prefix and how many words to list, or one word and whether to add its vector.
 pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let prefix = parameters.take_one("prefix")?;
@@ -125,7 +124,7 @@ pub(in crate::http) fn words(query: &str) -> Result<WordsRequest, ApiError> {
     Err(ApiError::InvalidRequest { reason: reason.to_owned() })
 }
 
-/// The parameters of `GET /words/{word}`: whether with its vector.
+/// The parameters of `GET /words/{word}`: whether to add its vector.
 pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
     let mut parameters = Parameters::decode(query)?;
     let with_vector = parameters.take_parsed("with_vector")?;
@@ -133,12 +132,12 @@ pub(in crate::http) fn word_options(query: &str) -> Result<bool, ApiError> {
     Ok(with_vector.unwrap_or(false))
 }
 
-/// Whether the query string can be decoded at all.
+/// Checks that the query string can be decoded.
 pub(in crate::http) fn check_encoding(query: &str) -> Result<(), ApiError> {
     Parameters::decode(query).map(|_| ())
 }
 
-/// Routes without parameters: whatever is there is unknown.
+/// For routes without parameters: every parameter is unknown.
 pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     let parameters = Parameters::decode(query)?;
     match parameters.0.into_iter().next() {
@@ -149,7 +148,7 @@ pub(in crate::http) fn nothing(query: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Names and values, decoded, in order.
+/// The decoded names and values, in order.
 struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
@@ -158,15 +157,15 @@ impl<'a> Parameters<'a> {
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name)
-                .ok_or_else(|| ApiError::NotUtf8 { place: "a parameter name".into() })?;
+                .ok_or_else(|| ApiError::NotUtf8 { what: "a parameter name".into() })?;
             let value = decode(value)
-                .ok_or_else(|| ApiError::NotUtf8 { place: format!("parameter `{name}`") })?;
+                .ok_or_else(|| ApiError::NotUtf8 { what: format!("parameter `{name}`") })?;
             Ok((name, value))
         });
         decoded.collect::<Result<_, ApiError>>().map(Self)
     }
 
-    /// All values of a parameter, taken out.
+    /// Takes out all values of a parameter.
     fn take(&mut self, name: &str) -> Vec<String> {
         if self.0.is_empty() {
             return Vec::new();
@@ -199,8 +198,8 @@ impl<'a> Parameters<'a> {
         Ok(with_options! { analogy: taken_out! { parameters } })
     }
 
-    /// That nothing is left, where a search takes these parameters and the options.
-    fn none_left(self, own: &[&str], options: &[&str]) -> Result<(), ApiError> {
+    /// Checks that nothing is left, for a search with these parameters and the options.
+    fn refuse_others(self, own: &[&str], options: &[&str]) -> Result<(), ApiError> {
         let Some((field, _)) = self.0.first() else {
             return Ok(());
         };
@@ -211,7 +210,7 @@ impl<'a> Parameters<'a> {
         self.only(&[own, options].concat())
     }
 
-    /// That nothing is left, where there are these parameters alone.
+    /// Checks that nothing is left, for a route that has only these parameters.
     fn only(self, known: &[&str]) -> Result<(), ApiError> {
         match self.0.into_iter().next() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! What a request's fields say that a query is for.
+//! What a query asks for, as the request's fields say it.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use super::at_most::AtMost;
 use super::not_exactly_one;
 use crate::http::ApiError;
 
-/// Words with weights of one side of an analogy.
+/// The words of one side of an analogy, with their weights.
 pub(in crate::http) type WeightedWords = AtMost<WeightedWord, MAX_TERMS>;
 
-/// What a request's fields say that a query is for.
+/// What a query asks for, as the request's fields say it.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::http) enum RawTarget {
     Nearest {
@@ -32,7 +32,7 @@ pub(in crate::http) enum RawTarget {
 }
 
 impl RawTarget {
-    /// Whether the request says anything of what it is for.
+    /// Whether the request has any of these fields.
     pub(in crate::http) fn is_given(&self) -> bool {
         match self {
             Self::Nearest { word, vector, text } => {
@@ -52,13 +52,13 @@ impl RawTarget {
         }
     }
 
-    /// The one thing that is asked for.
+    /// The one target that the query asks for.
     pub(in crate::http) fn resolve(self) -> Result<Target, ApiError> {
         let alternatives = self.alternatives();
         self.resolve_among(alternatives)
     }
 
-    /// The same, where there are these alternatives.
+    /// As `resolve`, with these alternatives in the message.
     pub(super) fn resolve_among(self, alternatives: &str) -> Result<Target, ApiError> {
         match self {
             Self::Nearest { word: Some(word), vector: None, text: None } => Ok(Target::Word(word)),

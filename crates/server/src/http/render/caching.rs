@@ -1,6 +1,6 @@
-//! What lets callers keep answers. The same question to the same version of a model has the same answer, so answers of
-//! searches and words are tagged with the model's name and version, and no search is needed to know the tag. All
-//! others are tagged with a hash of their content.
+//! Entity tags, which let clients cache answers. The same question to the same version of a model has the same answer.
+//! So answers of searches and words are tagged with the model's name and version, and the tag is known without a
+//! search. All others are tagged with a hash of their content.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,32 +9,32 @@ use crate::http::ApiError;
 use crate::http::render;
 use crate::models::{ServedModel, weak_tag};
 
-/// Answers may be kept but are to be asked for again, for the model may have been replaced.
-pub(in crate::http) const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+/// Answers may be cached but must be revalidated, because the model may have been replaced.
+pub(in crate::http) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// An answer, with the version of the model that it is from.
+/// An answer, tagged with the version of its model.
 pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> Response {
     response.headers_mut().insert(header::ETAG, tag(served));
     response
 }
 
-/// Made each time: clones of one value would count their references in one place, for all threads.
+/// Made each time: all threads would contend for the reference count of a shared value.
 fn tag(served: &ServedModel) -> HeaderValue {
     HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
 }
 
-/// Whether the caller of a GET has the answer of this version already (RFC 9110, section 13.1.2). Clients send only
-/// tags that they got here, so comparing the tag is enough. `*` matches nothing.
+/// Whether the client of a GET already has the answer of this version (RFC 9110, section 13.1.2). Clients send only
+/// tags that they received here, so comparing the tag is enough. `*` matches nothing.
 pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
 }
 
-/// An answer to a GET that is tagged with its content, or that its caller has it already.
+/// An answer to a GET, tagged with a hash of its content, or 304 if the client already has it.
 pub(in crate::http) fn content(headers: &HeaderMap, body: Vec<u8>) -> Result<Response, ApiError> {
     file(headers, &weak_tag(&body), || Ok(render::response(body, None)))
 }
 
-/// A file of a page, with its entity tag, or that the client has it already.
+/// A file of a page, with its entity tag, or 304 if the client already has it.
 pub(in crate::http) fn file(
     headers: &HeaderMap,
     tag: &str,
@@ -56,7 +56,7 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
     })
 }
 
-/// The answer to who has it already.
+/// 304, for a client that already has the answer.
 pub(in crate::http) fn not_modified(served: &ServedModel) -> Response {
     tagged(StatusCode::NOT_MODIFIED.into_response(), served)
 }

@@ -1,4 +1,4 @@
-//! From what was found to JSON, written straight into the body, and what an answer counts for.
+//! Writes results as JSON, straight into the body, and counts the memory of answers.
 
 pub(super) mod caching;
 pub(super) mod neighbors;
@@ -13,37 +13,37 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
-use scheduler::account::Held;
+use scheduler::account::Reservation;
 
 /// A small JSON body, for answers without neighbours.
 pub(super) fn json(answer: &impl Serialize) -> Response {
     json_in(answer, None)
 }
 
-/// The same in memory that was counted for it.
-pub(super) fn json_in(answer: &impl Serialize, room: Option<Held>) -> Response {
+/// As `json`, in memory that was counted for it.
+pub(super) fn json_in(answer: &impl Serialize, room: Option<Reservation>) -> Response {
     response(bytes(answer), room)
 }
 
-/// As JSON.
+/// A value as JSON.
 pub(super) fn bytes(answer: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::new();
     write(&mut body, answer);
     body
 }
 
-/// Until when an answer is of use: what its body said, for whoever goes on working on it.
+/// The request's deadline with its body's `timeout_ms` taken into account. Later stages read it.
 #[derive(Clone)]
 pub(super) struct Until(pub(super) Instant);
 
-/// Marks answers whose memory is counted. All others of any size are counted by `front`.
+/// Marks an answer whose memory is already counted. `front` counts all other large answers.
 #[derive(Clone)]
 pub(super) struct IsCounted;
 
-/// An answer that says how much memory it takes, until the last of it is sent.
+/// An answer whose memory is counted until its last byte is sent.
 struct Counted {
     body: Vec<u8>,
-    _room: Held,
+    _room: Reservation,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -52,8 +52,8 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// Bytes whose memory is counted by this, as long as there are any of them.
-pub(super) fn counted(mut body: Vec<u8>, mut room: Held) -> Bytes {
+/// Bytes whose memory `room` counts until the last of them is dropped.
+pub(super) fn counted(mut body: Vec<u8>, mut room: Reservation) -> Bytes {
     if body.capacity() - body.len() > body.len() / 4 {
         body.shrink_to_fit();
     }
@@ -66,7 +66,7 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(body, value).expect("texts and finite numbers become JSON");
 }
 
-pub(super) fn response(body: Vec<u8>, room: Option<Held>) -> Response {
+pub(super) fn response(body: Vec<u8>, room: Option<Reservation>) -> Response {
     let is_counted = room.is_some();
     let body = match room {
         None => Body::from(body),

@@ -7,13 +7,13 @@ use kindred::question::{Explanation, Formula, Notes, OddOneOut, placed};
 use super::size::{BYTES_PER_COMPONENT, BYTES_PER_NEIGHBOR, BYTES_PER_TERM};
 use super::{response, write};
 use crate::http::ApiError;
-use crate::http::aside::goes_on;
+use crate::http::offload::check_deadline;
 use crate::http::render::caching;
 use crate::models::ServedModel;
 use crate::workers::Patience;
-use scheduler::account::Held;
+use scheduler::account::Reservation;
 
-/// Neighbours that are to be written.
+/// Neighbours to write.
 pub(in crate::http) struct Neighbors<'a> {
     pub(in crate::http) served: &'a ServedModel,
     pub(in crate::http) hits: &'a [Hit],
@@ -23,7 +23,7 @@ pub(in crate::http) struct Neighbors<'a> {
 }
 
 impl Neighbors<'_> {
-    /// About how long they will be.
+    /// About how many bytes they will take.
     fn bytes(&self) -> usize {
         let components = if self.with_vectors { self.served.model.dim() } else { 0 };
         let terms = self.explanation.map_or(0, |e| e.formula.number_of_words());
@@ -45,34 +45,34 @@ impl Neighbors<'_> {
 
 /// One item's answer in a batch, or its problem.
 pub(in crate::http) enum ItemAnswer<'a> {
-    Found(Neighbors<'a>),
+    Neighbors(Neighbors<'a>),
     Failed(&'a ApiError),
 }
 
 /// The answer to a single query.
-pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Held>) -> Response {
+pub(in crate::http) fn single(neighbors: &Neighbors<'_>, room: Option<Reservation>) -> Response {
     let mut body = begin(neighbors.served, neighbors.bytes());
     neighbors.write(&mut body);
     body.push(b'}');
     caching::tagged(response(body, room), neighbors.served)
 }
 
-/// The answers to `queries`, in their order; about n bytes. A body that grew on its way would take twice what it
-/// needs.
+/// The answers to `queries`, in their order. `bytes` is about their size: a body that grows while it is written would
+/// take twice the memory it needs.
 pub(in crate::http) fn many<'a>(
     served: &ServedModel,
     items: impl Iterator<Item = ItemAnswer<'a>>,
     bytes: usize,
-    room: Option<Held>,
+    room: Option<Reservation>,
     patience: &Patience,
 ) -> Result<Response, ApiError> {
     let mut body = begin(served, bytes);
     body.extend_from_slice(b"\"results\":[");
-    for (place, item) in items.enumerate() {
-        goes_on(patience)?;
-        body.extend_from_slice(if place == 0 { b"{" } else { b",{" });
+    for (index, item) in items.enumerate() {
+        check_deadline(patience)?;
+        body.extend_from_slice(if index == 0 { b"{" } else { b",{" });
         match item {
-            ItemAnswer::Found(neighbors) => neighbors.write(&mut body),
+            ItemAnswer::Neighbors(neighbors) => neighbors.write(&mut body),
             ItemAnswer::Failed(error) => {
                 body.extend_from_slice(b"\"error\":");
                 write(&mut body, error);
@@ -84,7 +84,7 @@ pub(in crate::http) fn many<'a>(
     Ok(caching::tagged(response(body, room), served))
 }
 
-/// The answer to which word is odd.
+/// The answer to `/odd-one-out`.
 pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> Response {
     let mut body = begin(served, found.ranked.len() * BYTES_PER_NEIGHBOR);
     if let Some(odd) = found.ranked.last() {
@@ -98,12 +98,12 @@ pub(in crate::http) fn odd_one_out(served: &ServedModel, found: &OddOneOut) -> R
     caching::tagged(response(body, None), served)
 }
 
-/// What an answer says of the words that were asked for.
+/// Writes which of the requested words were used, and which were skipped.
 fn write_notes(body: &mut Vec<u8>, notes: &Notes, served: &ServedModel) {
     if let Some(used) = &notes.used {
         body.extend_from_slice(b",\"used\":[");
-        for (place, &row) in used.iter().enumerate() {
-            if place > 0 {
+        for (index, &row) in used.iter().enumerate() {
+            if index > 0 {
                 body.push(b',');
             }
             served.words.write(body, &served.model, row);
@@ -126,11 +126,11 @@ fn write_hits(
 ) {
     let (model, table) = (&served.model, served.model.table());
     body.push(b'[');
-    for (place, hit) in hits.iter().enumerate() {
-        body.extend_from_slice(if place == 0 { b"{\"word\":" } else { b",{\"word\":" });
+    for (index, hit) in hits.iter().enumerate() {
+        body.extend_from_slice(if index == 0 { b"{\"word\":" } else { b",{\"word\":" });
         served.words.write(body, model, hit.row);
         body.extend_from_slice(b",\"score\":");
-        // The float64 itself, in its shortest form that reads back the same.
+        // The exact float64, in the shortest form that reads back as the same value.
         body.extend_from_slice(zmij::Buffer::new().format_finite(hit.score).as_bytes());
         body.extend_from_slice(b",\"row\":");
         body.extend_from_slice(itoa::Buffer::new().format(hit.row.0).as_bytes());
@@ -200,10 +200,10 @@ mod tests {
             assert_eq!(one, json!({"model": "m\"", "version": version, "neighbors": expected}));
             let error = ApiError::Internal;
             let failed = || ItemAnswer::Failed(&error);
-            let items = [0, 1, 2].into_iter().map(|place| match place {
-                0 => ItemAnswer::Found(neighbors(&hits)),
+            let items = [0, 1, 2].into_iter().map(|index| match index {
+                0 => ItemAnswer::Neighbors(neighbors(&hits)),
                 1 => failed(),
-                _ => ItemAnswer::Found(neighbors(&[])),
+                _ => ItemAnswer::Neighbors(neighbors(&[])),
             });
             let patience = Patience::until(Instant::now() + Duration::from_secs(60));
             let many = read(many(&served, items, 0, None, &patience).unwrap()).await;

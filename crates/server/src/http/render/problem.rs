@@ -1,4 +1,4 @@
-//! Problem documents (RFC 9457): how an error is written.
+//! Writes errors as problem documents (RFC 9457).
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -8,7 +8,7 @@ use crate::http::ApiError;
 use crate::http::error::Shape;
 
 impl ApiError {
-    /// What some codes carry besides.
+    /// Writes the extra fields of some codes.
     fn write_extras<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         match self {
             Self::BadExpression(e) => {
@@ -49,7 +49,7 @@ impl ApiError {
         self.write_extras(map)
     }
 
-    /// The problem document that answers the request of this id.
+    /// The problem document that answers the request with this id.
     pub(in crate::http) fn document(&self, request_id: &str) -> Vec<u8> {
         let mut document = Vec::with_capacity(256);
         let mut writer = serde_json::Serializer::new(&mut document);
@@ -63,7 +63,7 @@ impl ApiError {
     }
 }
 
-/// As a problem document: what answers one of several queries of a request.
+/// A problem document as the answer to one of several queries in a request.
 impl Serialize for ApiError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -72,7 +72,7 @@ impl Serialize for ApiError {
     }
 }
 
-/// Without its body: `front` writes it, which knows the request's id.
+/// Without the body: `front` writes it, because it knows the request's id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

@@ -13,19 +13,19 @@ use crate::observe::Stages;
 
 pub(in crate::http) const NAME: HeaderName = HeaderName::from_static("server-timing");
 
-/// What a handler knows of its request's time.
+/// What a handler knows about the time of its request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::http) struct Timing {
-    /// In the queue, before the first pass.
+    /// Time in the queue, before the first pass.
     pub(in crate::http) queue: Duration,
-    /// In passes of the engine.
+    /// Time in passes of the engine.
     pub(in crate::http) engine: Duration,
     /// When writing the answer began.
     pub(in crate::http) encoding_since: Option<Instant>,
 }
 
 impl Timing {
-    /// Of a request whose answer was there at `ended`; `None` if nothing was searched.
+    /// The stages of a request whose answer was ready at `ended`; `None` if nothing was searched.
     pub(in crate::http) fn stages(&self, ended: Instant) -> Option<Stages> {
         let Self { queue, engine, encoding_since } = *self;
         let encode = encoding_since.map(|since| ended.saturating_duration_since(since));
@@ -33,8 +33,8 @@ impl Timing {
     }
 }
 
-/// Writes the header on every answer of a route, errors too. Handlers leave their [`Timing`] on the
-/// response.
+/// Writes the header on every answer of a route, including errors. Handlers store their [`Timing`] in the response's
+/// extensions.
 pub(in crate::http) async fn layer(call: Call, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let mut response = next.run(request).await;
@@ -53,7 +53,7 @@ pub(in crate::http) fn write(
     response.headers_mut().insert(NAME, value(engine, timing, total));
 }
 
-/// The header's value. By hand: formatting three floats takes longer than looking a word up.
+/// The header's value, written by hand, because formatting three floats takes longer than looking up a word.
 fn value(engine: &EngineDescription, timing: Timing, total: Duration) -> HeaderValue {
     let mut text = Vec::with_capacity(128);
     text.extend_from_slice(b"queue;dur=");
@@ -67,7 +67,7 @@ fn value(engine: &EngineDescription, timing: Timing, total: Duration) -> HeaderV
     HeaderValue::from_bytes(&text).expect("digits and names")
 }
 
-/// To the nearest microsecond.
+/// Appends a duration in milliseconds, to the nearest microsecond.
 fn milliseconds(text: &mut Vec<u8>, duration: Duration) {
     let microseconds = (duration.as_nanos() + 500) / 1000;
     let (whole, rest) = (microseconds / 1000, (microseconds % 1000) as u16);

@@ -1,5 +1,5 @@
-//! `POST /similarity`: how alike two words are, or two sets of words, many pairs at once. `POST /odd-one-out`: which of
-//! some words is least like all of them together. Neither needs a search.
+//! `POST /similarity`: how similar two words or two sets of words are, for many pairs in one request.
+//! `POST /odd-one-out`: which of some words is least similar to all of them together. Neither needs a search.
 
 use kindred::question::{Similarity, odd_one_out, similarity};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::search::Answered;
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::aside::{goes_on, stage};
+use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::comparisons::{OddOneOutBody, SimilarityBody, read_pair};
 use crate::http::parse::negotiation;
@@ -46,7 +46,7 @@ pub(in crate::http) async fn post_similarity(call: Call, received: Received) -> 
         let received = received.whole()?;
         let (pairs, unknown) = received.parse::<SimilarityBody<'_>>()?.check()?;
         let compare = |(index, pair): (usize, &RawValue)| {
-            goes_on(patience)?;
+            check_deadline(patience)?;
             let score = |pair| Ok(similarity(&same.model, pair, unknown)?);
             Ok(read_pair(index, pair).and_then(score))
         };
@@ -93,7 +93,7 @@ pub(in crate::http) async fn post_odd_one_out(call: Call, received: Received) ->
         let (words, unknown) = received.parse::<OddOneOutBody>()?.check()?;
         let odd = odd_one_out(&same.model, words, unknown)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
-        // So few words are no more than the body that they came in.
+        // Writing so few words costs no more than the body that they came in.
         Ok(neighbors::odd_one_out(&same, &odd))
     };
     let compared = stage(&call, work, latest, compare).await;

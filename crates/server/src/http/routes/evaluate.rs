@@ -1,5 +1,5 @@
-//! `POST /evaluate`: what `kindred eval` finds, for sets of the caller's own. The code is the command's
-//! ([`evaluation`](kindred::evaluation)); here the queue answers.
+//! `POST /evaluate`: the results of `kindred eval`, for the caller's own test sets. The code is the command's
+//! ([`evaluation`](kindred::evaluation)), but here the queue answers the questions.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use kindred::evaluation::similarities::Pair;
 
 use super::search::{Answered, answered, timing, with_timing};
 use crate::http::ApiError;
-use crate::http::aside::{Work, goes_on, stage};
+use crate::http::offload::{Work, check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::evaluation::{EvaluateBody, Sets};
 use crate::http::parse::negotiation;
@@ -39,8 +39,9 @@ async fn evaluate(call: &Call, sets: Sets, deadline: Instant) -> Answered {
     let mut report = Report::new(&call.model, &call.engine, case);
     report.similarities = correlate(call, similarities, case, deadline).await?;
     let evaluation = Evaluation { model: &call.model, case, methods: &methods };
-    // So few questions together are made into queries here: it takes less than the longest stage that may.
-    let count = |queries| Work::of_asking(queries, call.model.dim()).count(call.service());
+    // So few questions at a time are made into queries on this thread, because that takes less time than the longest
+    // stage that may run here.
+    let count = |queries| Work::queries(queries, call.model.dim()).count(call.service());
     let asking = Asking::new(&call.queue, call.account(), deadline);
     let mut queue = QueueAnswers::new(asking, count);
     for section in analogies {
@@ -59,13 +60,13 @@ async fn correlate(
     deadline: Instant,
 ) -> Result<Vec<SimilarityResult>, ApiError> {
     let pairs: usize = sets.iter().map(|(_, pairs)| pairs.len()).sum();
-    // As for the terms of an explanation: a component is far less work than a word or a number.
+    // As for the terms of an explanation, a component is far less work than writing a word or a number.
     let work = Work::of_writing(pairs * (40 + call.model.dim() / 32));
     let served = call.served().clone();
     let correlate = move |patience: &Patience| {
         let evaluation = Evaluation { model: &served.model, case, methods: &[] };
         let correlate = |(set, pairs): &(String, Vec<Pair>)| {
-            goes_on(patience)?;
+            check_deadline(patience)?;
             Ok(evaluation.similarities(set, pairs))
         };
         sets.iter().map(correlate).collect()

@@ -1,4 +1,4 @@
-//! `GET /`: the explorer, a page to look at the model with; its files lie in `crates/server/explorer`.
+//! `GET /`: the explorer, a page to explore the model with. Its files are in `crates/server/explorer`.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::http::render::caching;
 // `FILES`: names and contents of all files of the folder.
 include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
 
-/// A file of the page or of what it loads.
+/// The page, or a file that it loads.
 struct File {
     name: &'static str,
     content: Cow<'static, [u8]>,
 }
 
 impl File {
-    /// Part of the program, but read from the disk each time while the program is built for debugging, so that a
-    /// change shows when the page is loaded again.
+    /// The file that is compiled into the program. A debug build reads it from disk each time, so that a change shows
+    /// when the page is reloaded.
     fn get(name: &str) -> Option<Self> {
         let &(name, content) = FILES.iter().find(|(found, _)| *found == name)?;
         let path = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("explorer").join(name);
@@ -41,10 +41,10 @@ impl File {
     }
 }
 
-/// `GET /`: the page for who asks for HTML, as browsers do, and text for all others.
+/// `GET /`: the page for clients that ask for HTML, as browsers do, and text for all others.
 pub(in crate::http) async fn start(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     if negotiation::names_html(&headers) {
-        // Whatever parameters a link to the page was given on its way are not for us.
+        // Ignores query parameters, because other sites add theirs to links.
         let page = File::get("index.html").expect("the explorer has a page");
         let mut response = answer(&headers, page)?;
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));

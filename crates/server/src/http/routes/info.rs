@@ -53,7 +53,7 @@ pub(in crate::http) async fn models(
     caching::content(&headers, render::bytes(&answer))
 }
 
-/// A model, for who wants to know what answers.
+/// The description of a model and of the engine that answers for it.
 #[derive(Serialize)]
 struct Description<'a> {
     name: &'a str,

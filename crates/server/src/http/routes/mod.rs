@@ -1,4 +1,4 @@
-//! The routes: what follows from their table ([`table`]), and their handlers.
+//! The routes: what is derived from their table ([`table`]), and their handlers.
 
 mod compare;
 mod docs;
@@ -30,13 +30,13 @@ use crate::http::render::server_timing;
 use crate::models::Reloader;
 use crate::observe::MAX_ROUTES;
 
-pub(super) use self::table::PastRouter;
+pub(super) use self::table::HotRoute;
 pub use self::words::MAX_LISTED;
 
 /// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
 #[derive(Clone)]
 pub(super) struct Routes {
-    /// All routes by their own paths: those of a model speak to the default one.
+    /// All routes by their own paths. Those of a model use the default model.
     plain: Router,
     /// Behind `/models/NAME`: the routes of that model.
     of_model: Router,
@@ -52,7 +52,7 @@ impl Routes {
         }
     }
 
-    /// Answers a request, whose path is without its model's name if it has one.
+    /// Answers a request. Its path is already without a model's name; `has_name` says whether there was one.
     pub(super) async fn answer(&self, has_name: bool, request: Request) -> Response {
         let router = if has_name { &self.of_model } else { &self.plain };
         router.clone().call(request).await.unwrap_or_else(|never| match never {})
@@ -87,7 +87,7 @@ async fn admins_only(request: Request, next: middleware::Next) -> Response {
 }
 
 async fn no_such_route(uri: Uri) -> ApiError {
-    // A target without a slash has no path.
+    // A request target without a slash has no path.
     let path = if uri.path().is_empty() { uri.to_string() } else { uri.path().to_owned() };
     ApiError::NoSuchRoute { path }
 }
@@ -101,8 +101,8 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
 }
 
-/// The name, as it is written, and the route's path of a path `/models/NAME/ROUTE`. `None` for a path without a model's
-/// name.
+/// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for a path without a
+/// model's name.
 pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     let named = path.strip_prefix("/models/")?;
     let (name, path) = named.split_at(named.find('/').unwrap_or(named.len()));
@@ -110,9 +110,9 @@ pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The handler that a GET of this path goes to directly, if it skips the router. The path is without a model's name.
+/// The handler of a GET of this path, if it bypasses the router. The path is without a model's name.
 #[inline]
-pub(super) fn past_router(path: &str) -> Option<PastRouter> {
+pub(super) fn hot_route(path: &str) -> Option<HotRoute> {
     find_past_router(path).map(|(_, _, way)| way)
 }
 
@@ -123,12 +123,12 @@ pub(super) fn is_for_admins(path: &str) -> bool {
 }
 
 #[inline]
-fn find_past_router(path: &str) -> Option<(usize, &'static str, PastRouter)> {
+fn find_past_router(path: &str) -> Option<(usize, &'static str, HotRoute)> {
     PAST_ROUTER.iter().find(|(_, known, _)| *known == path).copied()
 }
 
-/// The routes' labels, in metrics and logs: their paths, and last what stands for every other path. A request's route
-/// is counted by the index of its label ([`index`]).
+/// The routes' labels in metrics and logs: their paths, and last `other`, for every other path. A request is counted by
+/// the index of its route's label ([`index`]).
 pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
     let mut labels = ["other"; count_paths(ROUTES.len()) + 1];
     let mut row = 0;
@@ -143,12 +143,12 @@ pub(crate) const LABELS: [&str; count_paths(ROUTES.len()) + 1] = {
 
 const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too small");
 
-/// Index, path and way of each route that goes past the router.
-const PAST_ROUTER: [(usize, &str, PastRouter); count_past_router()] = {
-    let mut routes = [(0, "", PastRouter::Nearest); count_past_router()];
+/// Index, path and handler of each route that bypasses the router.
+const PAST_ROUTER: [(usize, &str, HotRoute); count_past_router()] = {
+    let mut routes = [(0, "", HotRoute::Nearest); count_past_router()];
     let (mut row, mut found) = (0, 0);
     while row < ROUTES.len() {
-        if let Some(way) = ROUTES[row].past_router {
+        if let Some(way) = ROUTES[row].hot_route {
             assert!(is_first(row), "its method that goes past the router comes first");
             routes[found] = (count_paths(row), ROUTES[row].path, way);
             found += 1;
@@ -158,7 +158,7 @@ const PAST_ROUTER: [(usize, &str, PastRouter); count_past_router()] = {
     routes
 };
 
-/// The index of the label of a path's route, which is the same behind `/models/NAME`.
+/// The index of the label of a path's route. It is the same behind `/models/NAME`.
 #[inline]
 pub(super) fn index(path: &str) -> usize {
     static ROUTER: LazyLock<matchit::Router<usize>> = LazyLock::new(|| {
@@ -175,7 +175,7 @@ pub(super) fn index(path: &str) -> usize {
     ROUTER.at(path).map_or(LABELS.len() - 1, |found| *found.value)
 }
 
-/// How many different paths there are before this row.
+/// How many different paths the table has before this row.
 const fn count_paths(rows: usize) -> usize {
     let (mut row, mut count) = (0, 0);
     while row < rows {
@@ -188,13 +188,13 @@ const fn count_paths(rows: usize) -> usize {
 const fn count_past_router() -> usize {
     let (mut row, mut count) = (0, 0);
     while row < ROUTES.len() {
-        count += ROUTES[row].past_router.is_some() as usize;
+        count += ROUTES[row].hot_route.is_some() as usize;
         row += 1;
     }
     count
 }
 
-/// Whether no row before this one has its path.
+/// Whether no row before this one has the same path.
 const fn is_first(row: usize) -> bool {
     let mut before = 0;
     while before < row {
@@ -206,7 +206,7 @@ const fn is_first(row: usize) -> bool {
     true
 }
 
-/// `==`, for constants.
+/// `==` for strings, in constants.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
@@ -252,12 +252,12 @@ mod tests {
         for route in ROUTES {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
-            if let Some(way) = route.past_router {
-                assert_eq!(past_router(&path), Some(way));
+            if let Some(way) = route.hot_route {
+                assert_eq!(hot_route(&path), Some(way));
             }
         }
         assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
-        assert_eq!((LABELS.last(), past_router("/rank")), (Some(&"other"), None));
+        assert_eq!((LABELS.last(), hot_route("/rank")), (Some(&"other"), None));
         assert!(is_for_admins("/admin/reload") && !is_for_admins("/nearest"));
     }
 
@@ -305,7 +305,7 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus
-  GET  /docs, /openapi.yaml the whole API: to read and try in a browser, and as OpenAPI
+  GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file
 ";
         assert_eq!(start_text(), lines);
     }

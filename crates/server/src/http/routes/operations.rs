@@ -1,4 +1,4 @@
-//! What those who run the service ask: whether it answers, its metrics, and to reload it.
+//! Routes for operators: health checks, metrics and reloads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::http::ApiError;
-use crate::http::aside::{Work, elsewhere};
 use crate::http::error::whole_seconds;
+use crate::http::offload::{Work, offloaded};
 use crate::http::parse::negotiation;
 use crate::http::parse::query_string;
 use crate::http::render;
@@ -21,14 +21,14 @@ use crate::models::{Call, NotReady, ReloadError, Reloader, ServedModel, Service}
 use crate::observe::{Format, Known};
 use crate::workers::Patience;
 
-/// `GET /health/live`: the process answers.
+/// `GET /health/live`: whether the process answers.
 pub(in crate::http) async fn live(headers: HeaderMap, uri: Uri) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     Ok(render::json(&json!({"status": "live"})))
 }
 
-/// `GET /health/ready`: of every model, a query went through its queue and came back right, within the last
-/// second or now.
+/// `GET /health/ready`: whether, for every model, a probe has passed through its queue with the right answer, now or
+/// within the last second.
 pub(in crate::http) async fn ready(
     call: Call,
     headers: HeaderMap,
@@ -62,10 +62,10 @@ pub(in crate::http) async fn check(
     Ok(())
 }
 
-/// How long the figures wait to hear that the engine answers: much less than Prometheus waits for them.
+/// How long `/metrics` waits for the engine's probe: much less than Prometheus waits for `/metrics`.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
-/// `GET /metrics`: all figures, in the form that is asked for.
+/// `GET /metrics`: all figures, in the requested format.
 pub(in crate::http) async fn get_metrics(
     State(reloader): State<Arc<Reloader>>,
     call: Call,
@@ -81,7 +81,8 @@ pub(in crate::http) async fn get_metrics(
     let ready = check(service, models.models());
     let ready = tokio::time::timeout(READY_WITHIN, ready).await;
     let is_ready = matches!(ready, Ok(Ok(())));
-    // Sums over all threads, and files of the system: not between two requests of a connection.
+    // This adds up all threads' figures and reads system files, so it does not run between two requests of a
+    // connection.
     const NUMBERS: usize = 5000;
     let write = move |_: &Patience| {
         let memory = &reloader.models().service().memory;
@@ -89,7 +90,7 @@ pub(in crate::http) async fn get_metrics(
         let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
         Ok(reloader.models().service().observer.write(known, &figures, format))
     };
-    let text = elsewhere(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
+    let text = offloaded(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
     let body = match room_for(&call, text.len() as u64)? {
         Some(room) => counted(text.into(), room).into(),
         None => Body::from(text),
@@ -97,8 +98,8 @@ pub(in crate::http) async fn get_metrics(
     Ok(([(header::CONTENT_TYPE, format.content_type())], body).into_response())
 }
 
-/// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does, and says what became of it. It goes
-/// on if the caller hangs up.
+/// `POST /admin/reload`: reads keys, certificates and the settings' models again, as SIGHUP does, and returns the
+/// outcome. The reload continues if the caller hangs up.
 pub(in crate::http) async fn post_reload(
     State(reloader): State<Arc<Reloader>>,
     headers: HeaderMap,

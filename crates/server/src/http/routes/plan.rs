@@ -1,4 +1,5 @@
-//! The fields of a search to queries that are ready for the queue, one or many, and how large their answer will be.
+//! Turns the fields of a search into queries that are ready for the queue, one or many, and estimates the size of their
+//! answer.
 
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use kindred::question::{Checked, Common, Prepared, prepare};
 use serde_json::value::RawValue;
 
 use crate::http::ApiError;
-use crate::http::aside::goes_on;
+use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
 use crate::http::parse::body::{self, JsonBody};
 use crate::http::parse::limits::{check_size, check_work};
@@ -23,21 +24,21 @@ pub(super) enum Plan {
     Many(Batch),
 }
 
-/// A query that is ready to be asked.
+/// A query that is ready for the queue.
 pub(super) struct Ready {
     pub(super) prepared: Prepared,
     pub(super) deadline: Instant,
     pub(super) size: Size,
 }
 
-/// The items of a batch, each ready to be asked or with what is wrong with it.
+/// The items of a batch. Each is ready for the queue, or has an error.
 pub(super) struct Batch {
     pub(super) items: Vec<Result<Prepared, ApiError>>,
     pub(super) deadline: Instant,
     pub(super) size: Size,
 }
 
-/// Checks the fields of a body and looks its words up.
+/// Checks the fields of a body and looks up its words.
 pub(super) fn plan<'a, B>(
     call: &Call,
     headers: &HeaderMap,
@@ -90,7 +91,7 @@ where
     let common = Common::new(&call.model, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
     for item in queries {
-        goes_on(&patience)?;
+        check_deadline(&patience)?;
         items.push(prepare_item::<B>(call, item, &common));
     }
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
@@ -106,7 +107,7 @@ where
     Ok(Batch { items, deadline, size })
 }
 
-/// One item of `queries`, with the options of all of them where it has none of its own.
+/// Prepares one item of `queries`. Options that it does not have are taken from the whole request.
 fn prepare_item<'a, B>(
     call: &Call,
     item: &'a RawValue,

@@ -1,14 +1,14 @@
-//! `POST /rank`: where given words stand among the neighbours of a query, by one pass over all rows.
+//! `POST /rank`: the ranks of given words among the neighbours of a query, by one full pass.
 
 use contract::{RankedRow, Row};
 use kindred::asking::Asking;
 use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
-use scheduler::account::Held;
+use scheduler::account::Reservation;
 use serde::Serialize;
 
 use super::search::{Answered, answered, with_timing};
 use super::suggestions;
-use crate::http::aside::{goes_on, stage};
+use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::bodies::{RankBody, RankRequest};
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation;
@@ -38,7 +38,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
         let deadline = same.deadline(body.timeout_ms())?;
         let RankRequest { words, target, options } = body.check()?;
         let options = Checked::new(&same.model, options, None)?;
-        goes_on(&patience.at_most(deadline))?;
+        check_deadline(&patience.at_most(deadline))?;
         let (query, notes) = prepare_rank(&same.model, words, target, &options)?;
         negotiation::check(&received.headers, &negotiation::JSON)?;
         Ok((query, notes, deadline, received.into_room()))
@@ -57,7 +57,7 @@ fn write(
     served: &ServedModel,
     ranks: &[RankedRow],
     notes: &Notes,
-    room: Option<Held>,
+    room: Option<Reservation>,
 ) -> axum::response::Response {
     let model = &served.model;
     let word = |row: &Row| model.words().word(*row);

@@ -1,4 +1,4 @@
-//! `/nearest` and `/analogy` in both their forms: fields in, queries through the queue, JSON out.
+//! `/nearest` and `/analogy`, by GET and POST: fields in, queries through the queue, JSON out.
 
 use std::time::Instant;
 
@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::asking::{Asking, Times};
 use kindred::question::{EngineQuery, Prepared};
-use kindred::search::{Found, Search};
+use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
-use scheduler::account::Held;
+use scheduler::account::Reservation;
 
 use super::plan::{Batch, Plan, Ready, plan, prepare_one};
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::aside::{Work, goes_on, stage};
+use crate::http::offload::{Work, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
 use crate::http::parse::query_string;
@@ -59,12 +59,12 @@ async fn get(
     answer_one(call, ready, Some(headers)).await
 }
 
-/// `GET /nearest`, by the router
+/// `GET /nearest`, called by the router
 pub(in crate::http) async fn get_nearest(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     nearest(&call, &headers, &uri).await.map(with_timing)
 }
 
-/// `GET /analogy`, by the router
+/// `GET /analogy`, called by the router
 pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Uri) -> Answered {
     analogy(&call, &headers, &uri).await.map(with_timing)
 }
@@ -85,7 +85,7 @@ pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Ans
     post(&call, received, parse).await.map(with_timing)
 }
 
-/// For [`server_timing::layer`](crate::http::render::server_timing::layer).
+/// Stores the timing in the response, for [`server_timing::layer`](crate::http::render::server_timing::layer).
 pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Response {
     response.extensions_mut().insert(timing);
     response
@@ -100,7 +100,7 @@ async fn post(
     let planned = stage(call, work, latest, move |patience| {
         let received = received.whole()?;
         let plan = parse(&same, &received, patience);
-        // What was made of it takes no more than what was counted for the body.
+        // What was made from the body takes no more memory than was counted for it.
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
@@ -110,8 +110,8 @@ async fn post(
     }
 }
 
-/// All of a request that waits. What is rare is boxed: it must not make every request's future larger,
-/// which is copied a few times.
+/// The part of a request that waits. Rare parts are boxed, because they must not enlarge every request's future, which
+/// is copied a few times.
 async fn answer_one(
     call: &Call,
     prepared: Result<Ready, ApiError>,
@@ -166,10 +166,10 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
     let response = stage(call, size.work(), deadline, move |patience| {
         let mut found = found.iter();
         let results = faults.iter().map(|fault| match fault {
-            // What was found stands in the order of those items that became queries.
+            // The results are in the order of the items that became queries.
             None => {
                 let found = found.next().expect("one for each query");
-                ItemAnswer::Found(to_write(found, &served))
+                ItemAnswer::Neighbors(to_write(found, &served))
             }
             Some(error) => ItemAnswer::Failed(error),
         });
@@ -185,8 +185,8 @@ async fn search_one(
     call: &Call,
     prepared: Prepared,
     deadline: Instant,
-    room: &mut Option<Held>,
-) -> Result<(Found, Timing), ApiError> {
+    room: &mut Option<Reservation>,
+) -> Result<(SearchResult, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, on the hot path.
         Prepared {
@@ -205,38 +205,39 @@ async fn search_one(
     let asking = Asking::new(&call.queue, call.account(), deadline);
     let mut answer = answered(call, asking.search(vec![query]).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
-    let found = Found { hits, with_vectors, notes, explanation: None };
+    let found = SearchResult { hits, with_vectors, notes, explanation: None };
     Ok((found, Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() }))
 }
 
 /// Runs several queries together. Returns what was found for each, in their order, and how long it took. Hits are
-/// folded on a thread where that delays nobody.
+/// folded on a thread where this delays no other connection.
 async fn search(
     call: &Call,
     prepared: Vec<Prepared>,
     deadline: Instant,
-    room: &mut Option<Held>,
-) -> Result<(Vec<Found>, Timing), ApiError> {
+    room: &mut Option<Reservation>,
+) -> Result<(Vec<SearchResult>, Timing), ApiError> {
     let mut search = Search::new(prepared);
     let asking = Asking::new(&call.queue, call.account(), deadline);
     while let Some(to_fold) = answered(call, search.round(asking).await)? {
         let hits = to_fold.hits();
         if let Some(room) = room {
-            // Later rounds ask for more than was counted at first.
+            // Later rounds ask for more hits than were counted at first.
             room.set(room.bytes().max((hits * size_of::<contract::Hit>()) as u64));
         }
         let served = call.served().clone();
-        let fold =
-            move |patience: &Patience| to_fold.fold(served.model.words(), || goes_on(patience));
-        // A word in lower case, and looked for twice.
+        let fold = move |patience: &Patience| {
+            to_fold.fold(served.model.words(), || check_deadline(patience))
+        };
+        // For each hit, a word is converted to lower case and looked up twice.
         search.take(stage(call, Work::of_writing(4 * hits), deadline, fold).await?);
     }
     let (found, times) = search.done();
     Ok((found, timing(times)))
 }
 
-/// What was found, as it is to be written.
-fn to_write<'a>(found: &'a Found, served: &'a ServedModel) -> Neighbors<'a> {
+/// What was found, in the form for writing.
+fn to_write<'a>(found: &'a SearchResult, served: &'a ServedModel) -> Neighbors<'a> {
     Neighbors {
         served,
         hits: &found.hits,
@@ -250,7 +251,7 @@ pub(super) fn timing(Times { queue, engine }: Times) -> Timing {
     Timing { queue, engine, ..Timing::default() }
 }
 
-/// What the queue said, or the error for it.
+/// The queue's answer, with its error converted.
 pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|why| match why {
         SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,
@@ -262,7 +263,7 @@ pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result
 mod tests {
     use super::*;
 
-    /// A request's future is copied a few times: each byte of it costs every request. What is rare is boxed.
+    /// A request's future is copied a few times, so each byte of it costs every request. Rare parts are boxed.
     #[test]
     fn the_future_of_a_plain_get_stays_small() {
         fn size<F: Future>(

@@ -3,15 +3,16 @@
 use kindred::MAX_SUGGESTED_WORDS;
 
 use crate::http::ApiError;
-use crate::http::aside::{Work, elsewhere, goes_on};
+use crate::http::offload::{Work, check_deadline, offloaded};
 use crate::models::Call;
 use crate::workers::Patience;
 use scheduler::account::Pool;
 
-/// What finds the words that resemble one, as long as it does: it grows with the word, and this is for the longest.
+/// Memory of the automaton that finds words similar to one word, while it works. It grows with the word; this is for
+/// the longest word.
 const BYTES_OF_AUTOMATON: u64 = 3 << 20;
 
-/// What a stage came to; its error with suggestions for unknown words.
+/// The result of a stage. Adds suggestions for unknown words to its error.
 pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T, ApiError> {
     match done {
         Ok(done) => Ok(done),
@@ -22,7 +23,7 @@ pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T,
     }
 }
 
-/// Fills in the suggestions of all unknown words in these errors, as far as a request gets them.
+/// Adds suggestions to the unknown words in these errors, up to the maximum per request.
 pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mut ApiError>) {
     let mut unknown: Vec<_> = errors
         .filter_map(|error| match error {
@@ -43,20 +44,20 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
     }
 }
 
-/// For each of these words, words of the model that resemble it.
+/// For each of these words, similar words of the model.
 pub(super) async fn of(call: &Call, words: Vec<String>) -> Result<Vec<Vec<String>>, ApiError> {
     let to_owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
     let (served, deadline) = (call.served().clone(), call.deadline(None)?);
-    let work = Work::of_suggesting(words.len());
+    let work = Work::suggestions(words.len());
     let (memory, account) = (call.service().memory.clone(), call.account().clone());
     let search = move |patience: &Patience| {
-        // As many threads as work may have one at a time, so it is not refused.
+        // Not refused, because there are only as many of these as there are worker threads.
         let _room = memory.charge(&account, Pool::Requests, BYTES_OF_AUTOMATON);
         let suggest = |word: &String| {
-            goes_on(patience)?;
+            check_deadline(patience)?;
             Ok(to_owned(served.model.words().suggestions(word)))
         };
         words.iter().map(suggest).collect()
     };
-    elsewhere(call, work, deadline, search).await
+    offloaded(call, work, deadline, search).await
 }

@@ -1,6 +1,6 @@
-//! The table of routes: each method of each path, once. From it follow the routers ([`Routes`](super::Routes)), the way
-//! past them in `front`, the routes' labels in metrics and logs, which routes need an admin's key, the text at `/`, and
-//! the tests that hold `openapi.yaml` and the default of `public_routes` against the routes.
+//! The table of routes: each method of each path, once. From it are derived: the routers ([`Routes`](super::Routes)),
+//! the shortcut past them in `front`, the routes' labels in metrics and logs, which routes need an admin's key, the
+//! text at `/`, and the tests that compare `openapi.yaml` and the default of `public_routes` with the routes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::routing::{MethodRouter, get, post};
 use super::{compare, docs, evaluate, explorer, info, operations, rank, search, words};
 use crate::models::Reloader;
 
-/// What handlers may ask for besides their request.
+/// What handlers can use besides their request.
 pub(super) type State = Arc<Reloader>;
 
 use Method::{Get, Post};
@@ -19,12 +19,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/nearest", || get(search::get_nearest))
         .of_a_model()
         .searches()
-        .past_router(PastRouter::Nearest)
+        .hot_route(HotRoute::Nearest)
         .line("/nearest?word=frog&k=5", ""),
     Route::new(Get, "/analogy", || get(search::get_analogy))
         .of_a_model()
         .searches()
-        .past_router(PastRouter::Analogy)
+        .hot_route(HotRoute::Analogy)
         .line("/analogy?expression=king+-+man+%2B+woman", ""),
     Route::new(Post, "/nearest", || post(search::post_nearest))
         .of_a_model()
@@ -61,17 +61,18 @@ pub(super) const ROUTES: &[Route] = &[
         .public()
         .line("/metrics", "metrics for Prometheus"),
     Route::new(Get, "/docs", || get(docs::page)).public().on_next_line(),
-    Route::new(Get, "/openapi.yaml", || get(info::openapi))
-        .public()
-        .line("/openapi.yaml", "the whole API: to read and try in a browser, and as OpenAPI"),
-    Route::new(Get, "/docs/", || get(docs::elsewhere)).public(),
+    Route::new(Get, "/openapi.yaml", || get(info::openapi)).public().line(
+        "/openapi.yaml",
+        "the whole API, as interactive documentation and as an OpenAPI file",
+    ),
+    Route::new(Get, "/docs/", || get(docs::redirect_to_page)).public(),
     Route::new(Get, "/docs/{file}", || get(docs::file)).public(),
     Route::new(Get, "/", || get(explorer::start)).public(),
     Route::new(Get, "/explorer/{file}", || get(explorer::file)).public(),
     Route::new(Post, "/admin/reload", || post(operations::post_reload)).admin(),
 ];
 
-/// The methods that routes have. HEAD comes with GET.
+/// The methods of routes. GET includes HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
@@ -87,20 +88,20 @@ impl Method {
     }
 }
 
-/// Who may ask a route, where the service has API keys.
+/// Who may call a route, if the service has API keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Anybody, by default: the setting `public_routes` decides.
+    /// Anyone, by default: the setting `public_routes` decides.
     Public,
-    /// Whoever has a key.
+    /// Anyone with a key.
     Key,
-    /// Whoever has an admin's key; nobody where there are no keys. Such requests have no deadline.
+    /// Anyone with an admin's key; nobody if there are no keys. These requests have no deadline.
     Admin,
 }
 
-/// The routes whose GET goes past the router, because it comes very often.
+/// The routes whose GET bypasses the router, because it is very frequent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum PastRouter {
+pub(in crate::http) enum HotRoute {
     Nearest,
     Analogy,
 }
@@ -110,9 +111,9 @@ pub(in crate::http) enum PastRouter {
 pub(super) enum Mention {
     /// Not at all.
     None,
-    /// On the line of the route behind it, by its path.
+    /// On the line of the next route, by its path.
     OnNextLine,
-    /// At the end of a line: how to ask it, and what the line's routes do.
+    /// At the end of a line: how to call it, and what the line's routes do.
     Line(&'static str, &'static str),
 }
 
@@ -122,12 +123,12 @@ pub(super) struct Route {
     pub(super) method: Method,
     pub(super) path: &'static str,
     pub(super) handler: fn() -> MethodRouter<State>,
-    /// It speaks to one model: it is there behind `/models/NAME` as well.
+    /// Whether it queries one model, so that it also exists behind `/models/NAME`.
     pub(super) is_of_a_model: bool,
     pub(super) access: Access,
-    /// It searches: its answers have `Server-Timing`, and bound their bodies themselves.
+    /// Whether it searches. Its answers then have `Server-Timing`, and its handler itself limits the size of bodies.
     pub(super) searches: bool,
-    pub(super) past_router: Option<PastRouter>,
+    pub(super) hot_route: Option<HotRoute>,
     pub(super) mention: Mention,
 }
 
@@ -140,7 +141,7 @@ impl Route {
             is_of_a_model: false,
             access: Access::Key,
             searches: false,
-            past_router: None,
+            hot_route: None,
             mention: Mention::None,
         }
     }
@@ -161,8 +162,8 @@ impl Route {
         Self { searches: true, ..self }
     }
 
-    const fn past_router(self, way: PastRouter) -> Self {
-        Self { past_router: Some(way), ..self }
+    const fn hot_route(self, way: HotRoute) -> Self {
+        Self { hot_route: Some(way), ..self }
     }
 
     const fn on_next_line(self) -> Self {

@@ -1,4 +1,4 @@
-//! `GET /words`: which words the model has, by how they begin, and what it knows of one of them.
+//! `GET /words`: lists words of the model by their prefix, and describes one word.
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::suggestions;
 use crate::http::ApiError;
-use crate::http::aside::{Work, elsewhere};
+use crate::http::offload::{Work, offloaded};
 use crate::http::parse::negotiation;
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
@@ -18,14 +18,14 @@ use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
 use crate::http::render::{self, caching};
 use crate::models::Call;
 use crate::workers::Patience;
-use scheduler::account::Held;
+use scheduler::account::Reservation;
 
-/// Most words that one answer lists.
+/// Maximum number of words that one answer lists.
 pub const MAX_LISTED: usize = 1000;
-/// Words that are listed for who does not say how many.
+/// Number of words that are listed by default.
 const DEFAULT_LISTED: usize = 10;
 
-/// Words that begin alike.
+/// Words with the same prefix.
 #[derive(Serialize)]
 struct Listed<'a> {
     model: &'a str,
@@ -39,7 +39,7 @@ struct ListedWord<'a> {
     row: u32,
 }
 
-/// What is known of a word.
+/// What is known about a word.
 #[derive(Serialize)]
 struct Described<'a> {
     model: &'a str,
@@ -72,7 +72,7 @@ pub(in crate::http) async fn get_words(
             let room = Size::of_rows(limit).room(&call)?;
             let work = Work::of_listing(call.model.rows());
             let search = move |_: &Patience| Ok(served.model.words().with_prefix(&prefix, limit));
-            let found = elsewhere(&call, work, deadline, search).await?;
+            let found = offloaded(&call, work, deadline, search).await?;
             Ok(caching::tagged(list(&call.model, &found, room), &call))
         }
         WordsRequest::Word { word, with_vector } => {
@@ -89,14 +89,14 @@ pub(in crate::http) async fn get_word(
 ) -> Result<Response, ApiError> {
     let with_vector = query_string::word_options(uri.query().unwrap_or_default())?;
     let escaped = uri.path().strip_prefix("/words/").unwrap_or_default();
-    // Not form-encoded as parameters are: here a plus is a plus.
+    // A path is not form-encoded as parameters are, so a plus is a plus.
     let word = percent_decode_str(escaped)
         .decode_utf8()
-        .map_err(|_| ApiError::NotUtf8 { place: "the path".to_owned() })?;
+        .map_err(|_| ApiError::NotUtf8 { what: "the path".to_owned() })?;
     describe(&call, &headers, word.into_owned(), with_vector).await
 }
 
-fn list(model: &ModelStore, rows: &[Row], room: Option<Held>) -> Response {
+fn list(model: &ModelStore, rows: &[Row], room: Option<Reservation>) -> Response {
     let words = rows.iter().map(|&row| ListedWord { word: model.words().word(row), row: row.0 });
     let (name, version) = (model.name(), model.version());
     render::json_in(&Listed { model: name, version, words: words.collect() }, room)

@@ -1,5 +1,5 @@
-//! What a connection does, as its socket and its requests note it, so that [`super::timeouts`] can tell a
-//! busy one from one that only takes up room.
+//! Records what a connection does, on its socket and in its requests, so that [`super::timeouts`] can distinguish a
+//! busy connection from one that only takes up room.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use axum::http::Version;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Bytes of an answer that a client must take to count as one that reads: one that takes a few now and then would
+/// Bytes of an answer that a client must take to count as reading. A client that takes a few bytes now and then would
 /// keep all the rest in memory.
 const PROGRESS_BYTES: u64 = 16 << 10;
 
-/// One connection's. All of it happens on one thread; the atomics are there because hyper wants what it
-/// holds to be `Send`, and cost no more than plain numbers.
+/// The activity of one connection. Only one thread uses it. The atomics are there because hyper requires `Send`, and
+/// cost no more than plain numbers.
 pub(super) struct Activity {
-    /// Requests that have been taken and are not answered.
+    /// Requests that have been received and are not answered yet.
     in_work: AtomicU32,
-    /// Requests taken, and requests answered.
+    /// Requests received plus requests answered.
     turns: AtomicU32,
-    /// Bytes have come since the last request.
+    /// Whether bytes have arrived since the last request.
     has_received: AtomicBool,
-    /// Bytes that the system has taken to send.
+    /// Bytes that the system has accepted for sending.
     written: AtomicU64,
-    /// The system takes no more: the client does not read.
+    /// Whether the system accepts no more bytes, because the client does not read.
     is_blocked: AtomicBool,
     is_http2: AtomicBool,
-    /// Answers that are not sent whole: a number for each, and when its client last took some of it.
+    /// Answers that are not completely sent: a number for each, and when the client last took some of it.
     unsent: Mutex<Vec<(u64, Instant)>>,
     next_unsent: AtomicU64,
 }
@@ -39,7 +39,7 @@ pub(super) struct Activity {
 pub(super) enum Waiting {
     /// For the rest of a handshake or of a request's head.
     Head,
-    /// For a handler, which has bounds of its own.
+    /// For a handler, which has its own time limits.
     Handler,
     /// For the client to take what was written.
     Reader,
@@ -48,7 +48,7 @@ pub(super) enum Waiting {
 }
 
 impl Activity {
-    /// A connection that was just let in: its first request should come now.
+    /// A connection that was just accepted: its first request should arrive now.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             in_work: AtomicU32::new(0),
@@ -62,22 +62,22 @@ impl Activity {
         })
     }
 
-    /// A request has come; it is in work until what is returned is dropped.
-    pub(super) fn begin(self: &Arc<Self>, version: Version) -> InWork {
+    /// Records that a request has arrived. It is in progress until the returned value is dropped.
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> RequestGuard {
         self.has_received.store(false, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
         self.in_work.fetch_add(1, Relaxed);
         self.turns.fetch_add(1, Relaxed);
-        InWork(self.clone())
+        RequestGuard(self.clone())
     }
 
-    /// Holds the connection as if a request were in work.
-    pub(super) fn hold(self: &Arc<Self>) -> InWork {
+    /// Treats the connection as if a request were in progress, until the returned value is dropped.
+    pub(super) fn hold(self: &Arc<Self>) -> RequestGuard {
         self.in_work.fetch_add(1, Relaxed);
-        InWork(self.clone())
+        RequestGuard(self.clone())
     }
 
-    /// What the connection waits for, and a mark that changes whenever it gets on with it.
+    /// What the connection waits for, and a mark that changes whenever it makes progress.
     pub(super) fn look(&self) -> (Waiting, (u32, u64)) {
         let turns = self.turns.load(Relaxed);
         let written = self.written.load(Relaxed);
@@ -88,21 +88,21 @@ impl Activity {
         if self.in_work.load(Relaxed) > 0 {
             return (Waiting::Handler, (turns, 0));
         }
-        // In HTTP/2 bytes may also be pings and windows, which begin no request.
+        // In HTTP/2, bytes may also be pings and window updates, which do not begin a request.
         let in_head = self.has_received.load(Relaxed) && !self.is_http2.load(Relaxed);
-        // An answer may still be on its way. Less than this is pings, or a client that trickles.
+        // An answer may still be on its way. Fewer bytes may be pings, or a client that reads very slowly.
         let mark = (turns, written / PROGRESS_BYTES);
         (if in_head { Waiting::Head } else { Waiting::Request }, mark)
     }
 
-    /// An answer begins; it is unsent until what is returned is dropped.
-    pub(super) fn unsent(self: &Arc<Self>) -> Unsent {
+    /// Records that an answer begins. It is unsent until the returned value is dropped.
+    pub(super) fn unsent(self: &Arc<Self>) -> UnsentAnswer {
         let number = self.next_unsent.fetch_add(1, Relaxed);
         self.unsent_answers().push((number, Instant::now()));
-        Unsent { activity: self.clone(), number }
+        UnsentAnswer { activity: self.clone(), number }
     }
 
-    /// Since when the client has taken nothing of one of the answers that wait for it, the longest of them.
+    /// Since when the client has taken nothing of the answer that has waited longest for it.
     pub(super) fn unsent_since(&self) -> Option<Instant> {
         self.unsent_answers().iter().map(|(_, since)| *since).min()
     }
@@ -127,23 +127,23 @@ impl Activity {
 }
 
 /// A request in progress, until this is dropped.
-pub(super) struct InWork(Arc<Activity>);
+pub(super) struct RequestGuard(Arc<Activity>);
 
-impl Drop for InWork {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.in_work.fetch_sub(1, Relaxed);
         self.0.turns.fetch_add(1, Relaxed);
     }
 }
 
-/// An answer that is not sent whole.
-pub(super) struct Unsent {
+/// An answer that is not completely sent.
+pub(super) struct UnsentAnswer {
     activity: Arc<Activity>,
     number: u64,
 }
 
-impl Unsent {
-    /// Its client has taken some of it.
+impl UnsentAnswer {
+    /// Records that the client has taken some of it.
     pub(super) fn progress(&self) {
         let mut unsent = self.activity.unsent_answers();
         if let Some((_, since)) = unsent.iter_mut().find(|(number, _)| *number == self.number) {
@@ -152,25 +152,25 @@ impl Unsent {
     }
 }
 
-impl Drop for Unsent {
+impl Drop for UnsentAnswer {
     fn drop(&mut self) {
         self.activity.unsent_answers().retain(|(number, _)| *number != self.number);
     }
 }
 
-/// A socket that notes what goes through it.
-pub(super) struct NotedIo<I> {
+/// A socket that records what is read and written.
+pub(super) struct RecordingIo<I> {
     io: I,
     activity: Arc<Activity>,
 }
 
-impl<I> NotedIo<I> {
+impl<I> RecordingIo<I> {
     pub(super) fn new(io: I, activity: Arc<Activity>) -> Self {
         Self { io, activity }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for NotedIo<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for RecordingIo<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,7 +183,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for NotedIo<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for NotedIo<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for RecordingIo<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,7 +1,7 @@
-//! From a listener to served connections, and their end: none is cut off while it has a request in progress.
+//! Accepts connections, serves them and closes them. None is cut off while it has a request in progress.
 //!
-//! In place of `axum::serve`, whose connections all watch one channel for the end: each looks there every
-//! time that it wakes, which is one lock for all threads.
+//! Replaces `axum::serve`, whose connections all watch one channel for the shutdown. Each connection checks that
+//! channel every time it wakes, which takes a lock that all threads share.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,15 +25,15 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 use tracing::{debug, trace};
 
-use super::activity::{Activity, InWork, NotedIo, Waiting};
+use super::activity::{Activity, RecordingIo, RequestGuard, Waiting};
 use super::sending::watched;
 use super::timeouts::Watch;
 use super::{HttpThreads, Transport, drain};
 
 /// Serves connections until `told_to_stop` ends. Then it accepts no more, answers the requests in progress, closes idle
-/// connections, and returns when all are closed. A connection stays on one of `threads`; it has a service of its own,
-/// which is cloned for each of its requests: so no two threads count the same references. While there are as many
-/// connections as `transport` allows, others wait in the system's queue.
+/// connections, and returns when all are closed. A connection stays on one of `threads`. It has its own service, which
+/// is cloned for each of its requests, so that no two threads use the same reference count. While the maximum number of
+/// connections of `transport` is reached, others wait in the system's queue.
 pub async fn serve<S>(
     mut listener: impl Listener<Io = TcpStream, Addr = SocketAddr>,
     threads: &HttpThreads,
@@ -47,7 +47,7 @@ pub async fn serve<S>(
         + 'static,
 {
     let open = Arc::new(Open::default());
-    // Every connection holds a sender: when there is none any more, all are closed.
+    // Every connection holds a sender. When all senders are dropped, all connections are closed.
     let (connected, mut all_closed) = mpsc::channel::<Infallible>(1);
     let mut told_to_stop = pin!(told_to_stop);
     let room = Arc::new(Semaphore::new(transport.max_connections.min(Semaphore::MAX_PERMITS)));
@@ -64,7 +64,7 @@ pub async fn serve<S>(
         let closing = open.enter(number);
         let (service, connected) = (make_service(address), connected.clone());
         let transport = transport.clone();
-        // Move it from this thread's event loop to the other's.
+        // Moves the socket from this thread's event loop to the other thread's.
         let io = io.into_std();
         threads.put(async move {
             let _until_closed = (entry, connected, room);
@@ -79,7 +79,7 @@ pub async fn serve<S>(
     all_closed.recv().await;
 }
 
-/// One connection: its handshake, if there is TLS, and its requests.
+/// Serves one connection: its handshake, if there is TLS, and its requests.
 async fn serve_one<S>(
     io: TcpStream,
     transport: &Transport,
@@ -93,18 +93,18 @@ async fn serve_one<S>(
 {
     let activity = Activity::new();
     let mut watch = transport.watch(activity.clone());
-    let io = NotedIo::new(io, activity.clone());
+    let io = RecordingIo::new(io, activity.clone());
     let Some(tls) = transport.tls() else {
         return serve_requests(io, transport, service, activity, watch, closing).await;
     };
-    let shaken = tokio::select! {
-        shaken = watch.until(TlsAcceptor::from(tls).accept(io)) => shaken,
+    let handshake = tokio::select! {
+        handshake = watch.until(TlsAcceptor::from(tls).accept(io)) => handshake,
         _ = &mut closing => return,
     };
-    match shaken {
+    match handshake {
         Ok(Ok(io)) => serve_requests(io, transport, service, activity, watch, closing).await,
         Ok(Err(e)) => debug!("a TLS handshake failed: {e}"),
-        Err(waiting) => gave_up(waiting),
+        Err(waiting) => log_timeout(waiting),
     }
 }
 
@@ -144,11 +144,11 @@ async fn serve_requests<I, S>(
             if is_closing || Pin::new(&mut closing).poll(context).is_pending() {
                 match watch.poll_expired(context) {
                     Poll::Pending => return Poll::Pending,
-                    // An idle HTTP/2 client is told (GOAWAY) and gets the same time again, so that a request in flight
+                    // An idle HTTP/2 client is sent a GOAWAY and gets the same time again, so that a request in flight
                     // is not lost.
                     Poll::Ready(Waiting::Request) if !is_closing => watch.restart(),
                     Poll::Ready(waiting) => {
-                        gave_up(waiting);
+                        log_timeout(waiting);
                         return Poll::Ready(());
                     }
                 }
@@ -161,13 +161,13 @@ async fn serve_requests<I, S>(
 }
 
 pin_project! {
-    /// The future of a request's answer, and its mark as a request in progress. (An async block would hold the answer
-    /// twice, and it is large.)
+    /// The future of a request's answer, and its mark as a request in progress. (An async block would hold the answer's
+    /// future twice, and it is large.)
     struct Working<F> {
         #[pin]
         answer: F,
-        in_work: InWork,
-        // Of HTTP/2.
+        in_work: RequestGuard,
+        // `None` for HTTP/1.1.
         watched_by: Option<Arc<Activity>>,
     }
 }
@@ -185,7 +185,7 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Working<F> {
     }
 }
 
-fn gave_up(waiting: Waiting) {
+fn log_timeout(waiting: Waiting) {
     debug!(
         "closed a connection: {}",
         match waiting {
@@ -198,7 +198,7 @@ fn gave_up(waiting: Waiting) {
     );
 }
 
-/// The connections that are open, each with the sender whose drop closes it.
+/// The open connections, each with a sender that closes it when dropped.
 #[derive(Default)]
 struct Open(Mutex<HashMap<u64, oneshot::Sender<Infallible>>>);
 
@@ -207,7 +207,7 @@ impl Open {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// A connection comes; the receiver ends when it should.
+    /// Adds a connection. The receiver ends when the connection should close.
     fn enter(&self, number: u64) -> oneshot::Receiver<Infallible> {
         let (close, closing) = oneshot::channel();
         self.lock().insert(number, close);
@@ -216,12 +216,12 @@ impl Open {
 
     fn close_all(&self) {
         let all = std::mem::take(&mut *self.lock());
-        // Each sender that goes wakes its connection.
+        // Each dropped sender wakes its connection.
         drop(all);
     }
 }
 
-/// A connection among the open ones, until it is dropped.
+/// Keeps a connection among the open ones until this is dropped.
 struct OpenConnection {
     number: u64,
     open: Arc<Open>,
@@ -325,7 +325,7 @@ mod tests {
                 assert_eq!(answer_to(connection).await, *thread);
             }
         }
-        // The next connection takes the room that another left.
+        // The next connection takes the place of one that has closed.
         let (left, thread) = connections.swap_remove(0);
         drop(left);
         tokio::time::sleep(Duration::from_millis(50)).await;

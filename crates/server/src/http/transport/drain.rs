@@ -1,8 +1,8 @@
-//! What happens to the rest of a request's body that nobody reads, because the answer is known without it (401, 413).
+//! Reads the rest of a request's body that nobody needs, because the answer is known without it (401, 413).
 //!
-//! Dropped unread, it would end an HTTP/1.1 connection and reset an HTTP/2 stream while the client is still sending;
-//! many clients then report an error and not the status. So the rest is read and thrown away, for a bounded time and
-//! number of bytes, while the answer is sent.
+//! If the rest were dropped unread, that would end an HTTP/1.1 connection or reset an HTTP/2 stream while the client is
+//! still sending, and many clients then report an error instead of the status. So the rest is read and discarded while
+//! the answer is sent, for a bounded time and number of bytes.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 
 use super::activity::Activity;
 
-/// How long the rest of a body is read at most, in all and while nothing comes.
+/// Maximum time for reading the rest of a body: in total, and while nothing arrives.
 const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// How many bytes of it.
+/// Maximum number of bytes to read.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The body of a request with this head, whose rest is read when it is dropped.
+/// The body of a request with this head. Its rest is read when it is dropped.
 pub(super) fn drained<B>(
     version: Version,
     headers: &HeaderMap,
@@ -37,7 +37,8 @@ where
     if body.is_end_stream() {
         return Body::empty();
     }
-    // Such a client sends nothing unless it is told to, and reading would tell it to. HTTP/2 has no such messages here.
+    // A client that expects 100 Continue sends its body only after that message, and reading would send the message.
+    // HTTP/2 clients send their bodies either way.
     let waits = version != Version::HTTP_2 && headers.contains_key(header::EXPECT);
     Body::new(Drained { body: Some(body), is_coming: !waits, activity: activity.clone() })
 }
@@ -46,9 +47,9 @@ struct Drained<B>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
 {
-    /// None after its end.
+    /// `None` after its end.
     body: Option<B>,
-    /// The client sends it, or will whatever happens.
+    /// Whether the client sends the body in any case, without waiting for 100 Continue.
     is_coming: bool,
     activity: Arc<Activity>,
 }
@@ -88,11 +89,11 @@ where
 {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| self.is_coming && !body.is_end_stream());
-        // Without a runtime everything ends just now.
+        // Without a runtime, the whole process is ending.
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
             let in_work = self.activity.hold();
             runtime.spawn(async move {
-                // Too slow: the client had the time to read its answer.
+                // If it is too slow, the client still has had time to read its answer.
                 let _ = timeout(MAX_TIME, read(rest)).await;
                 drop(in_work);
             });
@@ -100,7 +101,7 @@ where
     }
 }
 
-/// Reads to the end, to a pause or to the bound.
+/// Reads until the end, a long pause or the maximum number of bytes.
 async fn read(mut body: impl HttpBody<Data = Bytes> + Unpin) {
     let mut bytes = 0;
     while bytes < MAX_BYTES {
@@ -120,7 +121,7 @@ mod tests {
     use super::super::activity::Waiting;
     use super::*;
 
-    /// A body without end, a chunk each time that the clock ticks.
+    /// An endless body, with a chunk at each tick of the clock.
     struct Endless {
         chunk: usize,
         clock: Interval,

@@ -1,4 +1,4 @@
-//! Sockets: how the service listens, and room for as many connections as it lets in. The baseline of the load tests
+//! Sockets: how the service listens, and the limit of open files for its connections. The baseline of the load tests
 //! (`examples/bare.rs`) listens the same way.
 
 use std::io;
@@ -7,17 +7,17 @@ use std::net::SocketAddr;
 use axum::serve::{Listener, ListenerExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Connections that may wait to be accepted; the system may allow fewer. Where a thousand clients come at
-/// once and there is no room, some of them wait for a fifth of a second.
+/// Maximum number of connections that wait to be accepted; the system may allow fewer. If a thousand clients connect
+/// together and there is no room, some of them wait for a fifth of a second.
 const BACKLOG: u32 = 4096;
 
-/// Files that the process has open besides: the log, the model, engines, threads' event queues.
+/// Number of files that the process opens besides connections: the log, the model, engines, threads' event queues.
 const OTHER_FILES: u64 = 256;
 
-/// Listens on `address`, which is a host and a port; the first that can be had, if the host has several.
+/// Listens on `address`, which is a host and a port. If the host has several addresses, uses the first that works.
 ///
 /// # Errors
-/// If there is no such host, or the port can't be had.
+/// If there is no such host, or the port can't be used.
 pub async fn bind(address: &str) -> io::Result<TcpListener> {
     let mut last = None;
     for address in tokio::net::lookup_host(address).await? {
@@ -31,25 +31,24 @@ pub async fn bind(address: &str) -> io::Result<TcpListener> {
 
 fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A service that was just stopped may start again at once. On Windows this would mean something else.
+    // Allows a service that was just stopped to start again immediately. On Windows this option means something else.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// A listener whose connections send small writes at once: an answer is one of them and should not
-/// wait for another.
+/// A listener whose connections send small writes immediately: an answer is one write, and should not wait for another.
 pub fn without_delay(listener: TcpListener) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
     listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     })
 }
 
-/// Raises this process's limit of open files as far as it may go, and says in the log if that is not enough
-/// for so many connections.
+/// Raises this process's limit of open files as far as it may go, and logs a warning if that is not enough for
+/// `max_connections`.
 #[cfg(unix)]
-pub fn make_room(max_connections: usize) {
+pub fn raise_file_limit(max_connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -57,7 +56,7 @@ pub fn make_room(max_connections: usize) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     };
-    // None is without limit.
+    // `None` means no limit.
     let Some(files) = current else { return };
     let needed = max_connections as u64 + OTHER_FILES;
     if files < needed {
@@ -69,6 +68,6 @@ pub fn make_room(max_connections: usize) {
     }
 }
 
-/// Nothing to do: such a limit is only on Unix.
+/// Does nothing, because only Unix has such a limit.
 #[cfg(not(unix))]
-pub fn make_room(_max_connections: usize) {}
+pub fn raise_file_limit(_max_connections: usize) {}

@@ -1,9 +1,9 @@
-//! Connections: sockets, threads, TLS, HTTP's two versions and their bounds, and the time-outs of a connection.
+//! Connections: sockets, threads, TLS, both versions of HTTP and their limits, and the timeouts of a connection.
 //!
-//! A connection is accepted ([`serve`]), put on a thread for its whole life ([`HttpThreads`]), has a bounded time for
-//! everything (`timeouts`, from what `activity` notes), may have TLS (`tls`), and speaks HTTP/1.1 or HTTP/2 within
-//! named bounds. What is left of a request's body is read (`drain`), and answers of HTTP/2 are watched on their way
-//! (`sending`). Nothing here knows routes, keys or models.
+//! A connection is accepted ([`serve`]) and put on a thread for its whole life ([`HttpThreads`]). It has a time limit
+//! for everything (`timeouts`, from what `activity` records), may have TLS (`tls`), and speaks HTTP/1.1 or HTTP/2
+//! within named limits. The rest of a request's body is read (`drain`), and the sending of HTTP/2 answers is watched
+//! (`sending`). Nothing here knows about routes, keys or models.
 
 mod activity;
 mod connections;
@@ -27,27 +27,28 @@ use self::tls::Tls;
 use crate::config::Config;
 
 pub use self::connections::serve;
-pub use self::listen::{bind, make_room, without_delay};
+pub use self::listen::{bind, raise_file_limit, without_delay};
 pub use self::threads::HttpThreads;
 pub use self::tls::TlsError;
 
 pub(super) use self::sending::kept_with;
 
-/// Requests of one HTTP/2 connection that may be in progress at the same time. The client is told.
+/// Maximum number of concurrent requests on one HTTP/2 connection. It is sent to the client.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
-/// Streams that a client opened and reset before they were looked at; more end the connection ("rapid
+/// Maximum number of streams that a client opened and reset before they were handled. More end the connection ("rapid
 /// reset", CVE-2023-44487).
 const MAX_PENDING_RESET_STREAMS: usize = 20;
-/// Streams that were reset because of the client's own faults; more end the connection (CVE-2025-8671).
+/// Maximum number of streams that were reset because of the client's own faults. More end the connection
+/// (CVE-2025-8671).
 const MAX_FAULTY_STREAMS: usize = 1024;
-/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to answer.
+/// How often an HTTP/2 client is sent a ping, and how long it may take to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes that an HTTP/2 client may send ahead, of one body and of all of them.
+/// Bytes that an HTTP/2 client may send before they are read: of one body, and of all bodies together.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// The least that hyper takes.
+/// The smallest buffer that hyper accepts.
 const LEAST_BUFFER_BYTES: usize = 8192;
 
 /// How connections are served, as the settings say.
@@ -81,8 +82,8 @@ impl Transport {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Reads the certificate again. The closure that is returned puts it in force and says what changed; if it is
-    /// dropped, the old one stays. `None` without TLS.
+    /// Reads the certificate again. The returned closure puts it in force and returns what changed. If the closure is
+    /// dropped, the old certificate stays. `None` without TLS.
     pub(super) fn reload(&self) -> Result<Option<impl FnOnce() -> String + '_>, TlsError> {
         self.tls.as_ref().map(Tls::reload).transpose()
     }
@@ -98,15 +99,15 @@ impl Transport {
     }
 }
 
-/// Serves a connection in either version: in HTTP/2 if the client begins with its preface.
+/// Serves a connection in either version of HTTP: in HTTP/2 if the client begins with the preface of HTTP/2.
 ///
-/// The edge's limits answer a head that is larger than `head_bytes` with a problem document. hyper does not read one
-/// of more than twice that: it answers 431 or 414 itself, without a body, as it does for more than 100 fields in
-/// HTTP/1.1. (Another number would cost an allocation for each request.)
+/// The edge answers a head that is larger than `head_bytes` with a problem document. hyper does not read a head of more
+/// than twice that size: it answers 431 or 414 itself, without a body. It does the same for more than 100 fields in
+/// HTTP/1.1. (Another number of fields would cost an allocation for each request.)
 fn protocols(head_bytes: usize) -> Builder<TokioExecutor> {
     let head = (2 * head_bytes).max(LEAST_BUFFER_BYTES);
     let mut builder = Builder::new(TokioExecutor::new());
-    // `timeouts.rs` has the time-outs.
+    // `timeouts.rs` implements the timeouts.
     builder.http1().max_buf_size(head).keep_alive(true).header_read_timeout(None);
     builder
         .http2()

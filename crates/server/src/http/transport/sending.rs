@@ -1,8 +1,8 @@
-//! Answers of an HTTP/2 connection, in pieces whose way to the client is watched.
+//! Answers of an HTTP/2 connection, in pieces that are watched until the client takes them.
 //!
-//! In HTTP/1.1 a client that does not read blocks its socket. In HTTP/2 it need not: it may keep one stream's window
-//! shut and go on with others. So each answer notes when its client last took something of it, and the connection
-//! closes when one of them waits for too long ([`super::timeouts`]).
+//! In HTTP/1.1 a client that does not read blocks its socket. In HTTP/2 it may keep one stream's window closed and
+//! continue with others. So each answer records when the client last took some of it, and the connection closes if an
+//! answer waits for too long ([`super::timeouts`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use super::activity::{Activity, Unsent};
+use super::activity::{Activity, UnsentAnswer};
 
-/// Bytes that are handed out at a time: HTTP/2 keeps what it was given until the client takes it.
+/// Bytes that are handed to HTTP/2 at a time. It keeps them until the client takes them.
 const PIECE: usize = 16 << 10;
 
-/// An answer whose way is watched.
+/// An answer that is watched until it is sent.
 pub(super) fn watched(response: Response, activity: &Arc<Activity>) -> Response {
     if response.body().is_end_stream() {
         return response;
@@ -28,12 +28,12 @@ pub(super) fn watched(response: Response, activity: &Arc<Activity>) -> Response 
 
 struct Watched {
     body: Body,
-    /// What the body gave and nobody took yet.
+    /// Bytes of the body that have not been handed out yet.
     rest: Bytes,
-    unsent: Arc<Unsent>,
+    unsent: Arc<UnsentAnswer>,
 }
 
-/// Bytes that keep something until the last of them is gone.
+/// Bytes that keep `kept` alive until the last of them is dropped.
 fn keeping<T: Send + Sync + 'static>(bytes: Bytes, kept: Arc<T>) -> Bytes {
     struct Keeping<T> {
         bytes: Bytes,
@@ -55,7 +55,7 @@ impl HttpBody for Watched {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // It is asked for only when the client has room for more.
+        // A frame is requested only when the client has room for more.
         self.unsent.progress();
         while self.rest.is_empty() {
             let frame = match std::task::ready!(Pin::new(&mut self.body).poll_frame(context)) {
@@ -69,7 +69,7 @@ impl HttpBody for Watched {
         }
         let length = self.rest.len().min(PIECE);
         let bytes = self.rest.split_to(length);
-        // While there is any piece on its way, the answer is not sent.
+        // While any piece is on its way, the answer is not sent.
         Poll::Ready(Some(Ok(Frame::data(keeping(bytes, self.unsent.clone())))))
     }
 
@@ -88,7 +88,7 @@ impl HttpBody for Watched {
     }
 }
 
-/// A body that keeps something until the last of its bytes is gone.
+/// A body that keeps `kept` alive until the last of its bytes is dropped.
 pub(in crate::http) fn kept_with<T: Send + Sync + 'static>(body: Body, kept: Arc<T>) -> Body {
     struct Kept<T>(Body, Arc<T>);
     impl<T: Send + Sync + 'static> HttpBody for Kept<T> {

@@ -1,6 +1,6 @@
-//! The threads that HTTP runs on. Each has a runtime of its own, and a connection stays where it was put:
-//! its events, its requests and their answers never go to another thread. Threads that share their work
-//! wake each other for it, and that costs more than a request's own work does (docs/performance.md, "HTTP").
+//! The HTTP threads. Each has its own runtime, and a connection stays on its thread: its events, requests and answers
+//! never move to another thread. Threads that share their work wake each other for it, which costs more than a
+//! request's own work (docs/performance.md, "HTTP").
 
 use std::convert::Infallible;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// Threads for connections. They end, and what runs on them, when this is dropped.
+/// Threads for connections. When this is dropped, they end, together with what runs on them.
 pub struct HttpThreads(Vec<HttpThread>);
 
 struct HttpThread {
@@ -20,7 +20,7 @@ struct HttpThread {
 }
 
 impl HttpThreads {
-    /// Starts this many; 0 means three for every four cores, at least two. The other cores are for the engine.
+    /// Starts `threads` threads; 0 means three for every four cores, at least two. The other cores are for the engine.
     ///
     /// # Errors
     /// If the system has no threads left.
@@ -44,8 +44,8 @@ impl HttpThreads {
 
 impl HttpThread {
     fn start() -> io::Result<Self> {
-        // Between n tasks it looks at the sockets: one connection's pipelined requests, of which hyper answers 16
-        // at a time, must not keep the others waiting for longer.
+        // The runtime checks the sockets after every 4 tasks. hyper answers 16 pipelined requests of one connection at
+        // a time, and other connections must not wait longer than that.
         let runtime = Builder::new_current_thread().enable_all().event_interval(4).build()?;
         let handle = runtime.handle().clone();
         let (until_dropped, dropped) = oneshot::channel();

@@ -1,9 +1,9 @@
-//! The time-outs of a connection, by one sleep for all of them.
+//! The timeouts of a connection, with one timer for all of them.
 //!
-//! hyper has one of its own, for a request's head in HTTP/1. It is not used: it is also the time that a
-//! connection may be idle, it does not run while hyper finds out which version of HTTP a client speaks, nor
-//! in HTTP/2, nor while a client does not read, and it sets and drops a timer for each request. Here a
-//! sleep is moved only where it would come too late; where it comes too early it is set again.
+//! hyper's own timeout, for a request's head in HTTP/1, is not used. It is also the time that a connection may be idle.
+//! It does not run while hyper detects the version of HTTP, in HTTP/2, or while a client does not read. And it sets and
+//! drops a timer for each request. Here the timer is moved only if it would fire too late; if it fires too early, it is
+//! set again.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,11 +15,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::activity::{Activity, Waiting};
 
-/// How long a connection may wait for what.
+/// How long a connection may wait, by what it waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// From the first byte of a request's head to its last; from the connection's begin to the end of its first
-    /// head, handshake included.
+    /// From the first byte of a request's head to its last. For the first request, from the start of the connection to
+    /// the end of the head, including the handshake.
     pub(super) header_read: Duration,
     /// For the next request.
     pub(super) idle: Duration,
@@ -38,14 +38,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on.
+    /// Starts to watch a connection.
     pub(super) fn new(activity: Arc<Activity>, timeouts: Timeouts) -> Self {
         let (waiting, mark) = activity.look();
         let sleep = Box::pin(sleep(timeouts.header_read));
         Self { activity, timeouts, waiting, mark, since: Instant::now(), sleep }
     }
 
-    /// Ready once the connection has waited too long, with what for. To be asked each time that the
+    /// Ready once the connection has waited too long, with what it waited for. Must be called each time after the
     /// connection has been polled.
     pub(super) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<Waiting> {
         loop {
@@ -64,7 +64,7 @@ impl Watch {
         }
     }
 
-    /// What will have taken too long first, and when.
+    /// What would be the next to take too long, and when.
     fn deadline(&mut self) -> (Waiting, Instant) {
         let (waiting, mark) = self.activity.look();
         if (waiting, mark) != (self.waiting, self.mark) {
@@ -74,10 +74,10 @@ impl Watch {
             Waiting::Head => self.since + self.timeouts.header_read,
             Waiting::Reader => self.since + self.timeouts.write,
             Waiting::Request => self.since + self.timeouts.idle,
-            // In HTTP/2 a handler's end may come unseen; so this looks again, now and then.
+            // In HTTP/2 the end of a handler may go unnoticed, so the timer checks again now and then.
             Waiting::Handler => self.sleep.deadline(),
         };
-        // Whatever else a connection does, each answer is read in time.
+        // Whatever else a connection does, each answer must be read in time.
         match self.activity.unsent_since().map(|since| since + self.timeouts.write) {
             Some(unread) if unread < deadline => (Waiting::Reader, unread),
             _ => (waiting, deadline),
@@ -89,7 +89,7 @@ impl Watch {
         self.since = Instant::now();
     }
 
-    /// The outcome of a step of the connection, or what it waited for too long.
+    /// Runs a step of the connection. Returns its outcome, or what the connection waited for too long.
     pub(super) async fn until<F: Future>(&mut self, step: F) -> Result<F::Output, Waiting> {
         let mut step = std::pin::pin!(step);
         poll_fn(|context| match step.as_mut().poll(context) {
@@ -105,7 +105,7 @@ mod tests {
     use axum::http::Version;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    use super::super::activity::NotedIo;
+    use super::super::activity::RecordingIo;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -120,7 +120,7 @@ mod tests {
         (activity.clone(), Watch::new(activity, TIMEOUTS))
     }
 
-    /// Until what it expires, and after how many milliseconds.
+    /// What the watch expires for, and after how many milliseconds.
     async fn expired(watch: &mut Watch) -> (Waiting, u128) {
         let begun = Instant::now();
         let waiting = watch.until(std::future::pending::<()>()).await.unwrap_err();
@@ -131,14 +131,14 @@ mod tests {
     async fn each_wait_has_its_own_time() {
         let (activity, mut watch) = watched();
         assert_eq!(expired(&mut watch).await, (Waiting::Head, 100));
-        // Later than what the sleep is set to.
+        // The next deadline is later than the timer's.
         drop(activity.begin(Version::HTTP_11));
         assert_eq!(expired(&mut watch).await, (Waiting::Request, 1000));
         watch.restart();
         assert_eq!(expired(&mut watch).await, (Waiting::Request, 1000));
-        // Earlier than that.
+        // The next deadline is earlier than the timer's.
         let (mut near, far) = duplex(64);
-        let mut noted = NotedIo::new(far, activity.clone());
+        let mut noted = RecordingIo::new(far, activity.clone());
         drop(activity.begin(Version::HTTP_11));
         assert!(watch.until(tokio::time::sleep(500 * MS)).await.is_ok());
         near.write_all(b"G").await.unwrap();
@@ -150,7 +150,7 @@ mod tests {
     async fn bytes_of_a_head_do_not_prolong_its_time() {
         let (activity, mut watch) = watched();
         let (mut near, far) = duplex(64);
-        let mut noted = NotedIo::new(far, activity);
+        let mut noted = RecordingIo::new(far, activity);
         let trickle = async {
             loop {
                 near.write_all(b"G").await.unwrap();
@@ -205,7 +205,7 @@ mod tests {
     async fn whoever_reads_nothing_is_given_up() {
         let (activity, mut watch) = watched();
         let (_near, far) = duplex(64);
-        let mut noted = NotedIo::new(far, activity.clone());
+        let mut noted = RecordingIo::new(far, activity.clone());
         let in_work = activity.begin(Version::HTTP_11);
         let begun = Instant::now();
         let waiting = watch.until(noted.write_all(&[0; 65])).await.map(|_| ());

@@ -1,4 +1,4 @@
-//! TLS: the certificate in force, and its exchange while connections go on.
+//! TLS: the certificate in force, and its replacement while the service runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ pub enum TlsError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A certificate without its key, or the other way round.
     #[error("setting `{has}` is given without `{lacks}`: TLS takes both, plain HTTP neither")]
     Half {
-        /// The setting that is there.
+        /// The setting that is given.
         has: &'static str,
-        /// The setting that is not.
+        /// The setting that is missing.
         lacks: &'static str,
     },
     /// A certificate or key that can't be used.
@@ -47,7 +47,7 @@ pub enum TlsError {
 pub(super) struct Tls {
     certificate: PathBuf,
     private_key: PathBuf,
-    /// With its own store of sessions, so that none of another certificate is taken up again.
+    /// The certificate in force has its own session store, so that no session of another certificate is resumed.
     in_force: ArcSwap<InForce>,
 }
 
@@ -57,7 +57,7 @@ struct InForce {
 }
 
 impl Tls {
-    /// From these files; none if neither is named.
+    /// Reads the certificate and its key from these files; `None` if neither file is named.
     pub(super) fn open(certificate: &Path, private_key: &Path) -> Result<Option<Self>, TlsError> {
         let is_none = |path: &Path| path.as_os_str().is_empty();
         let (has, lacks) = match (is_none(certificate), is_none(private_key)) {
@@ -73,12 +73,13 @@ impl Tls {
         Err(TlsError::Half { has, lacks })
     }
 
-    /// For a new connection.
+    /// The configuration for a new connection.
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         self.in_force.load().config.clone()
     }
 
-    /// Reads the files again. What is returned puts them in force; without, the old ones stay.
+    /// Reads the files again. The new certificate applies once the returned function is called; until then the old one
+    /// stays.
     pub(super) fn reload(&self) -> Result<impl FnOnce() -> String + '_, TlsError> {
         let new = Arc::new(read(&self.certificate, &self.private_key)?);
         Ok(move || {

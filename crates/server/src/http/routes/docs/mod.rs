@@ -1,7 +1,7 @@
-//! `/docs`: `openapi.yaml` as a page to read and to try, by Swagger UI, which is built in.
+//! `/docs`: `openapi.yaml` as a page to read and to try, by the built-in Swagger UI.
 //!
-//! The page asks this service alone, and by relative addresses, so that it works offline and behind the prefix of
-//! a proxy. It holds no data: by default it needs no API key, and its button "Authorize" takes one.
+//! The page calls only this service, by relative addresses, so it works offline and behind a proxy's prefix. It
+//! contains no data, so by default it needs no API key. Its button "Authorize" accepts one.
 
 use std::io::Read;
 use std::sync::{LazyLock, OnceLock};
@@ -16,13 +16,13 @@ use crate::http::parse::{negotiation, query_string};
 use crate::http::render::caching;
 use crate::models::weak_tag;
 
-/// What the page may do: run the service's scripts, ask it, and show the pictures that Swagger UI's style sheet holds.
+/// What the page may do: run the service's scripts, call the service, and show the images in Swagger UI's style sheet.
 const SECURITY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// What is sent to browsers.
+/// A file that is sent to browsers.
 struct File {
     name: &'static str,
     media_type: &'static str,
@@ -31,7 +31,7 @@ struct File {
 
 enum Content {
     Plain(&'static str),
-    /// With gzip, as `build.rs` packs what it takes from Swagger UI.
+    /// Compressed with gzip: `build.rs` packs the files of Swagger UI.
     Packed(&'static [u8]),
 }
 
@@ -41,7 +41,7 @@ macro_rules! packed {
     };
 }
 
-/// The page itself, and what it asks for.
+/// The page, and the files that it loads.
 static FILES: [File; 7] = [
     File {
         name: "",
@@ -76,14 +76,14 @@ static FILES: [File; 7] = [
     },
 ];
 
-/// Of each file, a hash of its content.
+/// For each file, a hash of its content.
 static TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
     std::array::from_fn(|index| {
         let bytes = match FILES[index].content {
             Content::Plain(text) => text.as_bytes(),
             Content::Packed(bytes) => bytes,
         };
-        // Weak: the same for the packed form and the plain one.
+        // Weak, because it is the same for the packed and the plain form.
         weak_tag(bytes)
     })
 });
@@ -96,10 +96,10 @@ pub(in crate::http) async fn page(headers: HeaderMap, uri: Uri) -> Result<Respon
     Ok(response)
 }
 
-/// `GET /docs/`: where the page is. Its addresses are relative, so it can be in one place only.
-pub(in crate::http) async fn elsewhere(uri: Uri) -> Result<Response, ApiError> {
+/// `GET /docs/`: redirects to the page. Its addresses are relative, so it can have only one path.
+pub(in crate::http) async fn redirect_to_page(uri: Uri) -> Result<Response, ApiError> {
     query_string::nothing(uri.query().unwrap_or_default())?;
-    // Relative as well: nobody here knows which prefix a proxy has taken away.
+    // Relative as well, because the service does not know which prefix a proxy has removed.
     Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../docs")]).into_response())
 }
 
@@ -132,8 +132,8 @@ fn send(index: usize, headers: &HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// The content of the packed file with this index. Unpacked once for all requests: it is large, and takes longer than
-/// other requests should wait.
+/// The content of the packed file with this index. Unpacked once for all requests: the file is large, and unpacking it
+/// takes longer than other requests should wait.
 fn unpacked(index: usize, packed: &[u8]) -> &'static [u8] {
     static ALL: [OnceLock<Vec<u8>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
     ALL[index].get_or_init(|| {
@@ -143,7 +143,7 @@ fn unpacked(index: usize, packed: &[u8]) -> &'static [u8] {
     })
 }
 
-/// Whether `Accept-Encoding` names gzip, and not to refuse it (RFC 9110, section 12.5.3).
+/// Whether `Accept-Encoding` names gzip with a weight above 0 (RFC 9110, section 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(header::ACCEPT_ENCODING).iter();
     lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(',')).any(|coding| {

@@ -1,5 +1,5 @@
-//! Stages of a request's work: here if they are short, on other threads ([`Workers`](crate::workers::Workers)) if they
-//! would keep the other connections of this thread waiting.
+//! Runs the stages of a request: on this thread if they are short, on other threads
+//! ([`Workers`](crate::workers::Workers)) if they would delay the other connections of this thread.
 
 use std::time::Instant;
 
@@ -7,23 +7,24 @@ use super::ApiError;
 use crate::models::{Call, Service};
 use crate::workers::Patience;
 
-/// About how long a stage takes, in nanoseconds of one core. An estimate from its form, before it begins.
+/// About how long a stage takes, in nanoseconds of one core. It is estimated before the stage begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Work(pub(super) u64);
 
 impl Work {
-    /// What takes longer goes to another thread, which costs some 20 µs itself.
+    /// A stage estimated to take longer runs on another thread. Handing it over costs about 20 µs.
     const LONGEST_HERE: Self = Self(400_000);
 
-    /// Of taking a text apart that has words in it, and looking them up: a body of JSON or a query string.
+    /// The work of parsing a JSON body or a query string, and of looking up the words in it.
     pub(super) fn of_text<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Self {
         /// Measured on a Xeon at 2 GHz: JSON takes 1 to 3 ns a byte.
         const BYTE: u64 = 4;
-        /// A word is allocated and looked up, in a text in several forms. In JSON two of these bytes are around it,
-        /// in a text or query string one is beside it.
+        /// Half the cost of a word, which is allocated and looked up (for the words of a text, in several forms). In
+        /// JSON a word has two quotes, which count as one half each. In a text or query string it has one separator,
+        /// which counts as both halves.
         const HALF_A_WORD: u64 = 400;
-        /// A byte of a character beyond ASCII besides: where words of a text begin and end, and what they are in lower
-        /// case, is looked up for each.
+        /// The extra cost of a byte beyond ASCII: for each such character of a text, word boundaries and lower case are
+        /// looked up.
         const BEYOND_ASCII: u64 = 12;
         let (mut bytes, mut halves, mut beyond) = (0, 0, 0);
         for piece in pieces {
@@ -39,50 +40,52 @@ impl Work {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
-    /// Of writing n numbers or words of an answer.
+    /// The work of writing n numbers or words of an answer.
     pub(super) fn of_writing(numbers: usize) -> Self {
         const NUMBER: u64 = 40;
         Self(numbers as u64 * NUMBER)
     }
 
-    /// Of making n queries of words that are looked up already, and of taking their answers.
-    pub(super) fn of_asking(queries: usize, dim: usize) -> Self {
+    /// The work of making n queries from words that are already looked up, and of taking their answers.
+    pub(super) fn queries(queries: usize, dim: usize) -> Self {
         const QUERY: usize = 4000;
         const COMPONENT: usize = 10;
         Self((queries * (QUERY + dim * COMPONENT)) as u64)
     }
 
-    /// Of compressing n bytes.
+    /// The work of compressing n bytes.
     pub(super) fn of_compressing(bytes: u64) -> Self {
         const BYTE: u64 = 12;
         Self(bytes * BYTE)
     }
 
-    /// Of looking for words of the model that resemble each of n words.
-    pub(super) fn of_suggesting(words: usize) -> Self {
+    /// The work of finding similar words of the model for each of n words.
+    pub(super) fn suggestions(words: usize) -> Self {
         const WORD: u64 = 1_000_000;
         Self(words as u64 * WORD)
     }
 
-    /// Of looking for words that begin alike among n.
+    /// The work of finding the words with a given prefix among n.
     pub(super) fn of_listing(rows: usize) -> Self {
         const FROM_MAP: u64 = 1_000_000;
         const ROW: u64 = 5;
         Self(FROM_MAP + rows as u64 * ROW)
     }
 
-    /// Counts it in the metrics. To be called for every stage but the short ones of a GET, which are on the hot path.
+    /// Counts the work in the metrics. Must be called for every stage, except the short ones of a GET, which are on the
+    /// hot path.
     pub(super) fn count(self, service: &Service) {
         service.observer.count_stage(self.0);
     }
 
-    /// Whether it keeps others waiting.
+    /// Whether it would delay other connections.
     pub(super) fn is_long(self) -> bool {
         self > Self::LONGEST_HERE
     }
 }
 
-/// One stage of a request, which ends by the deadline either way. Long ones ask their [`Patience`] now and then.
+/// Runs one stage of a request: on this thread if it is short, otherwise on another. In both cases it ends by the
+/// deadline: a long stage checks its [`Patience`] now and then.
 pub(super) async fn stage<T: Send + 'static>(
     call: &Call,
     work: Work,
@@ -93,11 +96,11 @@ pub(super) async fn stage<T: Send + 'static>(
         work.count(call.service());
         return stage(&Patience::until(deadline));
     }
-    elsewhere(call, work, deadline, stage).await
+    offloaded(call, work, deadline, stage).await
 }
 
-/// As [`stage`], but on another thread whatever it is estimated to take.
-pub(super) async fn elsewhere<T: Send + 'static>(
+/// As [`stage`], but always on another thread.
+pub(super) async fn offloaded<T: Send + 'static>(
     call: &Call,
     work: Work,
     deadline: Instant,
@@ -107,8 +110,11 @@ pub(super) async fn elsewhere<T: Send + 'static>(
     call.service().workers.run(call.account(), deadline, stage).await?
 }
 
-/// That a stage may go on.
-pub(super) fn goes_on(patience: &Patience) -> Result<(), ApiError> {
+/// Checks that the deadline has not passed.
+///
+/// # Errors
+/// [`ApiError::DeadlinePassed`] if it has.
+pub(super) fn check_deadline(patience: &Patience) -> Result<(), ApiError> {
     if patience.is_over() { Err(ApiError::DeadlinePassed) } else { Ok(()) }
 }
 
