@@ -30,8 +30,9 @@ impl Workload for Search {
         "a search"
     }
 
-    fn slots(&self, _: &Query) -> usize {
-        1
+    /// One for each vector of the query.
+    fn slots(&self, query: &Query) -> usize {
+        query.vectors().len()
     }
 
     fn cost(&self, engine: &Self::Device, query: &Query) -> usize {

@@ -1,9 +1,9 @@
 //! Queries as the scan needs them: rotated unit vectors in two planes of 8 bits.
 
 use contract::certificate::Rotation;
-use contract::{Query, Table};
 
 use super::bounds::{QueryBounds, Threshold, widen_for_rounding};
+use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
@@ -33,8 +33,7 @@ pub(crate) struct PreparedBounds {
 
 impl PreparedQueries {
     pub(crate) fn new(
-        queries: &[&Query],
-        table: &Table<'_>,
+        columns: &[Column<'_>],
         tables: &Tables,
         instructions: InstructionSet,
     ) -> Self {
@@ -42,13 +41,13 @@ impl PreparedQueries {
         let query_lines = layout.query_bytes() / 64;
         let mut prepared = Self {
             query_lines,
-            first: vec![Line::ZERO; queries.len().next_multiple_of(GROUP_QUERIES) * query_lines],
-            both: vec![Line::ZERO; queries.len() * 2 * query_lines],
-            bounds: Vec::with_capacity(queries.len()),
+            first: vec![Line::ZERO; columns.len().next_multiple_of(GROUP_QUERIES) * query_lines],
+            both: vec![Line::ZERO; columns.len() * 2 * query_lines],
+            bounds: Vec::with_capacity(columns.len()),
         };
         let mut group = Group::new(layout.dim);
-        for (g, some) in queries.chunks(LANES).enumerate() {
-            group.fill(some, table);
+        for (g, some) in columns.chunks(LANES).enumerate() {
+            group.fill(some);
             instructions.prepare_queries(rotation, instructions.largest_level(), &mut group);
             for (lane, &bounds) in group.bounds[..some.len()].iter().enumerate() {
                 let query = g * LANES + lane;
@@ -111,13 +110,11 @@ impl Group {
     }
 
     /// Fills the group with one to [`LANES`] queries; the last is repeated if there are fewer.
-    fn fill(&mut self, queries: &[&Query], table: &Table<'_>) {
+    fn fill(&mut self, columns: &[Column<'_>]) {
         for lane in 0..LANES {
-            let query = queries[lane.min(queries.len() - 1)];
-            self.norms[lane] = query.norm();
-            for (values, &x) in self.vectors.iter_mut().zip(query.components(table)) {
-                values[lane] = f64::from(x);
-            }
+            let column = &columns[lane.min(columns.len() - 1)];
+            self.norms[lane] = column.norm();
+            column.fill(lane, &mut self.vectors);
         }
     }
 }
