@@ -52,7 +52,7 @@ proptest! {
             prop_assert_eq!(asked, queries.len() as u64, "each query is counted once");
             let has_cover = |query: &Query| match query.ranking() {
                 Ranking::Cosine(_) => true,
-                Ranking::Formula(scoring) => scoring.cover().is_some(),
+                Ranking::Formula(scoring) => scoring.cover_len().is_some(),
             };
             let without = queries.iter().filter(|query| !has_cover(query)).count();
             prop_assert!(!always_certify || counted.full == without as u64);

@@ -12,21 +12,24 @@
 //!
 //! `[−1, 1]` is cut into pieces. If `Y` is in the piece `[y₀, y₁]`, then for every slope `σ` the concave function
 //! `φ(Y) − σ Y` is at least the smaller of its values at `y₀` and `y₁`, and so is `X − σ Y`: the row is in a half-space
-//! with the normal `X − σ Y`. Any slope is correct. The best is the chord's at the actual `F`; it is guessed, because
-//! the normal must be known before the first row is scored.
+//! with the normal `X − σ Y`. Any slope is correct. The best is the chord's at the actual `F`, which must be guessed:
+//! the normals are needed before most rows are scored.
 
 use super::{EPSILON, Formula, Scoring};
 use crate::Table;
 
 /// Where the pieces of `Y` meet. More pieces leave fewer rows in doubt, and each is one more vector to scan for.
-const MUL_PIECES: [f64; 4] = [-1.0, -0.6, 0.0, 1.0];
+const MUL_PIECES: [f64; 3] = [-1.0, -0.4, 1.0];
 const DIRECTION_PIECES: [f64; 3] = [-1.0, 0.5, 1.0];
 
-/// Guesses of the 10th best score, for the slopes. Of 3CosMul: typical factors of a positive and of a negative word.
+/// Guesses of the `k`-th best score, if nothing is known. Of 3CosMul: typical factors of a positive and of a negative
+/// word.
 const LIKELY_POSITIVE: f64 = 0.8;
 const LIKELY_NEGATIVE: f64 = 0.7;
 const LIKELY_DIRECTION: f64 = 0.5;
 
+/// The least guess: a slope of zero would leave only one of the two dot products.
+const LEAST_LIKELY: f64 = 0.01;
 /// Covers the roundings of the contract's cosines (10⁻¹² each), of its formula, of the normal and of the threshold.
 const ROUNDING: f64 = 1e-9;
 
@@ -77,16 +80,31 @@ impl HalfSpace {
 }
 
 impl Scoring {
-    /// Half-spaces such that every row whose score is at least `F` is in one of them, for every `F > 0`. `None` if the
-    /// formula has no cover: 3CosMul without positive words, or with several negative ones.
-    pub fn cover(&self) -> Option<Vec<HalfSpace>> {
+    /// The number of half-spaces of the formula's [`cover`](Self::cover). `None` if it has none: 3CosMul without
+    /// positive words, or with several negative ones.
+    pub fn cover_len(&self) -> Option<usize> {
+        match self.formula {
+            Formula::Cosine => None,
+            Formula::ThreeCosMul { positive: 0 } => None,
+            Formula::ThreeCosMul { positive } => match self.vectors.len() - positive {
+                0 => Some(1),
+                1 => Some(MUL_PIECES.len() - 1),
+                _ => None,
+            },
+            Formula::PairDirection { .. } => Some(DIRECTION_PIECES.len() - 1),
+        }
+    }
+
+    /// Half-spaces such that every row whose score is at least `F` is in one of them, for every `F > 0`; always the
+    /// same number. `likely` is a guess of the `k`-th best score: the closer it is, the fewer other rows are in a
+    /// half-space.
+    pub fn cover(&self, likely: Option<f64>) -> Option<Vec<HalfSpace>> {
+        self.cover_len()?;
+        let likely = |otherwise: f64| likely.map_or(otherwise, |score| score.max(LEAST_LIKELY));
         match self.formula {
             Formula::Cosine => None,
             Formula::ThreeCosMul { positive } => {
                 let negative = self.vectors.len() - positive;
-                if positive == 0 || negative > 1 {
-                    return None;
-                }
                 let words = positive as i32;
                 let factor = |y: f64| 2f64.powi(words) * ((1.0 + y) / 2.0 + EPSILON);
                 let of = |negative: bool, weight| {
@@ -101,10 +119,10 @@ impl Scoring {
                     factor: |y| if negative == 0 { 2f64.powi(words) } else { factor(y) },
                     power: 1.0 / f64::from(words),
                 };
-                let likely = LIKELY_POSITIVE.powi(words);
+                let positive = LIKELY_POSITIVE.powi(words);
                 Some(match negative {
-                    0 => curve.pieces(&[-1.0, 1.0], likely),
-                    _ => curve.pieces(&MUL_PIECES, likely / LIKELY_NEGATIVE),
+                    0 => curve.pieces(&[-1.0, 1.0], likely(positive)),
+                    _ => curve.pieces(&MUL_PIECES, likely(positive / LIKELY_NEGATIVE)),
                 })
             }
             Formula::PairDirection { at_c, length } => {
@@ -115,7 +133,7 @@ impl Scoring {
                     factor: |y: f64| (2.0 - 2.0 * y).sqrt(),
                     power: 1.0,
                 };
-                Some(curve.pieces(&DIRECTION_PIECES, LIKELY_DIRECTION))
+                Some(curve.pieces(&DIRECTION_PIECES, likely(LIKELY_DIRECTION)))
             }
         }
     }
@@ -167,6 +185,7 @@ mod tests {
             components in prop::collection::vec(component(), 60),
             words in prop::collection::vec(0u32..20, 1..7),
             negative in prop::option::of(0u32..20),
+            likely in prop::option::of(-1.0f64..3.0),
         ) {
             let dim = 3;
             let norms: Vec<f64> = components.chunks(dim).map(score::norm).collect();
@@ -178,7 +197,8 @@ mod tests {
                 scorings.push(Scoring::pair_direction(&table, b, c, a));
             }
             for scoring in scorings.into_iter().flatten() {
-                let cover = scoring.cover().expect("it has at most one negative word");
+                let cover = scoring.cover(likely).expect("it has at most one negative word");
+                prop_assert_eq!(scoring.cover_len(), Some(cover.len()));
                 for row in (0..norms.len() as u32).map(Row) {
                     let Some(score) = scoring.score_of_row(&table, row) else { continue };
                     let is_inside = |half_space: &HalfSpace| {
@@ -205,14 +225,14 @@ mod tests {
             Scoring::three_cos_mul(&table, &[Row(1)], &[]).unwrap(),
             Scoring::pair_direction(&table, Row(1), Row(2), Row(3)).unwrap(),
         ];
-        for half_space in scorings.iter().flat_map(|scoring| scoring.cover().unwrap()) {
+        for half_space in scorings.iter().flat_map(|scoring| scoring.cover(None).unwrap()) {
             let floors = [f64::NAN, -0.5, 0.0, 1e-300, 0.2, 0.5, 0.9, 1.5, 1e6];
             let thresholds = floors.map(|floor| half_space.threshold(floor));
             assert!(thresholds[..3].iter().all(|&threshold| threshold == f64::NEG_INFINITY));
             assert!(thresholds[3..].windows(2).all(|two| two[0] <= two[1]), "{thresholds:?}");
         }
-        assert!(Scoring::three_cos_mul(&table, &[], &[Row(1)]).unwrap().cover().is_none());
+        assert!(Scoring::three_cos_mul(&table, &[], &[Row(1)]).unwrap().cover(None).is_none());
         let two = Scoring::three_cos_mul(&table, &[Row(1)], &[Row(2), Row(3)]).unwrap();
-        assert!(two.cover().is_none());
+        assert!(two.cover(None).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! The vectors that a pass scans for: one for each query that ranks by a cosine, and one for each half-space of a
 //! formula's cover.
 
-use contract::{HalfSpace, Query, Ranking, ScoringVector, Table};
+use contract::{HalfSpace, Query, Ranking, Scoring, ScoringVector, Table};
 
 use super::bounds::round_down;
 
@@ -22,19 +22,11 @@ enum Vector<'a> {
     OfHalfSpace { half_space: HalfSpace, normal: Vec<f64>, norm: f64 },
 }
 
-/// Whether a certified pass can take this query, apart from its number of rows: its formula needs a cover.
-pub(crate) fn has_columns(query: &Query) -> bool {
-    match query.ranking() {
-        Ranking::Cosine(_) => true,
-        Ranking::Formula(scoring) => scoring.cover().is_some(),
-    }
-}
-
-/// The number of columns of a query.
+/// The number of columns of a query. 0 if its formula has no cover, so that no certified pass takes it.
 pub(crate) fn count(query: &Query) -> usize {
     match query.ranking() {
         Ranking::Cosine(_) => 1,
-        Ranking::Formula(scoring) => scoring.cover().map_or(0, |cover| cover.len()),
+        Ranking::Formula(scoring) => scoring.cover_len().unwrap_or(0),
     }
 }
 
@@ -47,17 +39,24 @@ pub(crate) fn columns<'a>(queries: &[&'a Query], table: &Table<'a>) -> Vec<Colum
                 let vector = Vector::OfQuery { components: vector.components(table), norm: *norm };
                 columns.push(Column { query: index, vector });
             }
-            Ranking::Formula(scoring) => {
-                for half_space in scoring.cover().unwrap_or_default() {
-                    let normal = half_space.normal(scoring, table);
-                    let norm = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
-                    let vector = Vector::OfHalfSpace { half_space, normal, norm };
-                    columns.push(Column { query: index, vector });
-                }
-            }
+            Ranking::Formula(scoring) => columns.extend(of_formula(index, scoring, None, table)),
         }
     }
     columns
+}
+
+/// The columns of the query at `index` for a formula whose `k`-th best score is `likely`.
+pub(crate) fn of_formula<'a>(
+    index: usize,
+    scoring: &Scoring,
+    likely: Option<f64>,
+    table: &Table<'_>,
+) -> impl Iterator<Item = Column<'a>> {
+    scoring.cover(likely).unwrap_or_default().into_iter().map(move |half_space| {
+        let normal = half_space.normal(scoring, table);
+        let norm = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
+        Column { query: index, vector: Vector::OfHalfSpace { half_space, normal, norm } }
+    })
 }
 
 impl Column<'_> {

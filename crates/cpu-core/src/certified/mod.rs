@@ -179,7 +179,7 @@ impl CpuEngine {
         let filter = query.filter();
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
-        query.k() > 0 && (part || self.paths.always_certify) && columns::has_columns(query)
+        query.k() > 0 && (part || self.paths.always_certify) && columns::count(query) > 0
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
@@ -222,8 +222,8 @@ impl CpuEngine {
         let few = columns.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
-        let pass = Pass::new(tables, instructions, first_look, &queries, &columns, table, room);
         let threads = self.threads_for(columns.len(), tables);
+        let pass = Pass::new(tables, instructions, first_look, &queries, columns, table, room);
         let found = on_threads(pool, threads, || pass.run_tasks());
         let outcome = pass.finish(found);
         let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();

@@ -8,15 +8,15 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use contract::{FilterParts, Query, Row, Table};
+use contract::{FilterParts, Query, Ranking, Row, Table};
 
 use super::bounds::{Threshold, round_down, round_up};
-use super::columns::Column;
+use super::columns::{self, Column};
 use super::floor::Floor;
 use super::kernels::{Flagged, Purpose, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
 use super::query::{PreparedBounds, PreparedQueries};
-use super::sample::{self, Sampled};
+use super::sample::{self, Findings, Sampled};
 use super::score::{ROWS, Scorer};
 use super::tables::Tables;
 use crate::InstructionSet;
@@ -79,7 +79,7 @@ pub(crate) struct Pass<'a> {
     /// Sorted by the number of rows that they cover, most first, so that the queries of a task are always a prefix.
     queries: &'a [&'a Query],
     /// The vectors that are scanned for, query by query.
-    columns: &'a [Column<'a>],
+    columns: Vec<Column<'a>>,
     /// The columns of query `i` are those from `first_columns[i]` up to `first_columns[i + 1]`.
     first_columns: Vec<usize>,
     table: Table<'a>,
@@ -111,26 +111,36 @@ impl<'a> Pass<'a> {
         instructions: InstructionSet,
         first_look: FirstLook,
         queries: &'a [&'a Query],
-        columns: &'a [Column<'a>],
+        mut columns: Vec<Column<'a>>,
         table: Table<'a>,
         room: usize,
     ) -> Self {
-        let floor = |(query, sampled): (&&Query, f32)| {
+        let floor = |(query, sampled): (&&Query, Findings)| {
             // The other fields apply where candidates are taken and rescored.
             let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
                 query.filter().parts();
             let least = min_score.unwrap_or(f64::NEG_INFINITY);
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
-            Floor::new(query.k(), least.max(sampled))
+            Floor::new(query.k(), least.max(sampled.floor))
         };
-        let prepared = PreparedQueries::new(columns, tables, instructions);
+        let mut prepared = PreparedQueries::new(&columns, tables, instructions);
         let mut first_columns: Vec<usize> = (0..queries.len())
             .map(|i| columns.partition_point(|column| column.query < i))
             .collect();
         first_columns.push(columns.len());
-        let what = Sampled { queries, columns, prepared: &prepared, table };
-        let sampled = sample::floors(tables, instructions, what);
+        let what = Sampled { queries, columns: &columns, prepared: &prepared, table };
+        let sampled = sample::sample(tables, instructions, what);
+        let mut changed = Vec::new();
+        for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
+            if let (Ranking::Formula(scoring), Some(likely)) = (query.ranking(), found.likely) {
+                let range = first_columns[index]..first_columns[index + 1];
+                changed.extend(range.clone());
+                let better = columns::of_formula(index, scoring, Some(likely), &table);
+                columns.splice(range, better);
+            }
+        }
+        prepared.prepare(&changed, &columns, tables, instructions);
         Self {
             tables,
             instructions,

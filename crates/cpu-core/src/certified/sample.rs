@@ -2,7 +2,7 @@
 //!
 //! Without them, most candidates in a small table are found while floors rise from nothing.
 
-use contract::{FilterParts, Hit, Query, Row, Table, TopK};
+use contract::{FilterParts, Hit, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
@@ -23,6 +23,9 @@ const RUNS: usize = 16;
 /// of the highest of these bounds.
 const RANKS: usize = 24;
 
+/// The score of a sample that guesses extrapolate from: the very best ones say little about the others.
+const RELIABLE_RANK: usize = 8;
+
 /// What is sampled: the queries of a pass, sorted by the number of rows that they cover, descending.
 #[derive(Clone, Copy)]
 pub(super) struct Sampled<'a> {
@@ -33,13 +36,23 @@ pub(super) struct Sampled<'a> {
     pub(super) table: Table<'a>,
 }
 
-/// A lower bound of each query's `k`-th best score, or minus infinity.
-pub(super) fn floors(
+/// What a sample says of a query.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Findings {
+    /// A lower bound of the `k`-th best score, or minus infinity.
+    pub(super) floor: f32,
+    /// A guess of the `k`-th best score by a formula.
+    pub(super) likely: Option<f64>,
+}
+
+/// What a sample says of each query.
+pub(super) fn sample(
     tables: &Tables,
     instructions: InstructionSet,
     Sampled { queries, columns, prepared, table }: Sampled<'_>,
-) -> Vec<f32> {
-    let mut floors = vec![f32::NEG_INFINITY; queries.len()];
+) -> Vec<Findings> {
+    let nothing = Findings { floor: f32::NEG_INFINITY, likely: None };
+    let mut findings = vec![nothing; queries.len()];
     let layout = tables.layout;
     let sampled = count_covering(layout.rows.saturating_sub(1), queries, layout.rows);
     let queries = &queries[..sampled];
@@ -53,8 +66,12 @@ pub(super) fn floors(
     };
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
-    if runs == 0 || !queries.iter().any(|query| rank(query) <= RANKS) {
-        return floors;
+    let is_sampled = |query: &&Query| match query.ranking() {
+        Ranking::Cosine(_) => rank(query) <= RANKS,
+        Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
+    };
+    if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {
+        return findings;
     }
     let strip_lines = STRIP_BLOCKS * layout.block_lines();
     let run = |run: usize| {
@@ -75,18 +92,18 @@ pub(super) fn floors(
     for (((column, bounds), threshold), best) in
         columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
     {
-        let rank = rank(queries[column.query]);
+        let query = &queries[column.query];
         threshold.offset = f32::INFINITY;
-        if rank == 0 || rank > RANKS {
+        if !is_sampled(query) {
             continue;
         }
-        let rank = if column.is_query() { rank } else { RANKS };
+        let rank = if column.is_query() { rank(query) } else { RANKS };
         let (_, bound, _) = best.select_nth_unstable_by(rank - 1, |a, b| b.total_cmp(a));
         if !column.is_query() {
             *threshold = bounds.first.threshold(bounds.first.of_sample(*bound));
         } else if *bound > 0.0 {
             // Rows of norm zero are never neighbours, and have a bound of zero.
-            floors[column.query] = bounds.first.of_sample(*bound);
+            findings[column.query].floor = bounds.first.of_sample(*bound);
         }
     }
     // A bound of the dot product with a half-space's normal is no bound of a formula's score. So the rows with the
@@ -105,28 +122,31 @@ pub(super) fn floors(
                     .extend(in_table.map(|row| Row(row as u32)));
             }
         }
-        for ((query, floor), mut rows) in queries.iter().zip(&mut floors).zip(rows) {
+        let size = runs * RUN * STRIP_ROWS;
+        for ((query, findings), mut rows) in queries.iter().zip(&mut findings).zip(rows) {
             rows.sort_unstable();
             rows.dedup();
-            if let Some(score) = kth_score(query, &rows, table, instructions) {
-                *floor = round_down(score);
+            if let (Ranking::Formula(scoring), false) = (query.ranking(), rows.is_empty()) {
+                let best = best_scores(query, &rows, table, instructions);
+                if let Some(&score) = best.get(query.k() - 1) {
+                    findings.floor = round_down(score);
+                }
+                let zero = scoring.score(&vec![0.0; scoring.vectors().len()]).unwrap_or(0.0);
+                findings.likely = extrapolate(&best, size, query.k(), layout.rows, zero);
             }
         }
     }
-    floors
+    findings
 }
 
-/// The `k`-th best score of these rows, among those that pass the filter.
-fn kth_score(
+/// The best scores of these rows, descending: at least as many as the query asks for, or all that pass the filter.
+fn best_scores(
     query: &Query,
     rows: &[Row],
     table: Table<'_>,
     instructions: InstructionSet,
-) -> Option<f64> {
-    if rows.is_empty() {
-        return None;
-    }
-    let mut best = TopK::new(query.k());
+) -> Vec<f64> {
+    let mut best = TopK::new(query.k().max(RANKS));
     let mut scorer = Scorer::new(query, table, instructions);
     for some in rows.chunks(ROWS) {
         for (&row, &score) in some.iter().zip(scorer.score(some.iter().copied())) {
@@ -135,5 +155,14 @@ fn kth_score(
             }
         }
     }
-    best.worst_if_full().map(|worst| worst.score)
+    best.into_sorted().into_iter().map(|hit| hit.score).collect()
+}
+
+/// Guesses the `k`-th best of all rows' scores from the best of a sample's. It assumes that scores are spread about
+/// `center` as normal deviates are: the `j`-th best of `n` is about `√(2 ln (n/j))` deviations above it.
+fn extrapolate(best: &[f64], sample: usize, k: usize, rows: usize, center: f64) -> Option<f64> {
+    let rank = best.len().min(RELIABLE_RANK);
+    let deviations = |n: usize, j: usize| (n as f64 / j as f64).max(1.1).ln().sqrt();
+    let score = best.get(rank.checked_sub(1)?)?;
+    Some(center + (score - center) * deviations(rows, k) / deviations(sample, rank))
 }
