@@ -99,70 +99,98 @@ impl Scoring {
     /// same number. `likely` is a guess of the `k`-th best score: the closer it is, the fewer other rows are in a
     /// half-space.
     pub fn cover(&self, likely: Option<f64>) -> Option<Vec<HalfSpace>> {
+        let curve = self.curve()?;
+        let likely = likely.map_or(curve.likely, |score| score.max(LEAST_LIKELY));
+        Some(curve.half_spaces(likely))
+    }
+
+    /// The curve behind the [`cover`](Self::cover), for engines that make the half-spaces on a device.
+    pub fn curve(&self) -> Option<Curve> {
         self.cover_len()?;
-        let likely = |otherwise: f64| likely.map_or(otherwise, |score| score.max(LEAST_LIKELY));
         match self.formula {
             Formula::Cosine => None,
             Formula::ThreeCosMul { positive } => {
-                let negative = self.vectors.len() - positive;
                 let words = positive as i32;
-                let factor = |y: f64| 2f64.powi(words) * ((1.0 + y) / 2.0 + EPSILON);
-                let of = |negative: bool, weight| {
-                    let is_negative = |i| i >= positive;
-                    (0..self.vectors.len())
-                        .map(move |i| if is_negative(i) == negative { weight } else { 0.0 })
+                let has_negative = self.vectors.len() > positive;
+                let weights = |x: f64, y: f64| {
+                    let weight = move |i| if i < positive { x } else { y };
+                    (0..self.vectors.len()).map(weight).collect()
                 };
-                let curve = Curve {
-                    x: of(false, 1.0 / f64::from(words)).collect(),
-                    y: of(true, 1.0).collect(),
+                let scale = 2f64.powi(words);
+                let factor =
+                    |y: f64| scale * if has_negative { (1.0 + y) / 2.0 + EPSILON } else { 1.0 };
+                let cuts: &[f64] = if has_negative { &MUL_PIECES } else { &[-1.0, 1.0] };
+                let likely = LIKELY_POSITIVE.powi(words);
+                Some(Curve {
+                    x: weights(1.0 / f64::from(words), 0.0),
+                    y: weights(0.0, 1.0),
                     offset: -1.0,
-                    factor: |y| if negative == 0 { 2f64.powi(words) } else { factor(y) },
                     power: 1.0 / f64::from(words),
-                };
-                let positive = LIKELY_POSITIVE.powi(words);
-                Some(match negative {
-                    0 => curve.pieces(&[-1.0, 1.0], likely(positive)),
-                    _ => curve.pieces(&MUL_PIECES, likely(positive / LIKELY_NEGATIVE)),
+                    cuts: cuts.iter().map(|&y| (y, factor(y))).collect(),
+                    likely: if has_negative { likely / LIKELY_NEGATIVE } else { likely },
                 })
             }
-            Formula::PairDirection { at_c, length } => {
-                let curve = Curve {
-                    x: vec![1.0 / length, 0.0, -1.0 / length],
-                    y: vec![0.0, 1.0, 0.0],
-                    offset: at_c / length,
-                    factor: |y: f64| (2.0 - 2.0 * y).sqrt(),
-                    power: 1.0,
-                };
-                Some(curve.pieces(&DIRECTION_PIECES, likely(LIKELY_DIRECTION)))
-            }
+            Formula::PairDirection { at_c, length } => Some(Curve {
+                x: vec![1.0 / length, 0.0, -1.0 / length],
+                y: vec![0.0, 1.0, 0.0],
+                offset: at_c / length,
+                power: 1.0,
+                cuts: DIRECTION_PIECES.iter().map(|&y| (y, (2.0 - 2.0 * y).sqrt())).collect(),
+                likely: LIKELY_DIRECTION,
+            }),
+        }
+    }
+
+    /// What PairDirection subtracts and divides by: `cos(b, c) − cos(a, c)` and `√(2 − 2 cos(a, b))`. `None` for
+    /// other formulas.
+    pub fn direction(&self) -> Option<[f64; 2]> {
+        match self.formula {
+            Formula::PairDirection { at_c, length } => Some([at_c, length]),
+            _ => None,
+        }
+    }
+
+    /// The number of words that 3CosMul multiplies, which are the first vectors. `None` for other formulas.
+    pub fn factors(&self) -> Option<usize> {
+        match self.formula {
+            Formula::ThreeCosMul { positive } => Some(positive),
+            _ => None,
         }
     }
 }
 
-/// `φ(y) = offset + (factor(y) · F)^power`, and the weights of the formula's vectors in `X` and `Y`.
-struct Curve<F> {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    offset: f64,
-    factor: F,
-    power: f64,
+/// A formula as `X ≥ φ(Y)`, with `φ(y) = offset + (factor(y) · F)^power`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// The weights of [`Scoring::vectors`] in `X`.
+    pub x: Vec<f64>,
+    /// Their weights in `Y`.
+    pub y: Vec<f64>,
+    /// See above.
+    pub offset: f64,
+    /// See above.
+    pub power: f64,
+    /// Where the pieces of `Y` meet, ascending, and the factor there.
+    pub cuts: Vec<(f64, f64)>,
+    /// A guess of the `k`-th best score, if nothing is known.
+    pub likely: f64,
 }
 
-impl<F: Fn(f64) -> f64> Curve<F> {
-    /// A half-space for each piece of `Y` between two of these cuts, with the slope of the chord at the score `likely`.
-    fn pieces(&self, cuts: &[f64], likely: f64) -> Vec<HalfSpace> {
-        let at_likely = |y| ((self.factor)(y) * likely).powf(self.power);
-        let piece = |ends: &[f64]| {
-            let [low, high] = [ends[0], ends[1]];
-            let slope = (at_likely(high) - at_likely(low)) / (high - low);
-            let end = |y| End { offset: self.offset - slope * y, factor: (self.factor)(y) };
+impl Curve {
+    /// A half-space for each piece of `Y` between two cuts, with the slope of the chord at the score `likely`.
+    fn half_spaces(&self, likely: f64) -> Vec<HalfSpace> {
+        let at_likely = |factor: f64| (factor * likely).powf(self.power);
+        let piece = |ends: &[(f64, f64)]| {
+            let [(low, low_factor), (high, high_factor)] = [ends[0], ends[1]];
+            let slope = (at_likely(high_factor) - at_likely(low_factor)) / (high - low);
+            let end = |y: f64, factor| End { offset: self.offset - slope * y, factor };
             HalfSpace {
                 weights: self.x.iter().zip(&self.y).map(|(x, y)| x - slope * y).collect(),
-                ends: [end(low), end(high)],
+                ends: [end(low, low_factor), end(high, high_factor)],
                 power: self.power,
             }
         };
-        cuts.windows(2).map(piece).collect()
+        self.cuts.windows(2).map(piece).collect()
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod cover;
 
-pub use cover::HalfSpace;
+pub use cover::{Curve, HalfSpace};
 
 use crate::{QueryError, QueryVector, Row, ScoringVector, Table};
 
@@ -19,7 +19,7 @@ pub const EPSILON: f64 = 0.001;
 
 /// The smallest squared distance between two unit vectors at which their difference has a direction. Below it,
 /// the difference is mostly rounding error.
-const LEAST_SQUARE: f64 = 1e-12;
+pub const LEAST_SQUARE: f64 = 1e-12;
 
 /// A formula that computes a row's score from its cosine similarities to some vectors.
 #[derive(Debug, Clone, PartialEq)]
