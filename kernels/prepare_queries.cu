@@ -93,24 +93,38 @@ extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
 }
 
 // Makes the normals of formulas' half-spaces. The slope depends on a guess of the k-th best score: the scores of some
-// rows, extrapolated. Grid: (batch), most blocks of which have nothing to do. Dynamic shared memory: [dim] float64.
+// rows, extrapolated. Grid: (batch, FORMULA_COLUMNS): formula and column; most blocks have nothing to do. Dynamic shared
+// memory: [dim] float64.
 extern "C" __global__ void prepare_formulas(const PrepareFormulasParams params) {
     extern __shared__ double normal[];
     __shared__ double scores[FORMULA_GUESS_ROWS];
-    __shared__ double space[8];
+    __shared__ double space[16];
     __shared__ double likely;
+    __shared__ Formula formula;
     wait_for_previous();
     let_next_start();
-    const QueryHeader query = params.uploaded[blockIdx.x];
-    if (query.norm == 0.0 || !is_formula(query)) return;
-    const Formula formula = params.uploaded_formulas[query.formula];
+    // The host's memory is far away, so each of its words is read once.
+    __shared__ uint32_t formula_count;
+    if (threadIdx.x == 0) formula_count = *params.formula_count;
+    __syncthreads();
+    const uint32_t column = blockIdx.y;
+    if (blockIdx.x >= formula_count) return;
+    constexpr int WORDS = sizeof(Formula) / sizeof(double);
+    const double* const uploaded = reinterpret_cast<const double*>(params.uploaded_formulas + blockIdx.x);
+    if (threadIdx.x < WORDS) reinterpret_cast<double*>(&formula)[threadIdx.x] = uploaded[threadIdx.x];
+    __syncthreads();
+    if (column >= formula.columns) return;
     const TableView& table = params.table;
     const int dim = table.dim, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     const uint32_t stride = max(1u, table.rows / static_cast<uint32_t>(FORMULA_GUESS_ROWS));
-    for (int i = warp; i < static_cast<int>(FORMULA_GUESS_ROWS); i += warps) {
-        const uint32_t row = min(i * stride, table.rows - 1);
-        const double score = formula_score<float>(formula, table, params.words, row);
-        if (threadIdx.x % WARP == 0) scores[i] = isnan(score) ? -INFINITY : score;
+    for (int i = 2 * warp; i < static_cast<int>(FORMULA_GUESS_ROWS); i += 2 * warps) {
+        const uint32_t rows[2] = {min(i * stride, table.rows - 1), min((i + 1) * stride, table.rows - 1)};
+        double two[2];
+        formula_scores<float>(formula, table, params.words, rows, two);
+        if (threadIdx.x % WARP < 2) {
+            const double score = threadIdx.x % WARP == 0 ? two[0] : two[1];
+            scores[i + threadIdx.x % WARP] = isnan(score) ? -INFINITY : score;
+        }
     }
     if (threadIdx.x == 0) likely = formula.likely;
     __syncthreads();
@@ -124,10 +138,11 @@ extern "C" __global__ void prepare_formulas(const PrepareFormulasParams params) 
         if (ahead == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
     }
     __syncthreads();
-    const bool second = query.column > 0;
-    const double low = second ? formula.cut_1 : formula.cut_0, high = second ? formula.cut_2 : formula.cut_1;
-    const double low_factor = second ? formula.factor_1 : formula.factor_0;
-    const double high_factor = second ? formula.factor_2 : formula.factor_1;
+    static_assert(FORMULA_COLUMNS == 3, "four cuts");
+    const double cuts[4] = {formula.cut_0, formula.cut_1, formula.cut_2, formula.cut_3};
+    const double factors[4] = {formula.factor_0, formula.factor_1, formula.factor_2, formula.factor_3};
+    const double low = cuts[column], high = cuts[column + 1];
+    const double low_factor = factors[column], high_factor = factors[column + 1];
     const double slope =
         (pow(high_factor * likely, formula.power) - pow(low_factor * likely, formula.power)) / (high - low);
     for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] = 0.0;
@@ -142,13 +157,13 @@ extern "C" __global__ void prepare_formulas(const PrepareFormulasParams params) 
     double square = 0.0;
     for (int i = threadIdx.x; i < dim; i += blockDim.x) {
         const float x = static_cast<float>(normal[i]);
-        params.vectors[static_cast<size_t>(query.vector) * dim + i] = x;
+        params.vectors[static_cast<size_t>(formula.vector - column) * dim + i] = x;
         square += static_cast<double>(x) * x;
     }
     square = block_combine(square, space, [](double a, double b) { return a + b; });
     if (threadIdx.x == 0) {
-        params.columns[blockIdx.x] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
+        params.columns[formula.slot + column] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
                                       sqrt(square)};
-        if (query.column == 0) params.formulas[query.formula] = formula;
+        if (column == 0) params.formulas[blockIdx.x] = formula;
     }
 }

@@ -39,22 +39,41 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, con
     }
     if (certified) {
         const uint32_t warps = blockDim.x / WARP;
+        const double least = params.formula_floors[q];
         for (uint32_t c = 0; c < formula.columns; c++) {
             const Candidate* const candidates = params.candidates + static_cast<size_t>(q + c) * params.capacity;
             const QueryScale scale = params.scales[q + c];
             const float floor = params.floors[q + c];
             const uint32_t count = params.candidate_counts[counter(q + c)];
-            for (uint32_t i = blockIdx.y * warps + threadIdx.x / WARP; i < count; i += gridDim.y * warps) {
-                const Candidate candidate = candidates[i];
+            // A warp looks at 32 candidates, and scores those in doubt two at a time.
+            const uint32_t lane = threadIdx.x % WARP;
+            for (uint32_t first = (blockIdx.y * warps + threadIdx.x / WARP) * WARP; first < count;
+                 first += gridDim.y * warps * WARP) {
+                const Candidate candidate = candidates[min(first + lane, count - 1)];
                 const float bound = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
                 const uint32_t row = params.slot_rows[candidate.slot];
-                if (candidate.score + bound < floor || row == NOT_A_ROW) continue;
-                const double score = formula_score<double>(formula, params.table, params.queries.excluded, row);
-                if (isnan(score) || !admits(query, params.queries.excluded, row, score)) continue;
-                if (found_before(params, c, candidate.slot)) continue;
-                if (threadIdx.x % WARP == 0) {
-                    const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
-                    if (index < params.survivor_capacity) survivors[index] = {score, row, 0};
+                const bool doubtful = first + lane < count && !(candidate.score + bound < floor) && row != NOT_A_ROW;
+                uint32_t lanes = __ballot_sync(ALL_LANES, doubtful);
+                while (lanes != 0) {
+                    const int one = __ffs(lanes) - 1;
+                    lanes &= lanes - 1;
+                    const bool pair = lanes != 0;
+                    const int other = pair ? __ffs(lanes) - 1 : one;
+                    lanes &= lanes - 1;
+                    const uint32_t rows[2] = {__shfl_sync(ALL_LANES, row, one), __shfl_sync(ALL_LANES, row, other)};
+                    const uint32_t slots[2] = {__shfl_sync(ALL_LANES, candidate.slot, one),
+                                               __shfl_sync(ALL_LANES, candidate.slot, other)};
+                    double scores[2];
+                    formula_scores<double>(formula, params.table, params.queries.excluded, rows, scores);
+                    for (int r = 0; r < (pair ? 2 : 1); r++) {
+                        // NaN does not reach it.
+                        if (!(scores[r] >= least) || !admits(query, params.queries.excluded, rows[r], scores[r])) continue;
+                        if (found_before(params, c, slots[r])) continue;
+                        if (lane == 0) {
+                            const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
+                            if (index < params.survivor_capacity) survivors[index] = {scores[r], rows[r], 0};
+                        }
+                    }
                 }
             }
         }

@@ -25,7 +25,7 @@ extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) 
     if (query.norm == 0.0) return;
     const float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
     // A formula's first threshold proves nothing: it only finds rows to score. See raise_formula.
-    const uint32_t rank = is_formula(query) ? static_cast<uint32_t>(FORMULA_RANK) : query.k + query.excluded_count;
+    const uint32_t rank = is_formula(query) ? max(1u, params.groups / FORMULA_GROUPS_ABOVE) : query.k + query.excluded_count;
     const float floor = select_bound(space, params.groups, rank, [&](int i) { return bounds[i]; });
     if (threadIdx.x == 0 && is_formula(query)) {
         params.floors[blockIdx.x] = floor;
@@ -46,13 +46,16 @@ __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& param
     __shared__ int taken;
     __shared__ double best;
     const Formula formula = params.formulas[query.formula];
+    // The candidates that a failed formula counts were not all written.
+    for (uint32_t c = 0; c < formula.columns; c++) {
+        if (params.candidate_counts[counter(blockIdx.x + c)] & FORMULA_FAILED) return;
+    }
     if (threadIdx.x == 0) best = -INFINITY;
     for (int i = threadIdx.x; i < ALL; i += blockDim.x) rows[i] = NOT_A_ROW;
     for (uint32_t c = 0; c < formula.columns; c++) {
         const int q = blockIdx.x + c;
         const Candidate* const mine = params.candidates + static_cast<size_t>(q) * params.capacity;
-        const uint32_t found = params.candidate_counts[counter(q)] & ~FORMULA_FAILED;
-        const int count = min(found, params.capacity);
+        const int count = min(params.candidate_counts[counter(q)], params.capacity);
         const auto key = [&](int i) { return bound_key(mine[i].score); };
         const unsigned cut = select_key(space, count, min(count, ROWS), key);
         if (threadIdx.x == 0) taken = 0;
@@ -65,19 +68,29 @@ __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& param
         }
         __syncthreads();
     }
-    for (int i = threadIdx.x / WARP; i < ALL; i += blockDim.x / WARP) {
-        const uint32_t row = rows[i];
-        double score = -INFINITY;
-        // A row that both columns found counts once.
-        bool skipped = row == NOT_A_ROW;
-        for (int j = 0; j < i; j++) skipped = skipped || rows[j] == row;
-        if (!skipped) {
-            const double found = formula_score<double>(formula, params.table, params.queries.excluded, row);
-            if (!isnan(found) && admits(query, params.queries.excluded, row, found)) score = found;
-        }
-        if (threadIdx.x % WARP == 0) scores[i] = score;
+    // A row that several columns found counts once.
+    for (int i = threadIdx.x; i < ALL; i += blockDim.x) {
+        bool repeated = false;
+        for (int j = 0; j < i; j++) repeated = repeated || rows[j] == rows[i];
+        scores[i] = repeated || rows[i] == NOT_A_ROW ? -INFINITY : 0.0;
     }
     __syncthreads();
+    for (int i = 2 * (threadIdx.x / WARP); i < ALL; i += 2 * (blockDim.x / WARP)) {
+        const bool wanted[2] = {scores[i] == 0.0, scores[i + 1] == 0.0};
+        __syncwarp();
+        if (!wanted[0] && !wanted[1]) continue;
+        const uint32_t two[2] = {rows[wanted[0] ? i : i + 1], rows[wanted[1] ? i + 1 : i]};
+        double found[2];
+        formula_scores<double>(formula, params.table, params.queries.excluded, two, found);
+        const int lane = threadIdx.x % WARP;
+        if (lane < 2 && wanted[lane]) {
+            const double score = found[lane];
+            const bool counts = !isnan(score) && admits(query, params.queries.excluded, two[lane], score);
+            scores[i + lane] = counts ? score : -INFINITY;
+        }
+    }
+    __syncthreads();
+    static_assert(ALL <= 256 && ALL % 2 == 0, "a thread for each row, two rows a warp");
     if (threadIdx.x < ALL) {
         const double own = scores[threadIdx.x];
         uint32_t ahead = 0;
@@ -86,6 +99,7 @@ __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& param
     }
     __syncthreads();
     const double floor = fmax(best, query.min_score);
+    if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = floor;
     if (threadIdx.x < formula.columns) {
         const int q = blockIdx.x + threadIdx.x;
         const float raised = column_floor(params.columns[q], formula.power, floor);
@@ -109,6 +123,7 @@ extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) 
         if (query.column == 0) raise_formula(params, space, query);
         return;
     }
+    if (params.only_formulas != 0) return;
     const QueryScale scale = params.scales[blockIdx.x];
     const Candidate* const mine = params.candidates + static_cast<size_t>(blockIdx.x) * params.capacity;
     const int count = min(params.candidate_counts[counter(blockIdx.x)], params.capacity);

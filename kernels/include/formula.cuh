@@ -34,21 +34,22 @@ struct FormulaScore {
     }
 };
 
-// The score of a row, by one warp; every lane gets it. NaN if the row has none. With Sum = double these are the
-// contract's bits.
+// The scores of two rows, by one warp, together so that their loads overlap; every lane gets them. NaN if a row has
+// none. With Sum = double these are the contract's bits.
 template <typename Sum>
-__device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
-                                                uint32_t row) {
-    const double row_norm = table.norms[row];
-    if (row_norm == 0.0) return __longlong_as_double(0x7ff8000000000000ll);
-    const float* const address = components(table, row);
-    FormulaScore score(formula);
+__device__ __forceinline__ void formula_scores(const Formula& formula, const TableView& table, const uint32_t* words,
+                                               const uint32_t (&rows)[2], double (&scores)[2]) {
+    const double row_norms[2] = {table.norms[rows[0]], table.norms[rows[1]]};
+    const float* const addresses[2] = {components(table, rows[0]), components(table, rows[1])};
+    FormulaScore each[2] = {FormulaScore(formula), FormulaScore(formula)};
     for (uint32_t i = 0; i < formula.count; i++) {
         const uint32_t word = words[formula.words + i];
-        const double dot = warp_dot<Sum>(address, components(table, word), table.dim);
-        score.add(i, cosine(dot, table.norms[word], row_norm));
+        Sum dots[2];
+        warp_dots(addresses, components(table, word), table.dim, dots);
+        for (int r = 0; r < 2; r++) each[r].add(i, cosine(dots[r], table.norms[word], row_norms[r]));
     }
-    return score.score();
+    const double none = __longlong_as_double(0x7ff8000000000000ll);
+    for (int r = 0; r < 2; r++) scores[r] = row_norms[r] == 0.0 ? none : each[r].score();
 }
 
 // A lower bound of the cosine between a column's vector and every row of its piece whose score is at least `floor`.

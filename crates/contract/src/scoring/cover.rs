@@ -19,8 +19,8 @@ use super::{EPSILON, Formula, Scoring};
 use crate::Table;
 
 /// Where the pieces of `Y` meet. More pieces leave fewer rows in doubt, and each is one more vector to scan for.
-const MUL_PIECES: [f64; 3] = [-1.0, -0.4, 1.0];
-const DIRECTION_PIECES: [f64; 3] = [-1.0, 0.5, 1.0];
+const MUL_PIECES: [f64; 4] = [-1.0, -0.3, 0.2, 1.0];
+const DIRECTION_PIECES: [f64; 3] = [-1.0, 0.3, 1.0];
 
 /// Guesses of the `k`-th best score, if nothing is known. Of 3CosMul: typical factors of a positive and of a negative
 /// word.

@@ -37,7 +37,7 @@ abi! {
         /// `Formula::kind`: PairDirection, of three words.
         FORMULA_DIRECTION: u32 = 1;
         /// The maximum number of half-spaces of a formula.
-        FORMULA_COLUMNS: usize = 2;
+        FORMULA_COLUMNS: usize = 3;
         /// 3CosMul's epsilon.
         FORMULA_EPSILON: f64 = contract::scoring::EPSILON;
         /// The smallest squared distance of a row from PairDirection's `c` at which the row has a score.
@@ -47,10 +47,10 @@ abi! {
         /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
         FORMULA_GUESS_ROWS: usize = 128;
         FORMULA_GUESS_RANK: usize = 4;
-        /// The rank of the sampled bound from which a column's first threshold comes.
-        FORMULA_RANK: usize = 32;
+        /// One of this many groups of the sample is above a column's first threshold. That is about 1 row of 100.
+        FORMULA_GROUPS_ABOVE: u32 = 12;
         /// Rows of each column that are scored when thresholds are raised.
-        FORMULA_RAISE_ROWS: usize = 32;
+        FORMULA_RAISE_ROWS: usize = 64;
         /// Set in the count of candidates of a formula whose first thresholds were too high: no certificate.
         FORMULA_FAILED: u32 = 1 << 30;
         /// The status of a query that has its answer.
@@ -102,14 +102,15 @@ abi! {
             /// `phi(y) = offset + (factor(y) * score)^power`.
             offset: f64,
             power: f64,
-            /// Where pieces of Y meet; the last is used only with two columns.
+            /// Where pieces of Y meet, one more than there are columns, and `factor` there.
             cut_0: f64,
             cut_1: f64,
             cut_2: f64,
-            /// `factor` at the cuts.
+            cut_3: f64,
             factor_0: f64,
             factor_1: f64,
             factor_2: f64,
+            factor_3: f64,
             /// The weight in X of a positive word; that of PairDirection's `a` is its negative.
             weight: f64,
             /// PairDirection: `cos(b, c) - cos(a, c)` and `sqrt(2 - 2 cos(a, b))`.
@@ -129,6 +130,10 @@ abi! {
             positive: u32,
             kind: u32,
             columns: u32,
+            /// The slot of its first column in the pass, and the index of that column's vector; the vectors of the
+            /// other columns are before it.
+            slot: u32,
+            vector: u32,
             unused: u32,
         }
         /// A column's half-space: see `column_floor`.
@@ -219,9 +224,8 @@ abi! {
         }
         struct PrepareFormulasParams {
             table: TableView,
-            /// `[batch]`, in the host's memory.
-            uploaded: DevicePointer<QueryHeader>,
-            /// In the host's memory.
+            /// In the host's memory: the number of formulas, and the formulas.
+            formula_count: DevicePointer<u32>,
             uploaded_formulas: DevicePointer<Formula>,
             /// The lists of excluded rows and of words.
             words: DevicePointer<u32>,
@@ -323,9 +327,13 @@ abi! {
             /// `[tiles * TILE_ROWS]`.
             slot_rows: DevicePointer<u32>,
             formulas: DevicePointer<Formula>,
+            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
+            formula_floors: DevicePointerMut<f64>,
             /// `[batch]`.
             columns: DevicePointer<FormulaColumn>,
             capacity: u32,
+            /// Not zero: only formulas.
+            only_formulas: u32,
         }
         struct RescoreParams {
             table: TableView,
@@ -351,6 +359,8 @@ abi! {
             /// `[batch, 1 + stride]`.
             answers: DevicePointerMut<Answer>,
             formulas: DevicePointer<Formula>,
+            /// `[batch]`.
+            formula_floors: DevicePointer<f64>,
             capacity: u32,
             survivor_capacity: u32,
             stride: i32,
@@ -447,7 +457,7 @@ abi! {
     }
     files {
         "" / prepare_queries for Every {
-            (256) prepare_formulas: PrepareFormulasParams;
+            (512) prepare_formulas: PrepareFormulasParams;
             (128) prepare_queries: PrepareQueriesParams;
         }
         "" / int8_scan for Every {
@@ -464,7 +474,8 @@ abi! {
         }
         "" / thresholds for Every {
             (256) first_thresholds: FirstThresholdsParams;
-            (256) raise_thresholds: RaiseThresholdsParams;
+            // The maximum, for formulas; other passes use fewer threads.
+            (512) raise_thresholds: RaiseThresholdsParams;
         }
         "" / rescore for Every {
             (512) rescore: RescoreParams;

@@ -149,7 +149,8 @@ impl CudaEngine {
         let started = Instant::now();
         let key = GraphKey::Int8(width, class, formulas);
         let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
-        if class == Class::Small {
+        // A pass with formulas takes longer, and says nothing of others.
+        if class == Class::Small && !formulas {
             self.pace.note(width, started.elapsed());
         }
         Ok(doubtful)

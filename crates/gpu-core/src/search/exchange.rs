@@ -26,9 +26,11 @@ impl CudaEngine {
     ) -> Result<(), GpuError> {
         let (dim, rows) = (self.resident.dim, self.resident.rows);
         assert!(indices.len() <= MAX_BATCH && width <= MAX_BATCH, "a pass of {}", indices.len());
-        let Workspace { headers, vectors, excluded: list, uploaded_formulas, .. } =
-            &mut self.workspace;
-        let (mut vector_count, mut listed, mut slots, mut formulas) = (0, 0, 0, 0);
+        let Workspace {
+            headers, vectors, excluded: list, uploaded_formulas, formula_count, ..
+        } = &mut self.workspace;
+        let (mut vector_count, mut listed, mut slots) = (0, 0, 0);
+        let (mut formulas, mut columns) = (0, 0);
         for &index in indices {
             let query = batch[index];
             let header = &mut headers.host[slots];
@@ -78,7 +80,9 @@ impl CudaEngine {
             }
             if let Ranking::Formula(scoring) = query.ranking() {
                 let words = words(scoring).expect("only certified formulas get here");
-                let on_device = formula(scoring, query.k(), rows, listed);
+                let mut on_device = formula(scoring, query.k(), rows, listed);
+                on_device.slot = slots as u32 - 1;
+                on_device.vector = (MAX_BATCH - 1 - columns) as u32;
                 for (to, row) in list.host[listed..][..words.len()].iter_mut().zip(&words) {
                     assert!(row.index() < rows, "{row} of {rows}");
                     *to = row.0;
@@ -87,8 +91,9 @@ impl CudaEngine {
                 let first = headers.host[slots - 1];
                 slots -= 1;
                 for column in 0..on_device.columns {
-                    // Their vectors are made on the device; they have the last places.
-                    let vector = (MAX_BATCH - 1 - slots) as u32;
+                    // Their vectors are made on the device, from the last place down.
+                    columns += 1;
+                    let vector = (MAX_BATCH - columns) as u32;
                     headers.host[slots] = QueryHeader { vector, column, ..first };
                     slots += 1;
                 }
@@ -96,7 +101,8 @@ impl CudaEngine {
                 formulas += 1;
             }
         }
-        assert!(slots <= MAX_BATCH && vector_count as usize + slots <= 2 * MAX_BATCH);
+        formula_count[0] = formulas as u32;
+        assert!(slots <= MAX_BATCH && vector_count as usize + columns <= MAX_BATCH);
         headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
         let stream = &self.stream;
         if vector_count > 0 {

@@ -78,10 +78,14 @@ impl Pass<'_> {
             let mut begin = 0;
             for (i, &end) in phases.ends.iter().enumerate() {
                 if i > 0 {
-                    self.raise_thresholds(quantised, width)?;
+                    self.raise_thresholds(quantised, width, formulas, false)?;
                 }
                 self.int8_scan(quantised, width, groups, begin..end)?;
                 begin = end;
+            }
+            if formulas {
+                // Few of a formula's candidates can still reach the floor that all of them give.
+                self.raise_thresholds(quantised, width, formulas, true)?;
             }
             self.rescore(quantised, width, class, formulas)?;
             if !Self::in_place(width, class) {

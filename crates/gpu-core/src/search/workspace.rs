@@ -30,7 +30,11 @@ pub(crate) struct Workspace {
     pub(crate) vectors: Both<f32>,
     /// `[MAX_BATCH]`: written by the host; the device copies what it needs.
     pub(crate) uploaded_formulas: Pinned<Formula>,
+    /// `[1]`: the number of formulas.
+    pub(crate) formula_count: Pinned<u32>,
     pub(crate) formulas: Array<Formula>,
+    /// `[MAX_BATCH]`.
+    pub(crate) formula_floors: Array<f64>,
     /// `[MAX_BATCH]`.
     pub(crate) columns: Array<FormulaColumn>,
     /// `[batch, 1 + stride]`.
@@ -94,6 +98,7 @@ impl Sizes {
     pub(crate) fn bytes(&self) -> usize {
         let a_query = size_of::<QueryHeader>()
             + size_of::<Formula>()
+            + size_of::<f64>()
             + size_of::<FormulaColumn>()
             + size_of::<f32>() * self.dim
             + self.padded
@@ -120,7 +125,9 @@ impl Workspace {
             excluded: Both::zeroed(MAX_EXCLUDED)?,
             vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
             uploaded_formulas: Pinned::zeroed(MAX_BATCH)?,
+            formula_count: Pinned::zeroed(1)?,
             formulas: Array::zeroed(MAX_BATCH)?,
+            formula_floors: Array::zeroed(MAX_BATCH)?,
             columns: Array::zeroed(MAX_BATCH)?,
             answers: Both::zeroed(ANSWERS)?,
             query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,

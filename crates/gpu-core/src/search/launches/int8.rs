@@ -146,8 +146,12 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         width: usize,
+        formulas: bool,
+        only_formulas: bool,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
+        let kernel = self.kernels.raise_thresholds;
+        let kernel = if formulas { kernel } else { kernel.with_threads(256) };
         let params = RaiseThresholdsParams {
             headers: w.headers.device.pointer(),
             scales: w.scales.pointer(),
@@ -160,13 +164,15 @@ impl Pass<'_> {
             queries: w.queries(),
             slot_rows: quantised.slot_rows.pointer(),
             formulas: w.formulas.pointer(),
+            formula_floors: w.formula_floors.pointer_mut(),
             columns: w.columns.pointer(),
             capacity: (w.candidates.len() / width) as u32,
+            only_formulas: u32::from(only_formulas),
         };
         let shape = Shape::grid(width, 1).early(self.early);
         // SAFETY: a block for each query; the candidates are divided among the queries as in the scan, and name
         // slots of the table.
-        unsafe { self.kernels.raise_thresholds.launch(self.stream, shape, &params) }
+        unsafe { kernel.launch(self.stream, shape, &params) }
     }
 
     /// Starts computing the answers from the candidates.
@@ -197,6 +203,7 @@ impl Pass<'_> {
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(width, class)?,
             formulas: w.formulas.pointer(),
+            formula_floors: w.formula_floors.pointer(),
             capacity: (w.candidates.len() / width) as u32,
             survivor_capacity: (w.survivors.len() / width) as u32,
             stride: class.stride() as i32,

@@ -8,7 +8,7 @@ mod exact;
 mod int4;
 mod int8;
 
-use super::abi::{Layout, PrepareFormulasParams, PrepareQueriesParams};
+use super::abi::{FORMULA_COLUMNS, Layout, PrepareFormulasParams, PrepareQueriesParams};
 use super::pass::Pass;
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
@@ -47,14 +47,15 @@ impl Pass<'_> {
         assert!(width <= MAX_BATCH);
         let params = PrepareFormulasParams {
             table: self.resident.view(),
-            uploaded: w.headers.host.pointer()?,
+            formula_count: w.formula_count.pointer()?,
             uploaded_formulas: w.uploaded_formulas.pointer()?,
             words: w.excluded.device.pointer(),
             formulas: w.formulas.pointer_mut(),
             columns: w.columns.pointer_mut(),
             vectors: w.vectors.device.pointer_mut(),
         };
-        let shape = Shape::grid(width, 1).shared(size_of::<f64>() * self.resident.dim);
+        let shape = Shape::grid(width, FORMULA_COLUMNS);
+        let shape = shape.shared(size_of::<f64>() * self.resident.dim);
         // SAFETY: every buffer has room for `MAX_BATCH` queries; the caller promises the rest. Not early, because it
         // is the first kernel of its pass.
         unsafe { self.kernels.prepare_formulas.launch(self.stream, shape, &params) }
