@@ -58,8 +58,7 @@ impl HalfSpace {
     /// A lower bound of `n · x` for every row whose score is at least `floor`. `−∞` if there is none: for a negative
     /// floor.
     pub fn threshold(&self, floor: f64) -> f64 {
-        // Also for NaN.
-        if !(floor > 0.0) {
+        if floor.is_nan() || floor <= 0.0 {
             return f64::NEG_INFINITY;
         }
         let at = |end: End| end.offset + (end.factor * floor).powf(self.power) * (1.0 - ROUNDING);

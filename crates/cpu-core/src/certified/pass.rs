@@ -399,9 +399,10 @@ impl<'a> Worker<'a> {
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
             let score = sum as f64 * bounds.step * f64::from(scale.step());
             let error = bounds.error(scale.residual());
+            let upper = round_up(score + error);
             if is_query {
-                self.admit(query, row, [round_down(score - error), round_up(score + error)]);
-            } else if !(round_up(score + error) < column_floor) {
+                self.admit(query, row, [round_down(score - error), upper]);
+            } else if upper.is_nan() || upper >= column_floor {
                 self.unscored[query].push(Row(row as u32));
             }
         }

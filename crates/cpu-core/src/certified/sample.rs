@@ -70,7 +70,7 @@ pub(super) fn sample(
         Ranking::Cosine(_) => rank(query) <= RANKS,
         Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
     };
-    if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {
+    if runs == 0 || !queries.iter().any(is_sampled) {
         return findings;
     }
     let strip_lines = STRIP_BLOCKS * layout.block_lines();
