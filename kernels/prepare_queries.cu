@@ -1,5 +1,6 @@
 // Prepares queries for the scans: gathers them from the table or the uploaded vectors, scales them to unit
 // length, rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
+#include "formula.cuh"
 #include "launch.cuh"
 #include "query.cuh"
 #include "rotation.cuh"
@@ -36,8 +37,15 @@ extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
     let_next_start();
     if (threadIdx.x == 0) {
         header = params.uploaded[q];
+        // A normal that is too short to have a direction: its formula gets no certificate.
+        bool failed = false;
+        if (header.norm != 0.0 && is_formula(header)) {
+            header.norm = params.columns[q].norm;
+            failed = !(header.norm > 0.01);
+            if (failed) header.norm = 1.0;
+        }
         params.headers[q] = header;
-        params.candidate_counts[counter(q)] = 0;
+        params.candidate_counts[counter(q)] = failed ? FORMULA_FAILED : 0;
         params.survivor_counts[counter(q)] = 0;
         params.tickets[counter(q)] = 0;
     }
@@ -81,5 +89,81 @@ extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
         const float residual = __double2float_ru(sqrt(rest_square) * (1.0 + 1e-9) + 1e-9);
         const float norm = __double2float_ru(sqrt(static_cast<double>(square)) * step * (1.0 + 1e-9));
         params.scales[q] = {step, residual, norm, sum};
+    }
+}
+
+// Makes the normals of formulas' half-spaces. The slope depends on a guess of the k-th best score: the scores of some
+// rows, extrapolated. Grid: (batch, FORMULA_COLUMNS): formula and column; most blocks have nothing to do. Dynamic shared
+// memory: [dim] float64.
+extern "C" __global__ void prepare_formulas(const PrepareFormulasParams params) {
+    extern __shared__ double normal[];
+    __shared__ double scores[FORMULA_GUESS_ROWS];
+    __shared__ double space[16];
+    __shared__ double likely;
+    __shared__ Formula formula;
+    wait_for_previous();
+    let_next_start();
+    // The host's memory is far away, so each of its words is read once.
+    __shared__ uint32_t formula_count;
+    if (threadIdx.x == 0) formula_count = *params.formula_count;
+    __syncthreads();
+    const uint32_t column = blockIdx.y;
+    if (blockIdx.x >= formula_count) return;
+    constexpr int WORDS = sizeof(Formula) / sizeof(double);
+    const double* const uploaded = reinterpret_cast<const double*>(params.uploaded_formulas + blockIdx.x);
+    if (threadIdx.x < WORDS) reinterpret_cast<double*>(&formula)[threadIdx.x] = uploaded[threadIdx.x];
+    __syncthreads();
+    if (column >= formula.columns) return;
+    const TableView& table = params.table;
+    const int dim = table.dim, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    const uint32_t stride = max(1u, table.rows / static_cast<uint32_t>(FORMULA_GUESS_ROWS));
+    for (int i = 2 * warp; i < static_cast<int>(FORMULA_GUESS_ROWS); i += 2 * warps) {
+        const uint32_t rows[2] = {min(i * stride, table.rows - 1), min((i + 1) * stride, table.rows - 1)};
+        double two[2];
+        formula_scores<float>(formula, table, params.words, rows, two);
+        if (threadIdx.x % WARP < 2) {
+            const double score = threadIdx.x % WARP == 0 ? two[0] : two[1];
+            scores[i + threadIdx.x % WARP] = isnan(score) ? -INFINITY : score;
+        }
+    }
+    if (threadIdx.x == 0) likely = formula.likely;
+    __syncthreads();
+    if (threadIdx.x < FORMULA_GUESS_ROWS) {
+        const double own = scores[threadIdx.x];
+        uint32_t ahead = 0;
+        for (int i = 0; i < static_cast<int>(FORMULA_GUESS_ROWS); i++) {
+            ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
+        }
+        const double guess = formula.center + (own - formula.center) * formula.stretch;
+        if (ahead == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
+    }
+    __syncthreads();
+    static_assert(FORMULA_COLUMNS == 3, "four cuts");
+    const double cuts[4] = {formula.cut_0, formula.cut_1, formula.cut_2, formula.cut_3};
+    const double factors[4] = {formula.factor_0, formula.factor_1, formula.factor_2, formula.factor_3};
+    const double low = cuts[column], high = cuts[column + 1];
+    const double low_factor = factors[column], high_factor = factors[column + 1];
+    const double slope =
+        (pow(high_factor * likely, formula.power) - pow(low_factor * likely, formula.power)) / (high - low);
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] = 0.0;
+    for (uint32_t w = 0; w < formula.count; w++) {
+        const uint32_t word = params.words[formula.words + w];
+        const bool in_y = formula.kind == FORMULA_DIRECTION ? w == 1 : w >= formula.positive;
+        const double weight = in_y ? -slope : formula.kind == FORMULA_DIRECTION && w == 2 ? -formula.weight : formula.weight;
+        const double scale = weight / table.norms[word];
+        const float* const vector = components(table, word);
+        for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] += scale * vector[i];
+    }
+    double square = 0.0;
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) {
+        const float x = static_cast<float>(normal[i]);
+        params.vectors[static_cast<size_t>(formula.vector - column) * dim + i] = x;
+        square += static_cast<double>(x) * x;
+    }
+    square = block_combine(square, space, [](double a, double b) { return a + b; });
+    if (threadIdx.x == 0) {
+        params.columns[formula.slot + column] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
+                                      sqrt(square)};
+        if (column == 0) params.formulas[blockIdx.x] = formula;
     }
 }

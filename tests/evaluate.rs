@@ -220,11 +220,11 @@ fn other_callers_are_answered_meanwhile() {
         words["words"].as_array().unwrap().iter().map(|w| &w["word"]).collect();
     let question = |n: usize| [0, 251, 503, 757].map(|step| words[(n + step) % 1000]);
     let questions: Vec<_> = (0..1000).map(question).collect();
-    let body =
-        json!({"analogies": [{"name": "many", "questions": questions}], "methods": ["3cosmul"]});
+    let methods = ["3cosadd", "3cosmul", "pairdirection"];
+    let body = json!({"analogies": [{"name": "many", "questions": questions}], "methods": methods});
     std::thread::scope(|scope| {
         let long = scope.spawn(|| service.post("/evaluate", &body));
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(10));
         assert_eq!(service.get("/nearest?word=frog").status, 200);
         let rank = json!({"words": ["toad"], "word": "frog"});
         assert_eq!(service.post("/rank", &rank).status, 200);

@@ -6,6 +6,8 @@
 --       post   POST /nearest {"word": …}
 --       mixed  nearest and analogies, GET and POST, k from 1 to 100, excluded words, and now and then 2 to 64
 --              queries at once
+--       NAME:PERCENT   get, with this share of another request: 3cosmul, pairdirection, analogy, rank (of 10 words),
+--              vocab_limit (of 200,000), k100, exclude (50 words), min_score or max_score (of 0.5)
 -- Ends with one line for scripts: "result", requests/s, p50 and p99 in ms, errors.
 
 -- A request costs little the second time: making one must not cost more than answering it.
@@ -25,7 +27,7 @@ local function quoted(word)
    return '"' .. word:gsub('[%c"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
 end
 
-local words, bytes, kind
+local words, bytes, kind, rare, percent
 local requests, next_one = {}, 0
 
 -- Nothing here may take long, such as reading the file: wrk starts its threads one after the other, and
@@ -33,7 +35,9 @@ local requests, next_one = {}, 0
 function init(args)
    local path = assert(args[1], "which file of words? wrk ... URL -- words.txt [get|post|mixed]")
    kind = args[2] or "get"
-   assert(kind == "get" or kind == "post" or kind == "mixed", "KIND is get, post or mixed")
+   rare, percent = kind:match("^(%w[%w_]*):([%d.]+)$")
+   assert(rare or kind == "get" or kind == "post" or kind == "mixed", "KIND is get, post, mixed or NAME:PERCENT")
+   percent = tonumber(percent)
    words = assert(io.open(path))
    bytes = words:seek("end")
    math.randomseed(seed)
@@ -82,6 +86,38 @@ local MIXED = {
    function() return post("/analogy", positive_and_negative()) end,
 }
 
+local function analogy(method)
+   local words = { encoded(random_word()), encoded(random_word()), encoded(random_word()) }
+   return get("/analogy", ("positive=%s&positive=%s&negative=%s&method=%s"):format(words[1], words[2], words[3], method))
+end
+
+local function neighbors(more)
+   return get("/nearest", "word=" .. encoded(random_word()) .. more)
+end
+
+local function each(count, form)
+   local all = {}
+   for i = 1, count do all[i] = form() end
+   return all
+end
+
+local RARE = {
+   ["3cosmul"] = function() return analogy("3cosmul") end,
+   pairdirection = function() return analogy("pairdirection") end,
+   analogy = function() return analogy("3cosadd") end,
+   rank = function()
+      local ranked = table.concat(each(10, function() return quoted(random_word()) end), ",")
+      return post("/rank", ('"word": %s, "words": [%s]'):format(quoted(random_word()), ranked))
+   end,
+   vocab_limit = function() return neighbors("&vocab_limit=200000") end,
+   k100 = function() return neighbors("&k=100") end,
+   exclude = function()
+      return neighbors(table.concat(each(50, function() return "&exclude=" .. encoded(random_word()) end)))
+   end,
+   min_score = function() return neighbors("&min_score=0.5") end,
+   max_score = function() return neighbors("&max_score=0.5") end,
+}
+
 local function many()
    local queries = {}
    for i = 1, 2 ^ math.random(1, 6) do
@@ -92,6 +128,10 @@ end
 
 local function make()
    if kind == "get" then return get("/nearest", "word=" .. encoded(random_word())) end
+   if rare then
+      local make_rare = assert(RARE[rare], "there is no request " .. rare)
+      return math.random() * 100 < percent and make_rare() or neighbors("")
+   end
    if kind == "post" then return post("/nearest", '"word": ' .. quoted(random_word())) end
    if math.random(50) == 1 then return many() end
    return MIXED[math.random(#MIXED)]()

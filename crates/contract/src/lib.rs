@@ -5,7 +5,8 @@
 //! - [`Hit`] and [`TopK`]: the ranking, and the best `k` of a stream of scores;
 //! - [`Query`], [`Filter`], [`QueryBatch`]: the input of an engine;
 //! - [`analogy`]: word arithmetic as one query vector;
-//! - [`full_pass`]: scores computed from several cosine similarities, and ranks;
+//! - [`Scoring`]: scores computed from several cosine similarities;
+//! - [`full_pass`]: passes that score every row, and ranks;
 //! - [`Engine`]: the trait of all engines;
 //! - [`workload`]: how a scheduler batches the input of engines;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
@@ -19,18 +20,19 @@ pub mod full_pass;
 mod hit;
 mod query;
 pub mod score;
+pub mod scoring;
 mod table;
 mod top_k;
+mod vector;
 pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
 pub use engine::{Engine, EngineDescription, EngineError};
-pub use full_pass::{
-    FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, MAX_SCORING_WORDS, RankedRow,
-    Scoring, ScoringError, ScoringVector,
-};
+pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
-pub use query::{Filter, FilterParts, Query, QueryBatch, QueryError, QueryVector};
+pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
+pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use table::Table;
 pub use top_k::TopK;
+pub use vector::{QueryError, QueryVector, ScoringVector};
 pub use workload::{Device, Workload};

@@ -1,9 +1,9 @@
 //! Queries that are checked against their table, their filters, and batches of them.
 
-use super::{Row, Table, score};
+use super::{QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 
-/// A query: one vector, the number of neighbours, and which rows may be neighbours. It is checked against its
-/// table when it is created.
+/// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It is checked
+/// against its table when it is created.
 ///
 /// ```
 /// use contract::{Filter, Query, QueryBatch, QueryError, QueryVector, Row, Table};
@@ -13,7 +13,7 @@ use super::{Row, Table, score};
 /// let mut filter = Filter::default();
 /// filter.min_score = Some(0.5);
 /// let of_a_vector = Query::new(&table, QueryVector::Components(vec![0.6, 0.8]), 3, filter)?;
-/// assert_eq!(of_a_row.norm(), 2.0);
+/// assert_eq!(of_a_row.vectors()[0].norm, 2.0);
 ///
 /// // An invalid query is refused before it reaches an engine.
 /// let zero = Query::new(&table, QueryVector::Components(vec![0.0, 0.0]), 3, Filter::default());
@@ -25,56 +25,18 @@ use super::{Row, Table, score};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
-    vector: QueryVector,
-    norm: f64,
+    ranking: Ranking,
     k: usize,
     filter: Filter,
 }
 
-/// The source of a query's components.
-#[derive(Debug, Clone, PartialEq)]
-pub enum QueryVector {
-    /// A row of the table; an engine gathers it where the table is stored.
-    Row(Row),
-    /// Components from the caller, `[dim]`.
-    Components(Vec<f32>),
-}
-
-impl QueryVector {
-    /// The components, `[dim]`.
-    ///
-    /// # Panics
-    /// If the table does not have the row.
-    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
-        match self {
-            Self::Row(row) => table.row(*row),
-            Self::Components(components) => components,
-        }
-    }
-
-    /// Its norm, above zero.
-    ///
-    /// # Errors
-    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
-    pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
-        let norm = match self {
-            Self::Row(row) => *table
-                .norms()
-                .get(row.index())
-                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
-            Self::Components(components) => {
-                if components.len() != table.dim() {
-                    let (found, expected) = (components.len(), table.dim());
-                    return Err(QueryError::Dimension { found, expected });
-                }
-                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
-                    return Err(QueryError::NotFinite { index });
-                }
-                score::norm(components)
-            }
-        };
-        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(norm) }
-    }
+/// What the rows of a query are ranked by.
+#[derive(Debug, Clone)]
+pub enum Ranking {
+    /// The cosine similarity to one vector.
+    Cosine(ScoringVector),
+    /// A formula of the cosine similarities to several vectors.
+    Formula(Box<Scoring>),
 }
 
 /// Which rows may be neighbours. Applies before `k`, inside the engine.
@@ -176,36 +138,6 @@ impl From<FilterParts<'_>> for Filter {
     }
 }
 
-/// Why a query is invalid.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum QueryError {
-    /// The caller's vector and the table have different numbers of components.
-    #[error("the vector has {found} components, but the model has {expected} dimensions")]
-    Dimension {
-        /// The caller's number of components.
-        found: usize,
-        /// The table's.
-        expected: usize,
-    },
-    /// A component is NaN, infinite or outside the range of float32.
-    #[error("component {index} of the vector is not a finite float32")]
-    NotFinite {
-        /// The component, from 0.
-        index: usize,
-    },
-    /// Every component is zero: no direction, so no cosine.
-    #[error("the query is a zero vector: it has no direction, so it has no neighbours")]
-    Zero,
-    /// There is no such row.
-    #[error("row {row} does not exist; the model has {rows} rows, numbered from 0")]
-    NoSuchRow {
-        /// The row asked for.
-        row: Row,
-        /// The table's number of rows.
-        rows: usize,
-    },
-}
-
 impl Query {
     /// Creates a query for the `k` best rows of `table` that pass `filter`. If `k` exceeds the number of rows,
     /// the answer is all rows that pass.
@@ -218,8 +150,17 @@ impl Query {
         k: usize,
         filter: Filter,
     ) -> Result<Self, QueryError> {
-        let norm = vector.norm(table)?;
-        Ok(Self { vector, norm, k, filter })
+        Ok(Self { ranking: Ranking::Cosine(ScoringVector::new(table, vector)?), k, filter })
+    }
+
+    /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the scoring are not
+    /// excluded unless `filter` excludes them.
+    pub fn by(scoring: Scoring, k: usize, filter: Filter) -> Self {
+        let ranking = match scoring.cosine_vector() {
+            Some(vector) => Ranking::Cosine(vector.clone()),
+            None => Ranking::Formula(Box::new(scoring)),
+        };
+        Self { ranking, k, filter }
     }
 
     /// The same query with another number of rows.
@@ -227,19 +168,37 @@ impl Query {
         Self { k, ..self }
     }
 
-    /// Where the components are.
-    pub fn vector(&self) -> &QueryVector {
-        &self.vector
+    /// What rows are ranked by.
+    pub fn ranking(&self) -> &Ranking {
+        &self.ranking
     }
 
-    /// The components, `[dim]`.
-    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
-        self.vector.components(table)
+    /// The vectors whose cosine similarities to a row decide its score, at least one.
+    pub fn vectors(&self) -> &[ScoringVector] {
+        match &self.ranking {
+            Ranking::Cosine(vector) => std::slice::from_ref(vector),
+            Ranking::Formula(scoring) => scoring.vectors(),
+        }
     }
 
-    /// The query's norm, above zero.
-    pub fn norm(&self) -> f64 {
-        self.norm
+    /// The formula of a row's score.
+    pub fn scoring(&self) -> Scoring {
+        match &self.ranking {
+            Ranking::Cosine(vector) => Scoring::of_vector(vector.clone()),
+            Ranking::Formula(scoring) => (**scoring).clone(),
+        }
+    }
+
+    /// The score of one row, whether or not it passes the filter. `None` if it has none, see
+    /// [`Scoring::score`].
+    ///
+    /// # Panics
+    /// If the query does not fit the table, or there is no such row.
+    pub fn score(&self, table: &Table<'_>, row: Row) -> Option<f64> {
+        match &self.ranking {
+            Ranking::Cosine(vector) => table.score(vector.components(table), vector.norm, row),
+            Ranking::Formula(scoring) => scoring.score_of_row(table, row),
+        }
     }
 
     /// The maximum number of neighbours.
@@ -253,7 +212,7 @@ impl Query {
     }
 }
 
-/// Queries that are answered together, in one pass. Each has its own vector, `k` and filter.
+/// Queries that are answered together, in one pass. Each has its own ranking, `k` and filter.
 #[derive(Debug, Clone, Default)]
 pub struct QueryBatch<'a> {
     queries: Vec<&'a Query>,
@@ -278,10 +237,7 @@ impl<'a> QueryBatch<'a> {
     /// Whether every query fits a table of this shape, so that a query made for one table can't read past
     /// the end of another.
     pub fn fits(&self, table: &Table<'_>) -> bool {
-        self.queries.iter().all(|query| match query.vector() {
-            QueryVector::Row(row) => row.index() < table.rows(),
-            QueryVector::Components(components) => components.len() == table.dim(),
-        })
+        self.queries.iter().all(|query| query.vectors().iter().all(|vector| vector.fits(table)))
     }
 }
 

@@ -77,10 +77,9 @@ impl Engine for ReferenceEngine {
 }
 
 fn search_one(table: &Table<'_>, query: &Query) -> Vec<Hit> {
-    let components = query.components(table);
     let mut hits = Vec::new();
     for row in (0..table.rows() as u32).map(Row) {
-        if let Some(score) = table.score(components, query.norm(), row)
+        if let Some(score) = query.score(table, row)
             && query.filter().admits(row, score)
         {
             hits.push(Hit { row, score });

@@ -197,14 +197,14 @@ proptest! {
     }
 
     #[test]
-    fn a_full_pass_by_cosine_is_a_search(model in tables(90), seeds in support::seeds()) {
+    fn a_full_pass_without_ranks_is_a_search(model in tables(90), seeds in support::seeds()) {
         let searches = support::queries(&model, seeds);
         let batch = searches.iter().collect();
         let expected = support::expected(&model, &batch);
         let queries: Vec<FullPassQuery> = searches
             .iter()
             .map(|search| {
-                let scoring = Scoring::cosine(&model.table(), search.vector().clone()).unwrap();
+                let scoring = search.scoring();
                 FullPassQuery::new(scoring, search.k(), search.filter().clone(), Vec::new())
             })
             .collect();

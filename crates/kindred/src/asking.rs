@@ -68,16 +68,16 @@ impl<'a> Asking<'a> {
         self.queue.full_pass(self.account, queries, self.deadline)
     }
 
-    /// Both kinds of queries together.
+    /// Both kinds of queries. The searches come first: together they could need more slots than one caller may take.
     pub(crate) async fn both(
         self,
         searches: Vec<Query>,
         full_passes: Vec<FullPassQuery>,
     ) -> Result<(Answer, FullPassAnswers, Times), SubmitError> {
-        let (searched, passed) =
-            tokio::try_join!(self.search(searches), self.full_pass(full_passes))?;
+        let searched = self.search(searches).await?;
+        let passed = self.full_pass(full_passes).await?;
         let times = Times {
-            queue: searched.queued.max(passed.queued),
+            queue: searched.queued + passed.queued,
             engine: searched.engine + passed.engine,
         };
         Ok((searched, passed, times))

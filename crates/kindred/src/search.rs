@@ -5,7 +5,7 @@ use contract::{FullPassQuery, Hit, Query, RankedRow};
 use model_store::Words;
 
 use crate::asking::{Asking, Times};
-use crate::question::{EngineQuery, Explain, Explanation, Fold, Notes, Prepared};
+use crate::question::{Explain, Explanation, Fold, Notes, Prepared};
 
 /// If too few hits are left after folding, the next round asks for this many times as many.
 const GROWTH: usize = 4;
@@ -35,7 +35,7 @@ impl SearchResult {
 /// fold, the caller folds them on a thread where that delays nobody, gives them [back](Self::take) and runs another
 /// round.
 ///
-/// A single [`EngineQuery::Search`] without folding and explanation needs none of this: see [`Asking::search`].
+/// A single query without folding and explanation needs none of this: see [`Asking::search`].
 pub struct Search {
     open: Round,
     folding: Vec<Folding>,
@@ -47,7 +47,7 @@ pub struct Search {
 /// A query whose hits are folded; it is asked again for more hits until enough are left.
 struct Folding {
     index: usize,
-    query: EngineQuery,
+    query: Query,
     fold: Fold,
 }
 
@@ -61,11 +61,11 @@ impl Search {
             if let Some(fold) = fold {
                 folding.push(Folding { index, query: query.clone(), fold: *fold });
             }
-            open.ask_for_hits(index, query);
+            open.searches.push((index, query));
             let explanation = explain.map(|explain| {
                 let Explain { formula, inputs } = *explain;
                 if let Some(inputs) = inputs {
-                    open.full_passes.push((Goal::Inputs(index), inputs));
+                    open.ranks.push((index, inputs));
                 }
                 Box::new(Explanation { formula, inputs: Vec::new() })
             });
@@ -106,7 +106,7 @@ impl Search {
                 OneFolded::Done(index, kept) => self.found[index].hits = kept,
                 OneFolded::TooFew(one) => {
                     let query = one.query.clone().with_k(one.query.k().saturating_mul(GROWTH));
-                    self.open.ask_for_hits(one.index, query.clone());
+                    self.open.searches.push((one.index, query.clone()));
                     self.folding.push(Folding { query, ..one });
                 }
             }
@@ -154,29 +154,16 @@ impl ToFold {
     }
 }
 
-/// Queries of both kinds that go to the queue together.
+/// Queries that go to the queue together, and the ranks of their own words.
 #[derive(Default)]
 struct Round {
     searches: Vec<(usize, Query)>,
-    full_passes: Vec<(Goal, FullPassQuery)>,
-}
-
-/// What a full pass is for: the hits of the query of this index, or how its words rank.
-enum Goal {
-    Hits(usize),
-    Inputs(usize),
+    ranks: Vec<(usize, FullPassQuery)>,
 }
 
 impl Round {
     fn is_empty(&self) -> bool {
-        self.searches.is_empty() && self.full_passes.is_empty()
-    }
-
-    fn ask_for_hits(&mut self, index: usize, query: EngineQuery) {
-        match query {
-            EngineQuery::Search(query) => self.searches.push((index, query)),
-            EngineQuery::FullPass(query) => self.full_passes.push((Goal::Hits(index), *query)),
-        }
+        self.searches.is_empty() && self.ranks.is_empty()
     }
 
     /// Puts the answers where they belong.
@@ -185,17 +172,14 @@ impl Round {
         asking: Asking<'_>,
         found: &mut [SearchResult],
     ) -> Result<Times, SubmitError> {
-        let (indices, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
-        let (goals, full_passes): (Vec<_>, Vec<_>) = self.full_passes.into_iter().unzip();
-        let (searched, passed, times) = asking.both(queries, full_passes).await?;
-        for (index, hits) in indices.into_iter().zip(searched.hits) {
+        let (searched, queries): (Vec<_>, Vec<_>) = self.searches.into_iter().unzip();
+        let (ranked, ranks): (Vec<_>, Vec<_>) = self.ranks.into_iter().unzip();
+        let (hits, ranks, times) = asking.both(queries, ranks).await?;
+        for (index, hits) in searched.into_iter().zip(hits.hits) {
             found[index].hits = hits;
         }
-        for (goal, answer) in goals.into_iter().zip(passed.answers) {
-            match goal {
-                Goal::Hits(index) => found[index].hits = answer.hits,
-                Goal::Inputs(index) => found[index].set_inputs(answer.ranks),
-            }
+        for (index, answer) in ranked.into_iter().zip(ranks.answers) {
+            found[index].set_inputs(answer.ranks);
         }
         Ok(times)
     }

@@ -64,7 +64,7 @@ impl Engine for Instantly {
             };
             (1..=k.min(self.rows as usize) as u32).map(hit).collect()
         };
-        let answers = batch.queries().iter().map(|query| match query.vector() {
+        let answers = batch.queries().iter().map(|query| match &query.vectors()[0].vector {
             QueryVector::Row(row) => hits(row.0, query.k()),
             QueryVector::Components(_) => hits(0, query.k()),
         });

@@ -6,12 +6,10 @@
 //! that is ranked.
 
 mod part;
-mod scoring;
 
 pub use part::{FullPassPart, FullPassShare};
-pub use scoring::{EPSILON, MAX_SCORING_WORDS, Scoring, ScoringError, ScoringVector};
 
-use super::{Filter, Hit, Query, QueryVector, Row, Table};
+use super::{Filter, Hit, Query, Row, Scoring, Table};
 
 // Terms of `FullPassQuery::row_work`. Each is a ratio of two times, measured with the CPU's full scan on one thread:
 // the time of one more query over shared vectors, and the time of one more vector. Measured on random tables of
@@ -47,7 +45,7 @@ impl FullPassQuery {
 
     /// The full pass that gives the same answer as the search `query`: the same rows and score bits.
     pub fn of_search(query: &Query) -> Self {
-        let (scoring, filter) = (Scoring::of_search(query), query.filter().clone());
+        let (scoring, filter) = (query.scoring(), query.filter().clone());
         Self { scoring, k: query.k(), filter, ranked: Vec::new() }
     }
 
@@ -91,10 +89,7 @@ impl FullPassQuery {
     pub fn fits(&self, table: &Table<'_>) -> bool {
         let is_there = |row: &Row| row.index() < table.rows();
         self.ranked.iter().all(is_there)
-            && self.scoring.vectors().iter().all(|asked| match &asked.vector {
-                QueryVector::Row(row) => is_there(row),
-                QueryVector::Components(components) => components.len() == table.dim(),
-            })
+            && self.scoring.vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The score of one row, whether or not it passes the filter. `None` if it has no score, see
@@ -103,9 +98,7 @@ impl FullPassQuery {
     /// # Panics
     /// If the query does not [fit](Self::fits) the table, or there is no such row.
     pub fn score(&self, table: &Table<'_>, row: Row) -> Option<f64> {
-        let cosine = |asked: &ScoringVector| table.score(asked.components(table), asked.norm, row);
-        let cosines: Option<Vec<f64>> = self.scoring.vectors().iter().map(cosine).collect();
-        self.scoring.score(&cosines?)
+        self.scoring.score_of_row(table, row)
     }
 }
 

@@ -6,7 +6,7 @@
 //! there on. In the end, the number of rows before a ranked row is the sum of the counts up to its own position.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
-use crate::{Hit, QueryVector, Row, Table};
+use crate::{Hit, Row, Table};
 
 /// The cost of keeping a row, in multiply-adds.
 const KEPT_WORK: usize = 100;
@@ -74,10 +74,7 @@ impl FullPassPart {
         if !self.is_prepared {
             return self.query.fits(table);
         }
-        self.query.scoring().vectors().iter().all(|asked| match &asked.vector {
-            QueryVector::Row(row) => row.index() < table.rows(),
-            QueryVector::Components(components) => components.len() == table.dim(),
-        })
+        self.query.scoring().vectors().iter().all(|vector| vector.fits(table))
     }
 
     /// The ranked rows whose own scores are still missing, before any row is processed.
@@ -279,7 +276,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, Scoring, score};
+    use crate::{Filter, QueryVector, Scoring, score};
     use proptest::prelude::*;
 
     proptest! {

@@ -3,6 +3,7 @@
 
 pub(crate) mod bounds;
 mod cache;
+mod columns;
 mod cost;
 mod derive;
 mod dispatch;
@@ -14,6 +15,7 @@ pub(crate) mod quantise;
 pub(crate) mod query;
 mod rescore;
 mod sample;
+mod score;
 mod tables;
 
 use std::path::PathBuf;
@@ -34,10 +36,9 @@ use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
 use pass::{Candidate, Pass};
-use query::PreparedQueries;
 use tables::Tables;
 
-/// Maximum number of queries per pass; a larger batch takes several passes.
+/// Maximum number of queries per pass, or of half-spaces of their formulas; a larger batch takes several passes.
 const MAX_PASS: usize = 256;
 
 /// Maximum number of a query's candidates. Beyond it, scoring every row is better.
@@ -178,12 +179,13 @@ impl CpuEngine {
         let filter = query.filter();
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
-        query.k() > 0 && (part || self.paths.always_certify)
+        query.k() > 0 && (part || self.paths.always_certify) && columns::count(query) > 0
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
     fn products(&self, query: &Query) -> usize {
-        query.filter().row_limit(self.model.rows()).saturating_mul(self.model.dim())
+        let rows = query.filter().row_limit(self.model.rows());
+        rows.saturating_mul(self.model.dim()).saturating_mul(query.vectors().len())
     }
 
     /// The number of threads worth waking for a pass.
@@ -208,7 +210,7 @@ impl CpuEngine {
         let mut indices = indices.to_vec();
         most_rows_first(batch, &mut indices, table.rows());
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
-        let prepared = PreparedQueries::new(&queries, &table, tables, instructions);
+        let columns = columns::columns(&queries, &table);
         let hits = |query: &&Query| query.k();
         let room = self.paths.room.unwrap_or(
             MAX_CANDIDATES / pool.current_num_threads()
@@ -217,11 +219,11 @@ impl CpuEngine {
         let small = tables.bytes().len() <= SMALL_TABLE;
         let (most, most_hits) =
             if small { SMALL_FOUR_BIT } else { (FOUR_BIT_QUERIES, FOUR_BIT_HITS) };
-        let few = queries.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
+        let few = columns.len() <= most && queries.iter().map(hits).sum::<usize>() <= most_hits;
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
-        let pass = Pass::new(tables, instructions, first_look, &queries, prepared, room);
-        let threads = self.threads_for(queries.len(), tables);
+        let threads = self.threads_for(columns.len(), tables);
+        let pass = Pass::new(tables, instructions, first_look, &queries, columns, table, room);
         let found = on_threads(pool, threads, || pass.run_tasks());
         let outcome = pass.finish(found);
         let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();
@@ -237,6 +239,8 @@ impl CpuEngine {
 
         self.counters.passes += 1;
         self.counters.second_looks += outcome.second_looks;
+        self.counters.candidates += outcome.scored;
+        self.counters.survivors += outcome.scored;
         for (index, rescored) in indices.into_iter().zip(rescored) {
             let Some(rescored) = rescored else {
                 self.counters.fallbacks += 1;
@@ -316,8 +320,11 @@ impl Engine for CpuEngine {
         let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = tables.get() {
-            for indices in certified.chunks(MAX_PASS) {
-                self.certified(tables, queries, indices, &mut answers);
+            let mut rest = &certified[..];
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(pass_length(queries, rest));
+                self.certified(tables, queries, now, &mut answers);
+                rest = later;
             }
         }
         let products: usize = full.iter().map(|&index| self.products(queries[index])).sum();
@@ -339,7 +346,8 @@ impl Engine for CpuEngine {
         }
         let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
         let cost = Cost { rows, dim, instructions: self.instructions };
-        cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
+        let columns = columns::count(query).max(1);
+        columns * cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
@@ -355,4 +363,14 @@ impl Engine for CpuEngine {
         }
         Ok(next)
     }
+}
+
+/// How many of these queries, from the first on, one pass takes; at least 1.
+fn pass_length(batch: &[&Query], indices: &[usize]) -> usize {
+    let mut columns = 0;
+    let fits = |&&index: &&usize| {
+        columns += columns::count(batch[index]);
+        columns <= MAX_PASS
+    };
+    indices.iter().take_while(fits).count().max(1)
 }

@@ -5,17 +5,19 @@
 //! query's best are candidates. If only their high halves were read, they are first compared again, with all 8 bits and
 //! both planes. The remaining candidates raise the floor for all threads.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use contract::{FilterParts, Query, Row};
+use contract::{FilterParts, Query, Ranking, Row, Table};
 
 use super::bounds::{Threshold, round_down, round_up};
+use super::columns::{self, Column};
 use super::floor::Floor;
 use super::kernels::{Flagged, Purpose, Space, Strips};
 use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
-use super::query::PreparedQueries;
-use super::sample;
+use super::query::{PreparedBounds, PreparedQueries};
+use super::sample::{self, Findings, Sampled};
+use super::score::{ROWS, Scorer};
 use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::count_covering;
@@ -76,6 +78,11 @@ pub(crate) struct Pass<'a> {
     first_look: FirstLook,
     /// Sorted by the number of rows that they cover, most first, so that the queries of a task are always a prefix.
     queries: &'a [&'a Query],
+    /// The vectors that are scanned for, query by query.
+    columns: Vec<Column<'a>>,
+    /// The columns of query `i` are those from `first_columns[i]` up to `first_columns[i + 1]`.
+    first_columns: Vec<usize>,
+    table: Table<'a>,
     prepared: PreparedQueries,
     floors: Vec<Floor>,
     ceilings: Vec<Ceiling>,
@@ -85,12 +92,15 @@ pub(crate) struct Pass<'a> {
     room: usize,
     next_strip: AtomicUsize,
     second_looks: AtomicU64,
+    scored: AtomicU64,
 }
 
 /// The result of a pass.
 pub(crate) struct Outcome {
     /// For each query, the rows that may reach its last floor; `None` if they were too many.
     pub(crate) candidates: Vec<Option<Vec<Candidate>>>,
+    /// Rows that were scored by formulas of several cosines.
+    pub(crate) scored: u64,
     pub(crate) second_looks: u64,
 }
 
@@ -101,24 +111,44 @@ impl<'a> Pass<'a> {
         instructions: InstructionSet,
         first_look: FirstLook,
         queries: &'a [&'a Query],
-        prepared: PreparedQueries,
+        mut columns: Vec<Column<'a>>,
+        table: Table<'a>,
         room: usize,
     ) -> Self {
-        let floor = |(query, sampled): (&&Query, f32)| {
+        let floor = |(query, sampled): (&&Query, Findings)| {
             // The other fields apply where candidates are taken and rescored.
             let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
                 query.filter().parts();
             let least = min_score.unwrap_or(f64::NEG_INFINITY);
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
-            Floor::new(query.k(), least.max(sampled))
+            Floor::new(query.k(), least.max(sampled.floor))
         };
-        let sampled = sample::floors(tables, instructions, queries, &prepared);
+        let mut prepared = PreparedQueries::new(&columns, tables, instructions);
+        let mut first_columns: Vec<usize> = (0..queries.len())
+            .map(|i| columns.partition_point(|column| column.query < i))
+            .collect();
+        first_columns.push(columns.len());
+        let what = Sampled { queries, columns: &columns, prepared: &prepared, table };
+        let sampled = sample::sample(tables, instructions, what);
+        let mut changed = Vec::new();
+        for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
+            if let (Ranking::Formula(scoring), Some(likely)) = (query.ranking(), found.likely) {
+                let range = first_columns[index]..first_columns[index + 1];
+                changed.extend(range.clone());
+                let better = columns::of_formula(index, scoring, Some(likely), &table);
+                columns.splice(range, better);
+            }
+        }
+        prepared.prepare(&changed, &columns, tables, instructions);
         Self {
             tables,
             instructions,
             first_look,
             queries,
+            columns,
+            first_columns,
+            table,
             prepared,
             floors: queries.iter().zip(sampled).map(floor).collect(),
             ceilings: queries.iter().map(|query| Ceiling::of(query)).collect(),
@@ -126,7 +156,12 @@ impl<'a> Pass<'a> {
             room,
             next_strip: AtomicUsize::new(0),
             second_looks: AtomicU64::new(0),
+            scored: AtomicU64::new(0),
         }
+    }
+
+    fn columns_of(&self, query: usize) -> Range<usize> {
+        self.first_columns[query]..self.first_columns[query + 1]
     }
 
     fn row_limit(&self, query: usize) -> usize {
@@ -141,6 +176,8 @@ impl<'a> Pass<'a> {
         loop {
             let Some((first, end)) = self.next_task(strips) else {
                 self.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
+                self.scored
+                    .fetch_add(worker.scored.iter().sum::<usize>() as u64, Ordering::Relaxed);
                 return worker.candidates;
             };
             let active = count_covering(first * STRIP_ROWS, self.queries, self.tables.layout.rows);
@@ -177,14 +214,15 @@ impl<'a> Pass<'a> {
                 (!failed.load(Ordering::Relaxed)).then_some(candidates)
             })
             .collect();
-        Outcome { candidates, second_looks: self.second_looks.into_inner() }
+        let (second_looks, scored) = (self.second_looks.into_inner(), self.scored.into_inner());
+        Outcome { candidates, scored, second_looks }
     }
 }
 
 /// The state of one thread.
 struct Worker<'a> {
     pass: &'a Pass<'a>,
-    /// The floors that this thread last saw, and the thresholds derived from them.
+    /// The floors that this thread last saw, `[queries]`, and the thresholds derived from them, `[columns]`.
     floors: Vec<f32>,
     thresholds: Vec<Threshold>,
     candidates: Vec<Vec<Candidate>>,
@@ -195,19 +233,30 @@ struct Worker<'a> {
     /// Rows of each query that were above its maximum score.
     above: Vec<usize>,
     second_looks: u64,
+    /// For each query with a formula: rows that a half-space may contain, and the means to score them.
+    unscored: Vec<Vec<Row>>,
+    scorers: Vec<Option<Scorer<'a>>>,
+    /// For each query, the number of rows scored by its formula.
+    scored: Vec<usize>,
 }
 
 impl<'a> Worker<'a> {
     fn new(pass: &'a Pass<'a>) -> Self {
         let queries = pass.queries.len();
         let floors: Vec<f32> = pass.floors.iter().map(Floor::get).collect();
-        let thresholds = pass.prepared.bounds.iter().zip(&floors);
+        let thresholds = pass.columns.iter().zip(&pass.prepared.bounds);
+        let threshold = |(column, bounds): (&Column<'_>, &PreparedBounds)| {
+            bounds.first.threshold(column.floor(floors[column.query]))
+        };
         Self {
             pass,
-            thresholds: thresholds.map(|(bounds, &floor)| bounds.first.threshold(floor)).collect(),
+            thresholds: thresholds.map(threshold).collect(),
+            unscored: vec![Vec::new(); queries],
+            scorers: pass.queries.iter().map(|_| None).collect(),
+            scored: vec![0; queries],
             floors,
             candidates: vec![Vec::new(); queries],
-            space: Space::new(pass.tables.layout, queries),
+            space: Space::new(pass.tables.layout, pass.columns.len()),
             found: Vec::new(),
             lower_bounds: vec![Vec::new(); queries],
             above: vec![0; queries],
@@ -226,7 +275,11 @@ impl<'a> Worker<'a> {
         let floor = self.pass.floors[query].get();
         if floor > self.floors[query] {
             self.floors[query] = floor;
-            self.thresholds[query] = self.pass.prepared.bounds[query].first.threshold(floor);
+            for column in self.pass.columns_of(query) {
+                let floor = self.pass.columns[column].floor(floor);
+                let bounds = &self.pass.prepared.bounds[column].first;
+                self.thresholds[column] = bounds.threshold(floor);
+            }
         }
     }
 
@@ -241,30 +294,33 @@ impl<'a> Worker<'a> {
             FirstLook::EightBits => Some(&tables.low()[lines.clone()]),
         };
         let strips = Strips { high: &tables.high()[lines], low, layout };
-        let asked = prepared.first(&self.thresholds[..active]);
+        let columns = self.pass.first_columns[active];
+        let asked = prepared.first(&self.thresholds[..columns]);
         let purpose = Purpose::Find(&mut self.found);
         instructions.scan(strips, asked, &mut self.space, purpose);
         let found = std::mem::take(&mut self.found);
         for looked_at in &found {
+            let column = looked_at.query as usize;
             if let Some(low) = low {
                 let scales = |b| {
                     &low[(looked_at.strip as usize * STRIP_BLOCKS + b) * layout.block_lines()
                         + layout.lines()]
                 };
                 let strip = first + looked_at.strip as usize;
-                self.take(looked_at.query as usize, strip, [scales(0), scales(1)], looked_at);
+                self.take(column, strip, [scales(0), scales(1)], looked_at);
                 continue;
             }
             for b in 0..STRIP_BLOCKS {
                 let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
                 if rows != 0 {
                     let block = (first + looked_at.strip as usize) * STRIP_BLOCKS + b;
-                    self.compare_fully(looked_at.query as usize, block, rows);
+                    self.compare_fully(column, block, rows);
                 }
             }
         }
-        if low.is_some() {
-            for query in 0..active {
+        for query in 0..active {
+            self.score_unscored(query);
+            if low.is_some() {
                 self.end_look(query);
             }
         }
@@ -274,13 +330,21 @@ impl<'a> Worker<'a> {
 
     /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
     /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
-    fn take(&mut self, query: usize, strip: usize, scales: [&Line; STRIP_BLOCKS], found: &Flagged) {
+    fn take(
+        &mut self,
+        column: usize,
+        strip: usize,
+        scales: [&Line; STRIP_BLOCKS],
+        found: &Flagged,
+    ) {
         let pass = self.pass;
+        let query = pass.columns[column].query;
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
         }
         let filter = pass.queries[query].filter();
-        let bounds = &pass.prepared.bounds[query].first;
+        let bounds = &pass.prepared.bounds[column].first;
+        let is_query = pass.columns[column].is_query();
         let limit = pass.row_limit(query);
         for (b, &scales) in scales.iter().enumerate() {
             let block = strip * STRIP_BLOCKS + b;
@@ -294,6 +358,10 @@ impl<'a> Worker<'a> {
                 if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
                     continue;
                 }
+                if !is_query {
+                    self.unscored[query].push(Row(row as u32));
+                    continue;
+                }
                 let bound = found.bounds[b * BLOCK_ROWS + r];
                 self.admit(query, row, bounds.of_scan(bound, scale.residual()));
             }
@@ -302,18 +370,21 @@ impl<'a> Worker<'a> {
 
     /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
     /// the block's row `r`.
-    fn compare_fully(&mut self, query: usize, block: usize, mut rows: u32) {
+    fn compare_fully(&mut self, column: usize, block: usize, mut rows: u32) {
         let pass = self.pass;
+        let query = pass.columns[column].query;
         if pass.failed[query].load(Ordering::Relaxed) {
             return;
         }
         let whole = pass.tables.block(block);
         let mut sums = [Sums::ZERO; 2];
-        let planes = pass.prepared.both(query);
+        let planes = pass.prepared.both(column);
         pass.instructions.both_planes(whole, planes, &mut self.space, &mut sums);
 
         let filter = pass.queries[query].filter();
-        let bounds = &pass.prepared.bounds[query].both;
+        let bounds = &pass.prepared.bounds[column].both;
+        let is_query = pass.columns[column].is_query();
+        let column_floor = pass.columns[column].floor(self.floors[query]);
         let limit = pass.row_limit(query);
         while rows != 0 {
             let r = rows.trailing_zeros() as usize;
@@ -328,9 +399,58 @@ impl<'a> Worker<'a> {
             let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
             let score = sum as f64 * bounds.step * f64::from(scale.step());
             let error = bounds.error(scale.residual());
-            self.admit(query, row, [round_down(score - error), round_up(score + error)]);
+            let upper = round_up(score + error);
+            if is_query {
+                self.admit(query, row, [round_down(score - error), upper]);
+            } else if upper.is_nan() || upper >= column_floor {
+                self.unscored[query].push(Row(row as u32));
+            }
         }
-        self.end_look(query);
+        if is_query {
+            self.end_look(query);
+        }
+    }
+
+    /// Scores the rows that a half-space of the query may contain. Scores that reach the floor make candidates, and
+    /// raise it.
+    fn score_unscored(&mut self, query: usize) {
+        if self.unscored[query].is_empty() {
+            return;
+        }
+        let pass = self.pass;
+        let mut rows = std::mem::take(&mut self.unscored[query]);
+        // Several half-spaces may contain the same row.
+        rows.sort_unstable();
+        rows.dedup();
+        let asked = pass.queries[query];
+        for some in rows.chunks(ROWS) {
+            if pass.failed[query].load(Ordering::Relaxed) {
+                break;
+            }
+            let scorer = self.scorers[query]
+                .get_or_insert_with(|| Scorer::new(asked, pass.table, pass.instructions));
+            for (&row, &score) in some.iter().zip(scorer.score(some.iter().copied())) {
+                let upper = round_up(score);
+                if score.is_nan()
+                    || upper < self.floors[query]
+                    || !asked.filter().admits(row, score)
+                {
+                    continue;
+                }
+                self.candidates[query].push(Candidate { row, upper });
+                let lower = round_down(score);
+                if lower > self.floors[query] {
+                    self.lower_bounds[query].push(lower);
+                }
+            }
+            self.scored[query] += some.len();
+            self.end_look(query);
+            if self.scored[query] > pass.room {
+                self.give_up(query);
+            }
+        }
+        rows.clear();
+        self.unscored[query] = rows;
     }
 
     /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except for the score. Only
@@ -383,6 +503,8 @@ impl<'a> Worker<'a> {
         self.candidates[query] = Vec::new();
         self.above[query] = 0;
         self.floors[query] = f32::INFINITY;
-        self.thresholds[query].offset = f32::INFINITY;
+        for column in self.pass.columns_of(query) {
+            self.thresholds[column].offset = f32::INFINITY;
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Queries as the scan needs them: rotated unit vectors in two planes of 8 bits.
 
 use contract::certificate::Rotation;
-use contract::{Query, Table};
 
 use super::bounds::{QueryBounds, Threshold, widen_for_rounding};
+use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
@@ -31,39 +31,57 @@ pub(crate) struct PreparedBounds {
     pub(crate) both: QueryBounds,
 }
 
+impl PreparedBounds {
+    const NONE: Self = {
+        let none = QueryBounds { step: 0.0, residual: 0.0, norm: 0.0, bias: 0 };
+        Self { first: none, both: none }
+    };
+}
+
 impl PreparedQueries {
     pub(crate) fn new(
-        queries: &[&Query],
-        table: &Table<'_>,
+        columns: &[Column<'_>],
         tables: &Tables,
         instructions: InstructionSet,
     ) -> Self {
-        let Tables { layout, rotation, .. } = tables;
-        let query_lines = layout.query_bytes() / 64;
+        let query_lines = tables.layout.query_bytes() / 64;
         let mut prepared = Self {
             query_lines,
-            first: vec![Line::ZERO; queries.len().next_multiple_of(GROUP_QUERIES) * query_lines],
-            both: vec![Line::ZERO; queries.len() * 2 * query_lines],
-            bounds: Vec::with_capacity(queries.len()),
+            first: vec![Line::ZERO; columns.len().next_multiple_of(GROUP_QUERIES) * query_lines],
+            both: vec![Line::ZERO; columns.len() * 2 * query_lines],
+            bounds: vec![PreparedBounds::NONE; columns.len()],
         };
+        let all: Vec<usize> = (0..columns.len()).collect();
+        prepared.prepare(&all, columns, tables, instructions);
+        prepared
+    }
+
+    /// Prepares the columns at these indices, again if they have changed.
+    pub(crate) fn prepare(
+        &mut self,
+        indices: &[usize],
+        columns: &[Column<'_>],
+        tables: &Tables,
+        instructions: InstructionSet,
+    ) {
+        let Tables { layout, rotation, .. } = tables;
+        let query_lines = self.query_lines;
         let mut group = Group::new(layout.dim);
-        for (g, some) in queries.chunks(LANES).enumerate() {
-            group.fill(some, table);
+        for some in indices.chunks(LANES) {
+            group.fill(some.iter().map(|&index| &columns[index]));
             instructions.prepare_queries(rotation, instructions.largest_level(), &mut group);
-            for (lane, &bounds) in group.bounds[..some.len()].iter().enumerate() {
-                let query = g * LANES + lane;
-                let planes = &mut prepared.both[query * 2 * query_lines..][..2 * query_lines];
+            for (lane, &query) in some.iter().enumerate() {
+                let planes = &mut self.both[query * 2 * query_lines..][..2 * query_lines];
                 let bytes = bytemuck::cast_slice_mut::<_, i8>(planes);
                 let (first, second) = bytes.split_at_mut(bytes.len() / 2);
                 for ((levels, first), second) in group.levels.iter().zip(first).zip(second) {
                     (*first, *second) = (levels[0][lane], levels[1][lane]);
                 }
-                prepared.first[query * query_lines..][..query_lines]
+                self.first[query * query_lines..][..query_lines]
                     .copy_from_slice(&planes[..query_lines]);
-                prepared.bounds.push(bounds);
+                self.bounds[query] = group.bounds[lane];
             }
         }
-        prepared
     }
 
     /// The first planes of as many queries as there are thresholds.
@@ -101,23 +119,22 @@ pub(crate) struct Group {
 
 impl Group {
     fn new(dim: usize) -> Self {
-        let none = QueryBounds { step: 0.0, residual: 0.0, norm: 0.0, bias: 0 };
         Self {
             norms: [0.0; LANES],
             vectors: vec![[0.0; LANES]; dim],
             levels: vec![[[0; LANES]; 2]; dim],
-            bounds: [PreparedBounds { first: none, both: none }; LANES],
+            bounds: [PreparedBounds::NONE; LANES],
         }
     }
 
     /// Fills the group with one to [`LANES`] queries; the last is repeated if there are fewer.
-    fn fill(&mut self, queries: &[&Query], table: &Table<'_>) {
-        for lane in 0..LANES {
-            let query = queries[lane.min(queries.len() - 1)];
-            self.norms[lane] = query.norm();
-            for (values, &x) in self.vectors.iter_mut().zip(query.components(table)) {
-                values[lane] = f64::from(x);
-            }
+    fn fill<'a>(&mut self, columns: impl ExactSizeIterator<Item = &'a Column<'a>> + Clone) {
+        let last = columns.len() - 1;
+        let lanes = (0..LANES).map(|lane| lane.min(last));
+        for (lane, index) in lanes.enumerate() {
+            let column = columns.clone().nth(index).expect("there are this many");
+            self.norms[lane] = column.norm();
+            column.fill(lane, &mut self.vectors);
         }
     }
 }

@@ -1,14 +1,10 @@
 //! Turns candidates into an answer: applies the contract's formula to every row that may still be in it.
 
-use contract::{Hit, Query, Table, TopK, score};
+use contract::{Hit, Query, Table, TopK};
 
-use super::kernels::prefetch;
 use super::pass::Candidate;
+use super::score::{ROWS, Scorer};
 use crate::InstructionSet;
-use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
-
-/// Rows that are scored together.
-const ROWS: usize = 16;
 
 /// An answer and its cost.
 pub(crate) struct Rescored {
@@ -29,11 +25,7 @@ pub(crate) fn rescore(
     instructions: InstructionSet,
 ) -> Rescored {
     candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.row.cmp(&b.row)));
-    let chunks = chunks_per_row(table.dim());
-    let mut asked = vec![Chunk::ZERO; chunks];
-    widen(query.components(table), &mut asked);
-    let mut rows = vec![Chunk::ZERO; ROWS * chunks];
-    let mut dots = [0.0; ROWS];
+    let mut scorer = Scorer::new(query, *table, instructions);
     let mut best = TopK::new(query.k());
     let mut scored = 0;
     for some in candidates.chunks(ROWS) {
@@ -42,21 +34,12 @@ pub(crate) fn rescore(
         if best.worst_if_full().is_some_and(hopeless) {
             break;
         }
-        for candidate in some {
-            prefetch(table.row(candidate.row));
-            prefetch(std::slice::from_ref(&table.norms()[candidate.row.index()]));
-        }
-        for (candidate, widened) in some.iter().zip(rows.chunks_exact_mut(chunks)) {
-            widen(table.row(candidate.row), widened);
-        }
-        let (rows, dots) = (&rows[..some.len() * chunks], &mut dots[..some.len()]);
-        instructions.dots(rows, &asked, chunks, dots);
         scored += some.len();
-        for (candidate, &dot) in some.iter().zip(&*dots) {
-            let score = score::cosine(dot, query.norm(), table.norm(candidate.row));
-            let hit = Hit { row: candidate.row, score };
-            if query.filter().admits(hit.row, hit.score) {
-                best.push(hit);
+        let rows = some.iter().map(|candidate| candidate.row);
+        for (row, &score) in rows.clone().zip(scorer.score(rows)) {
+            // A comparison with NaN is false, but an absent bound compares nothing.
+            if !score.is_nan() && query.filter().admits(row, score) {
+                best.push(Hit { row, score });
             }
         }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Row, Table, TopK,
-    score,
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+    Ranking, Row, Table, TopK, score,
 };
 use model_store::ModelStore;
 use rayon::ThreadPool;
@@ -98,7 +98,10 @@ impl Engine for FullScanEngine {
         if !batch.fits(&table) {
             return Err(EngineError::ForeignQuery);
         }
-        let scan = Scan::new(table, batch, self.instructions);
+        let is_cosine =
+            |&index: &usize| matches!(batch.queries()[index].ranking(), Ranking::Cosine(_));
+        let (cosines, formulas): (Vec<usize>, Vec<usize>) = (0..batch.len()).partition(is_cosine);
+        let scan = Scan::new(table, batch, cosines, self.instructions);
         let mut best: Vec<TopK> = scan.queries.iter().map(|query| TopK::new(query.k())).collect();
         for lists in self.pool.broadcast(|_| scan.run_tasks()) {
             for (best, list) in best.iter_mut().zip(lists) {
@@ -108,6 +111,15 @@ impl Engine for FullScanEngine {
         let mut answers = vec![Vec::new(); batch.len()];
         for (&index, list) in scan.indices.iter().zip(best) {
             answers[index] = list.into_sorted();
+        }
+        if !formulas.is_empty() {
+            let queries =
+                formulas.iter().map(|&index| FullPassQuery::of_search(batch.queries()[index]));
+            let queries: Vec<FullPassQuery> = queries.collect();
+            let queries: Vec<&FullPassQuery> = queries.iter().collect();
+            for (index, answer) in formulas.into_iter().zip(self.full_pass(&queries)?) {
+                answers[index] = answer.hits;
+            }
         }
         Ok(answers)
     }
@@ -142,14 +154,19 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn new(table: Table<'a>, batch: &QueryBatch<'a>, instructions: InstructionSet) -> Self {
-        let mut indices: Vec<usize> = (0..batch.len()).collect();
+    /// For the queries of the batch at `indices`, which rank by a cosine.
+    fn new(
+        table: Table<'a>,
+        batch: &QueryBatch<'a>,
+        mut indices: Vec<usize>,
+        instructions: InstructionSet,
+    ) -> Self {
         most_rows_first(batch.queries(), &mut indices, table.rows());
         let queries: Vec<&Query> = indices.iter().map(|&index| batch.queries()[index]).collect();
         let chunks = chunks_per_row(table.dim());
         let mut widened = vec![Chunk::ZERO; queries.len() * chunks];
         for (query, widened) in queries.iter().zip(widened.chunks_exact_mut(chunks)) {
-            widen(query.components(&table), widened);
+            widen(query.vectors()[0].components(&table), widened);
         }
         Self { table, instructions, queries, indices, widened, next_task: AtomicUsize::new(0) }
     }
@@ -225,7 +242,7 @@ impl<'a> Worker<'a> {
             let norm = table.norms()[row];
             if norm > 0.0 {
                 for ((&dot, query), kept) in dots.iter().zip(queries).zip(&mut self.kept) {
-                    let score = score::cosine(dot, query.norm(), norm);
+                    let score = score::cosine(dot, query.vectors()[0].norm, norm);
                     kept.offer(query, Hit { row: Row(row as u32), score });
                 }
             }

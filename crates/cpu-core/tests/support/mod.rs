@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row};
+use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -32,25 +32,52 @@ pub(crate) fn tables(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>>
     })
 }
 
-/// Seeds of a query: (row or own vector, k, filter).
-pub(crate) type Seed = (Result<u32, Vec<f32>>, usize, Filter);
+/// Seeds of a query: (ranking, k, filter).
+pub(crate) type Seed = (RankingSeed, usize, Filter);
+
+/// What a query ranks by, for any table.
+#[derive(Debug, Clone)]
+pub(crate) enum RankingSeed {
+    Row(u32),
+    /// At least as many components as a table has.
+    Vector(Vec<f32>),
+    /// Positive and negative words.
+    Product(Vec<u32>, Vec<u32>),
+    Direction([u32; 3]),
+}
 
 pub(crate) fn seeds() -> impl Strategy<Value = Vec<Seed>> {
-    let vector = prop_oneof![
-        any::<u32>().prop_map(Ok),
-        prop::collection::vec(-3.0f32..3.0, 70).prop_map(Err),
+    let words = |count| prop::collection::vec(any::<u32>(), count);
+    let ranking = prop_oneof![
+        4 => any::<u32>().prop_map(RankingSeed::Row),
+        4 => prop::collection::vec(-3.0f32..3.0, 70).prop_map(RankingSeed::Vector),
+        1 => (words(1..4), words(0..3)).prop_map(|(p, n)| RankingSeed::Product(p, n)),
+        1 => any::<[u32; 3]>().prop_map(RankingSeed::Direction),
     ];
-    let seed = (vector, prop_oneof![Just(1usize), 1usize..120], filters());
+    let seed = (ranking, prop_oneof![Just(1usize), 1usize..120], filters());
     prop::collection::vec(seed, 1..20)
 }
 
 pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
-    let make = |(vector, k, filter): Seed| {
-        let vector = match vector {
-            Ok(row) => QueryVector::Row(Row(row % model.rows() as u32)),
-            Err(components) => QueryVector::Components(components[..model.dim()].to_vec()),
+    let table = model.table();
+    let row = |row: &u32| Row(row % model.rows() as u32);
+    let rows = |words: Vec<u32>| words.iter().map(row).collect::<Vec<_>>();
+    let make = |(ranking, k, filter): Seed| {
+        let scoring = match ranking {
+            RankingSeed::Row(own) => Scoring::cosine(&table, QueryVector::Row(row(&own))).ok(),
+            RankingSeed::Vector(components) => {
+                let components = components[..model.dim()].to_vec();
+                Scoring::cosine(&table, QueryVector::Components(components)).ok()
+            }
+            RankingSeed::Product(positive, negative) => {
+                Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()
+            }
+            RankingSeed::Direction(words) => {
+                let [b, c, a] = words.map(|word| row(&word));
+                Scoring::pair_direction(&table, b, c, a).ok()
+            }
         };
-        Query::new(&model.table(), vector, k, filter).ok()
+        Some(Query::by(scoring?, k, filter))
     };
     seeds.into_iter().filter_map(make).collect()
 }

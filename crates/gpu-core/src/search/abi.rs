@@ -30,6 +30,29 @@ abi! {
         INT4_THRESHOLD_ROWS: usize = 64;
         /// The "score" of a row of norm zero, below every score.
         NO_SCORE: f64 = -2.0;
+        /// Not a formula: a query by the cosine to one vector.
+        NOT_A_FORMULA: u32 = u32::MAX;
+        /// `Formula::kind`: 3CosMul.
+        FORMULA_MUL: u32 = 0;
+        /// `Formula::kind`: PairDirection, of three words.
+        FORMULA_DIRECTION: u32 = 1;
+        /// The maximum number of half-spaces of a formula.
+        FORMULA_COLUMNS: usize = 3;
+        /// 3CosMul's epsilon.
+        FORMULA_EPSILON: f64 = contract::scoring::EPSILON;
+        /// The smallest squared distance of a row from PairDirection's `c` at which the row has a score.
+        FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
+        /// Covers the roundings of a formula, its vectors and its thresholds. The vectors are rounded to float32.
+        FORMULA_ROUNDING: f64 = 1e-6;
+        /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
+        FORMULA_GUESS_ROWS: usize = 128;
+        FORMULA_GUESS_RANK: usize = 4;
+        /// One of this many groups of the sample is above a column's first threshold. That is about 1 row of 140 in a large table.
+        FORMULA_GROUPS_ABOVE: u32 = 5;
+        /// Rows of each column that are scored when thresholds are raised.
+        FORMULA_RAISE_ROWS: usize = 64;
+        /// Set in the count of candidates of a formula whose first thresholds were too high: no certificate.
+        FORMULA_FAILED: u32 = 1 << 30;
         /// The status of a query that has its answer.
         ANSWERED: u32 = 0;
         /// No certificate: more rows stayed in doubt than the buffer holds.
@@ -69,6 +92,58 @@ abi! {
             excluded: u32,
             /// The number of excluded rows, which are ascending.
             excluded_count: u32,
+            /// The index of the formula of which this is a column, or `NOT_A_FORMULA`.
+            formula: u32,
+            /// The index of the column, from 0. The columns of a formula are next to each other.
+            column: u32,
+        }
+        /// A formula of several cosines. It takes a column for each half-space of its cover.
+        struct Formula {
+            /// `phi(y) = offset + (factor(y) * score)^power`.
+            offset: f64,
+            power: f64,
+            /// Where pieces of Y meet, one more than there are columns, and `factor` there.
+            cut_0: f64,
+            cut_1: f64,
+            cut_2: f64,
+            cut_3: f64,
+            factor_0: f64,
+            factor_1: f64,
+            factor_2: f64,
+            factor_3: f64,
+            /// The weight in X of a positive word; that of PairDirection's `a` is its negative.
+            weight: f64,
+            /// PairDirection: `cos(b, c) - cos(a, c)` and `sqrt(2 - 2 cos(a, b))`.
+            at_c: f64,
+            length: f64,
+            /// A guess of the k-th best score if the sample gives none.
+            likely: f64,
+            /// The score of a row with all cosines zero, and by how much the k-th best score of the table is
+            /// further from it than that of the sample.
+            center: f64,
+            stretch: f64,
+            /// The index of the first word in the list of excluded rows.
+            words: u32,
+            /// The number of words; at most two words of PairDirection are equal.
+            count: u32,
+            /// 3CosMul: the words that are multiplied, which are the first.
+            positive: u32,
+            kind: u32,
+            columns: u32,
+            /// The slot of its first column in the pass, and the index of that column's vector; the vectors of the
+            /// other columns are before it.
+            slot: u32,
+            vector: u32,
+            unused: u32,
+        }
+        /// A column's half-space: see `column_floor`.
+        struct FormulaColumn {
+            low_offset: f64,
+            low_factor: f64,
+            high_offset: f64,
+            high_factor: f64,
+            /// The length of the normal.
+            norm: f64,
         }
         /// The scale and the bounds of a query after rotation and rounding to 8 bits. The theorem is in
         /// docs/certificate.md.
@@ -147,6 +222,20 @@ abi! {
             capacity: u32,
             groups: u32,
         }
+        struct PrepareFormulasParams {
+            table: TableView,
+            /// In the host's memory: the number of formulas, and the formulas.
+            formula_count: DevicePointer<u32>,
+            uploaded_formulas: DevicePointer<Formula>,
+            /// The lists of excluded rows and of words.
+            words: DevicePointer<u32>,
+            /// The same as `uploaded_formulas`, for the kernels that follow.
+            formulas: DevicePointerMut<Formula>,
+            /// `[batch]`.
+            columns: DevicePointerMut<FormulaColumn>,
+            /// `[vectors, dim]`: the normals, where the headers say.
+            vectors: DevicePointerMut<f32>,
+        }
         struct PrepareQueriesParams {
             table: TableView,
             /// `[vectors, dim]`.
@@ -170,6 +259,8 @@ abi! {
             survivor_counts: DevicePointerMut<u32>,
             /// `[batch]` counters.
             tickets: DevicePointerMut<u32>,
+            /// `[batch]`, of formulas.
+            columns: DevicePointer<FormulaColumn>,
             /// Components of a query, with padding.
             padded: i32,
             layout: Layout,
@@ -224,13 +315,25 @@ abi! {
             tile_scales: DevicePointer<TileScale>,
             /// `[batch, capacity]`.
             candidates: DevicePointer<Candidate>,
-            /// `[batch]` counters.
-            candidate_counts: DevicePointer<u32>,
+            /// `[batch]` counters; a formula that fails is marked.
+            candidate_counts: DevicePointerMut<u32>,
             /// `[batch]`.
             floors: DevicePointerMut<f32>,
             /// `[batch]`.
             thresholds: DevicePointerMut<Threshold>,
+            /// For formulas, as the following.
+            table: TableView,
+            queries: QueriesView,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            formulas: DevicePointer<Formula>,
+            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
+            formula_floors: DevicePointerMut<f64>,
+            /// `[batch]`.
+            columns: DevicePointer<FormulaColumn>,
             capacity: u32,
+            /// Not zero: only formulas.
+            only_formulas: u32,
         }
         struct RescoreParams {
             table: TableView,
@@ -255,9 +358,14 @@ abi! {
             tickets: DevicePointerMut<u32>,
             /// `[batch, 1 + stride]`.
             answers: DevicePointerMut<Answer>,
+            formulas: DevicePointer<Formula>,
+            /// `[batch]`.
+            formula_floors: DevicePointer<f64>,
             capacity: u32,
             survivor_capacity: u32,
             stride: i32,
+            /// Blocks for a query that is no formula, at most the grid's.
+            parts: u32,
         }
         struct Int4ScanParams {
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
@@ -349,6 +457,7 @@ abi! {
     }
     files {
         "" / prepare_queries for Every {
+            (512) prepare_formulas: PrepareFormulasParams;
             (128) prepare_queries: PrepareQueriesParams;
         }
         "" / int8_scan for Every {
@@ -365,7 +474,8 @@ abi! {
         }
         "" / thresholds for Every {
             (256) first_thresholds: FirstThresholdsParams;
-            (256) raise_thresholds: RaiseThresholdsParams;
+            // The maximum, for formulas; other passes use fewer threads.
+            (512) raise_thresholds: RaiseThresholdsParams;
         }
         "" / rescore for Every {
             (512) rescore: RescoreParams;

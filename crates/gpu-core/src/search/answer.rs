@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use contract::{FilterParts, Hit, Query, Row, TopK};
+use contract::{FilterParts, Hit, Query, Ranking, Row, TopK};
 
 use super::abi::{MAX_K, NO_SCORE};
+use super::formula;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey};
@@ -26,7 +27,21 @@ impl CudaEngine {
         // out.
         let all_rows = max_score.is_none()
             && first_rows.is_none_or(|first| first as usize >= self.resident.rows);
-        if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None }
+        let class =
+            if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None };
+        match query.ranking() {
+            Ranking::Cosine(_) => class,
+            Ranking::Formula(scoring) => class.filter(|&class| {
+                let certifies = class == Class::Small && self.raises_thresholds();
+                certifies && formula::words(scoring).is_some()
+            }),
+        }
+    }
+
+    /// Whether passes of every width raise thresholds at least once: the thresholds of formulas come from there.
+    fn raises_thresholds(&self) -> bool {
+        let tiles = self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles);
+        tiles / 8 >= self.resident.gpu.multiprocessors as usize
     }
 
     /// Whether there are certified passes at all.
@@ -41,7 +56,7 @@ impl CudaEngine {
             return 1;
         }
         let uncertified = if self.certifies() { EXACT_COST } else { 1 };
-        self.certified_class(query).map_or(uncertified, Class::cost)
+        self.certified_class(query).map_or(uncertified, |class| slots(query) * class.cost())
     }
 
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that does
@@ -61,12 +76,16 @@ impl CudaEngine {
                 None => exact.push(index),
             }
         }
+        let (mut formulas, mut exact): (Vec<usize>, Vec<usize>) =
+            exact.into_iter().partition(|&index| is_formula(batch[index]));
         self.counters.exact += exact.len() as u64;
         for (class, indices) in Class::ALL.into_iter().zip(certified) {
             for indices in self.pieces(batch, &indices, class.max_batch()) {
                 let doubtful = self.certified(batch, &indices, class, &mut answers, meanwhile)?;
                 self.counters.fallbacks += doubtful.len() as u64;
-                exact.extend(doubtful);
+                for index in doubtful {
+                    if is_formula(batch[index]) { formulas.push(index) } else { exact.push(index) }
+                }
             }
         }
         let (listed, unlisted): (Vec<_>, Vec<_>) =
@@ -75,7 +94,7 @@ impl CudaEngine {
             self.exact(batch, &indices, &mut answers, meanwhile)?;
         }
         let mut answers: Vec<Option<Vec<Hit>>> = answers.into_iter().map(Some).collect();
-        for index in unlisted {
+        for index in unlisted.into_iter().chain(formulas) {
             answers[index] = None;
         }
         Ok(answers)
@@ -84,17 +103,19 @@ impl CudaEngine {
     /// Cuts a batch into pieces for one pass each: at most `max` queries and `MAX_EXCLUDED` excluded rows.
     fn pieces(&self, batch: &[&Query], indices: &[usize], max: usize) -> Vec<Vec<usize>> {
         let mut pieces: Vec<Vec<usize>> = Vec::new();
-        let mut excluded = usize::MAX;
+        let (mut taken, mut excluded) = (0, usize::MAX);
         for &index in indices {
-            let more = batch[index].filter().excluded().len();
+            let query = batch[index];
+            let words = if is_formula(query) { query.vectors().len() } else { 0 };
+            let more = query.filter().excluded().len() + words;
             match pieces.last_mut() {
-                Some(piece) if piece.len() < max && excluded + more <= MAX_EXCLUDED => {
+                Some(piece) if taken + slots(query) <= max && excluded + more <= MAX_EXCLUDED => {
                     piece.push(index);
-                    excluded += more;
+                    (taken, excluded) = (taken + slots(query), excluded + more);
                 }
                 _ => {
                     pieces.push(vec![index]);
-                    excluded = more;
+                    (taken, excluded) = (slots(query), more);
                 }
             }
         }
@@ -110,7 +131,9 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
+        let formulas = indices.iter().any(|&index| is_formula(batch[index]));
         let alone = indices.len() == 1
+            && !formulas
             && class == Class::Small
             && self.graphs.contains_key(&GraphKey::Int4);
         if alone {
@@ -120,13 +143,14 @@ impl CudaEngine {
             }
             self.counters.retried += 1;
         }
+        let columns: usize = indices.iter().map(|&index| slots(batch[index])).sum();
         let widths = self.kernels.int8.widths;
-        let width =
-            widths.iter().copied().find(|&width| width >= indices.len()).unwrap_or(MAX_BATCH);
+        let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
         let started = Instant::now();
-        let doubtful =
-            self.run(batch, indices, GraphKey::Int8(width, class), answers, meanwhile)?;
-        if class == Class::Small {
+        let key = GraphKey::Int8(width, class, formulas);
+        let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
+        // A pass with formulas takes longer, and says nothing of others.
+        if class == Class::Small && !formulas {
             self.pace.note(width, started.elapsed());
         }
         Ok(doubtful)
@@ -236,6 +260,18 @@ impl CudaEngine {
         }
         Ok(())
     }
+}
+
+/// The slots of a pass that a query takes: one for each column.
+pub(super) fn slots(query: &Query) -> usize {
+    match query.ranking() {
+        Ranking::Cosine(_) => 1,
+        Ranking::Formula(scoring) => scoring.cover_len().unwrap_or(1),
+    }
+}
+
+fn is_formula(query: &Query) -> bool {
+    matches!(query.ranking(), Ranking::Formula(_))
 }
 
 /// Whether a query's hits and excluded rows fit the device's lists.

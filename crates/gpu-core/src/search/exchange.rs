@@ -1,9 +1,10 @@
 //! Writes queries into pinned memory, where the device reads them, and reads the answers from there.
 
-use contract::{FilterParts, Hit, Query, QueryVector, Row};
+use contract::{FilterParts, Hit, Query, QueryVector, Ranking, Row, ScoringVector};
 
 use super::CudaEngine;
-use super::abi::{ANSWERED, QueryHeader, QueryResult, ScoredRow};
+use super::abi::{ANSWERED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
+use super::formula::{formula, words};
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Workspace};
 use crate::GpuError;
 use crate::driver::start_upload;
@@ -25,14 +26,20 @@ impl CudaEngine {
     ) -> Result<(), GpuError> {
         let (dim, rows) = (self.resident.dim, self.resident.rows);
         assert!(indices.len() <= MAX_BATCH && width <= MAX_BATCH, "a pass of {}", indices.len());
-        let Workspace { headers, vectors, excluded: list, .. } = &mut self.workspace;
-        let (mut vector_count, mut listed) = (0, 0);
-        for (header, &index) in headers.host.iter_mut().zip(indices) {
+        let Workspace {
+            headers, vectors, excluded: list, uploaded_formulas, formula_count, ..
+        } = &mut self.workspace;
+        let (mut vector_count, mut listed, mut slots) = (0, 0, 0);
+        let (mut formulas, mut columns) = (0, 0);
+        for &index in indices {
             let query = batch[index];
+            let header = &mut headers.host[slots];
+            slots += 1;
             // Without `..`: a new field must be handled here, or it does not compile.
             let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
             *header = QueryHeader {
-                norm: query.norm(),
+                // The norm of a formula's column is computed on the device.
+                norm: 1.0,
                 min_score: min_score.unwrap_or(f64::NEG_INFINITY),
                 max_score: max_score.unwrap_or(f64::INFINITY),
                 row: NOT_A_ROW,
@@ -41,16 +48,23 @@ impl CudaEngine {
                 first_rows: first_rows.map_or(rows as u32, |first| first.min(rows as u32)),
                 excluded: listed as u32,
                 excluded_count: excluded.len() as u32,
+                formula: NOT_A_FORMULA,
+                column: 0,
             };
-            match query.vector() {
-                QueryVector::Row(row) => {
+            match query.ranking() {
+                Ranking::Cosine(ScoringVector { vector: QueryVector::Row(row), norm }) => {
                     assert!(row.index() < rows, "{row} of {rows}");
-                    header.row = row.0;
+                    (header.row, header.norm) = (row.0, *norm);
                 }
-                QueryVector::Components(components) => {
+                Ranking::Cosine(ScoringVector {
+                    vector: QueryVector::Components(components),
+                    norm,
+                }) => {
+                    header.norm = *norm;
                     vectors.host[vector_count as usize * dim..][..dim].copy_from_slice(components);
                     vector_count += 1;
                 }
+                Ranking::Formula(_) => header.formula = formulas as u32,
             }
             match excluded {
                 [] => {}
@@ -64,8 +78,32 @@ impl CudaEngine {
                     listed += rows.len();
                 }
             }
+            if let Ranking::Formula(scoring) = query.ranking() {
+                let words = words(scoring).expect("only certified formulas get here");
+                let mut on_device = formula(scoring, query.k(), rows, listed);
+                on_device.slot = slots as u32 - 1;
+                on_device.vector = (MAX_BATCH - 1 - columns) as u32;
+                for (to, row) in list.host[listed..][..words.len()].iter_mut().zip(&words) {
+                    assert!(row.index() < rows, "{row} of {rows}");
+                    *to = row.0;
+                }
+                listed += words.len();
+                let first = headers.host[slots - 1];
+                slots -= 1;
+                for column in 0..on_device.columns {
+                    // Their vectors are made on the device, from the last place down.
+                    columns += 1;
+                    let vector = (MAX_BATCH - columns) as u32;
+                    headers.host[slots] = QueryHeader { vector, column, ..first };
+                    slots += 1;
+                }
+                uploaded_formulas[formulas] = on_device;
+                formulas += 1;
+            }
         }
-        headers.host[indices.len()..width.max(indices.len())].fill(bytemuck::Zeroable::zeroed());
+        formula_count[0] = formulas as u32;
+        assert!(slots <= MAX_BATCH && vector_count as usize + columns <= MAX_BATCH);
+        headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
         let stream = &self.stream;
         if vector_count > 0 {
             // SAFETY: the caller promises it; the host side is not written again in this pass.
@@ -89,8 +127,10 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
     ) -> Vec<usize> {
         let mut doubtful = Vec::new();
-        let answered = self.workspace.answers.host.chunks(1 + stride);
-        for (answer, &index) in answered.zip(indices) {
+        let mut slot = 0;
+        for &index in indices {
+            let answer = &self.workspace.answers.host[slot * (1 + stride)..][..1 + stride];
+            slot += super::answer::slots(batch[index]);
             let result: QueryResult = bytemuck::cast(answer[0]);
             self.counters.candidates += u64::from(result.candidates);
             self.counters.survivors += u64::from(result.survivors);

@@ -5,8 +5,8 @@ use contract::certificate;
 use super::abi::{
     ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
     INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
-    LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
-    RescoreParams, ScoreRowsParams, entries,
+    LIST_BYTES, Layout, MergePartsParams, PrepareFormulasParams, PrepareQueriesParams,
+    RaiseThresholdsParams, RescoreParams, ScoreRowsParams, entries,
 };
 use crate::GpuError;
 use crate::abi::{Entry, Params};
@@ -56,6 +56,7 @@ pub(crate) struct Kernels {
     pub(crate) float32_scan: Kernel<ExactScanParams>,
     pub(crate) merge_parts: Kernel<MergePartsParams>,
     pub(crate) score_rows: Kernel<ScoreRowsParams>,
+    pub(crate) prepare_formulas: Kernel<PrepareFormulasParams>,
     pub(crate) prepare_queries: Kernel<PrepareQueriesParams>,
     pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
     pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
@@ -89,6 +90,9 @@ impl Kernels {
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
             score_rows: modules.kernel(exact_scan::score_rows)?,
+            prepare_formulas: modules
+                .kernel(prepare_queries::prepare_formulas)?
+                .allow_shared(vector_bytes)?,
             prepare_queries: modules
                 .kernel(prepare_queries::prepare_queries)?
                 .allow_shared(vector_bytes)?,
@@ -117,6 +121,7 @@ impl Kernels {
             Ok(oldest)
         }
         let small = [
+            self.prepare_formulas.compiled_for()?,
             self.prepare_queries.compiled_for()?,
             self.first_thresholds.compiled_for()?,
             self.raise_thresholds.compiled_for()?,

@@ -8,6 +8,7 @@
 pub(crate) mod abi;
 mod answer;
 mod exchange;
+mod formula;
 mod kernels;
 mod launches;
 mod pace;
@@ -21,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch};
+use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch, Ranking};
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
@@ -58,14 +59,15 @@ pub struct CudaEngine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum GraphKey {
     Int4,
-    Int8(usize, Class),
+    /// The width, the class, and whether there are formulas among the queries.
+    Int8(usize, Class, bool),
 }
 
 impl GraphKey {
     fn width_and_class(self) -> (usize, Class) {
         match self {
             Self::Int4 => (1, Class::Small),
-            Self::Int8(width, class) => (width, class),
+            Self::Int8(width, class, _) => (width, class),
         }
     }
 }
@@ -187,12 +189,15 @@ impl CudaEngine {
         }
         for &width in self.kernels.int8.widths {
             for class in Class::ALL {
-                if width <= class.max_batch() {
+                for formulas in [false, true] {
+                    if width > class.max_batch() || formulas && class != Class::Small {
+                        continue;
+                    }
                     // SAFETY: as above.
                     let graph = Graph::record(&self.stream, || unsafe {
-                        pass.int8(quantised, width, class)
+                        pass.int8(quantised, width, class, formulas)
                     })?;
-                    graphs.insert(GraphKey::Int8(width, class), graph);
+                    graphs.insert(GraphKey::Int8(width, class, formulas), graph);
                 }
             }
         }
@@ -246,7 +251,11 @@ impl Engine for CudaEngine {
         let found = self.search_overlapped(batch, &mut || ())?;
         let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
             Some(hits) => Ok(hits),
-            None => self.rank_on_host(query).map_err(|error| self.failed(error)),
+            None => match query.ranking() {
+                Ranking::Cosine(_) => self.rank_on_host(query).map_err(|error| self.failed(error)),
+                // The host's engine, which is joined with this one, scores all rows by the formula.
+                Ranking::Formula(_) => Err(EngineError::SearchOnly("cuda")),
+            },
         });
         answers.collect()
     }

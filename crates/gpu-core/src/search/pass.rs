@@ -55,6 +55,7 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
         class: Class,
+        formulas: bool,
     ) -> Result<(), GpuError> {
         let groups_per_tile = self.kernels.int8.groups_per_tile;
         let phases = Phases::new(
@@ -68,18 +69,25 @@ impl Pass<'_> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote; all phases
         // are within the table's tiles.
         unsafe {
+            if formulas {
+                self.prepare_formulas(width)?;
+            }
             self.prepare_queries(width)?;
             self.int8_sample(quantised, width, groups, phases.sample)?;
             self.first_thresholds(width, groups)?;
             let mut begin = 0;
             for (i, &end) in phases.ends.iter().enumerate() {
                 if i > 0 {
-                    self.raise_thresholds(quantised, width)?;
+                    self.raise_thresholds(quantised, width, formulas, false)?;
                 }
                 self.int8_scan(quantised, width, groups, begin..end)?;
                 begin = end;
             }
-            self.rescore(quantised, width, class)?;
+            if formulas {
+                // Few of a formula's candidates can still reach the floor that all of them give.
+                self.raise_thresholds(quantised, width, formulas, true)?;
+            }
+            self.rescore(quantised, width, class, formulas)?;
             if !Self::in_place(width, class) {
                 self.download(width, class.stride())?;
             }

@@ -1,8 +1,8 @@
 //! Every buffer of a pass, allocated once.
 
 use super::abi::{
-    Answer, COUNTER_STRIDE, Candidate, INT4_MAX_BLOCKS, QueriesView, QueryHeader, QueryScale,
-    ScanOutput, ScoredRow, Threshold,
+    Answer, COUNTER_STRIDE, Candidate, Formula, FormulaColumn, INT4_MAX_BLOCKS, QueriesView,
+    QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
 };
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
@@ -28,6 +28,15 @@ pub(crate) struct Workspace {
     pub(crate) excluded: Both<u32>,
     /// `[MAX_BATCH, dim]`: queries that are not rows of the table.
     pub(crate) vectors: Both<f32>,
+    /// `[MAX_BATCH]`: written by the host; the device copies what it needs.
+    pub(crate) uploaded_formulas: Pinned<Formula>,
+    /// `[1]`: the number of formulas.
+    pub(crate) formula_count: Pinned<u32>,
+    pub(crate) formulas: Array<Formula>,
+    /// `[MAX_BATCH]`.
+    pub(crate) formula_floors: Array<f64>,
+    /// `[MAX_BATCH]`.
+    pub(crate) columns: Array<FormulaColumn>,
     /// `[batch, 1 + stride]`.
     pub(crate) answers: Both<Answer>,
 
@@ -88,6 +97,9 @@ impl Sizes {
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
         let a_query = size_of::<QueryHeader>()
+            + size_of::<Formula>()
+            + size_of::<f64>()
+            + size_of::<FormulaColumn>()
             + size_of::<f32>() * self.dim
             + self.padded
             + size_of::<QueryScale>()
@@ -112,6 +124,11 @@ impl Workspace {
             headers: Both::zeroed(MAX_BATCH)?,
             excluded: Both::zeroed(MAX_EXCLUDED)?,
             vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
+            uploaded_formulas: Pinned::zeroed(MAX_BATCH)?,
+            formula_count: Pinned::zeroed(1)?,
+            formulas: Array::zeroed(MAX_BATCH)?,
+            formula_floors: Array::zeroed(MAX_BATCH)?,
+            columns: Array::zeroed(MAX_BATCH)?,
             answers: Both::zeroed(ANSWERS)?,
             query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,
             scales: Array::zeroed(MAX_BATCH)?,

@@ -2,6 +2,7 @@
 //! score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
+mod formulas;
 mod report;
 mod support;
 mod tables;
@@ -21,6 +22,7 @@ fn main() {
     let mut trials = Vec::new();
     trials.extend(tables::tests());
     trials.extend(adversarial::tests());
+    trials.extend(formulas::tests());
     trials.extend(report::tests());
     let trials = trials
         .into_iter()

@@ -2,8 +2,8 @@
 //! the contract's formula.
 
 use contract::{
-    Engine, EngineError, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring,
-    Table,
+    Engine, EngineError, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Ranking, Row,
+    Scoring, ScoringVector, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -117,15 +117,13 @@ impl Check<'_> {
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = engine.search(&batch).map_err(|e| self.failed(e))?;
         for (index, query) in queries.iter().enumerate() {
-            let components = query.components(&self.table);
-            let score = |row| self.table.score(components, query.norm(), row);
-            let asked = || match query.vector() {
-                QueryVector::Row(row) => {
+            let score = |row| query.score(&self.table, row);
+            let asked = || match query.ranking() {
+                Ranking::Cosine(ScoringVector { vector: QueryVector::Row(row), .. }) => {
                     format!("the {} nearest neighbours of row {row}", query.k())
                 }
-                QueryVector::Components(_) => {
-                    format!("the {} nearest neighbours of a vector", query.k())
-                }
+                Ranking::Cosine(_) => format!("the {} nearest neighbours of a vector", query.k()),
+                Ranking::Formula(_) => format!("the {} best rows by a formula", query.k()),
             };
             let found = found.get(index).map_or(&[][..], Vec::as_slice);
             self.compare(found, query.filter(), query.k(), score, asked)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use contract::analogy::analogy_vector;
-use contract::{Filter, FullPassQuery, Query, QueryVector, Row, Scoring, Table, WeightedWord};
+use contract::{Filter, Query, QueryVector, Row, Scoring, Table, WeightedWord};
 use model_store::ModelStore;
 
 use super::analogies::{Question, Section};
@@ -28,12 +28,6 @@ pub trait Answers {
     fn search(
         &mut self,
         queries: Vec<Query>,
-    ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
-
-    /// As [`search`](Self::search), by full passes.
-    fn full_pass(
-        &mut self,
-        queries: Vec<FullPassQuery>,
     ) -> impl Future<Output = Result<Vec<Option<Row>>, Self::Error>>;
 }
 
@@ -124,28 +118,14 @@ impl Evaluation<'_> {
         method: Method,
         batch: &[KnownQuestion],
     ) -> Result<usize, A::Error> {
-        let (asked, best) = if method == Method::ThreeCosAdd {
-            let (asked, queries) = self.queries(batch, KnownQuestion::search);
-            (asked, answers.search(queries).await?)
-        } else {
-            let (asked, queries) =
-                self.queries(batch, |asked, table| asked.full_pass(table, method));
-            (asked, answers.full_pass(queries).await?)
-        };
+        let table = self.model.table();
+        let query = |asked| Some((asked, KnownQuestion::query(asked, &table, method)?));
+        let (asked, queries): (Vec<_>, Vec<_>) = batch.iter().filter_map(query).unzip();
+        let best = answers.search(queries).await?;
         let is_right = |(asked, best): &(&KnownQuestion, Option<Row>)| {
             best.is_some_and(|row| asked.answers.contains(&row))
         };
         Ok(asked.into_iter().zip(best).filter(is_right).count())
-    }
-
-    /// The questions that have a query, and their queries.
-    fn queries<'b, Q>(
-        &self,
-        batch: &'b [KnownQuestion],
-        query: impl Fn(&KnownQuestion, &Table<'_>) -> Option<Q>,
-    ) -> (Vec<&'b KnownQuestion>, Vec<Q>) {
-        let table = self.model.table();
-        batch.iter().filter_map(|asked| Some((asked, query(asked, &table)?))).unzip()
     }
 
     /// Compares the model's cosine similarities of the pairs of a set with people's scores.
@@ -177,26 +157,21 @@ impl Evaluation<'_> {
 }
 
 impl KnownQuestion {
-    /// For 3CosAdd. `None` if the vectors of the words have no usable sum.
-    fn search(&self, table: &Table<'_>) -> Option<Query> {
-        let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
-        let words = words.map(|(row, weight)| WeightedWord { row, weight });
-        let vector = QueryVector::Components(analogy_vector(table, &words).ok()?);
-        Query::new(table, vector, 1, self.filter()).ok()
-    }
-
-    /// For the other methods. `None` if the words can't be scored by this one.
-    fn full_pass(&self, table: &Table<'_>, method: Method) -> Option<FullPassQuery> {
+    /// The query by a method. `None` if the words have no usable sum or can't be scored.
+    fn query(&self, table: &Table<'_>, method: Method) -> Option<Query> {
         let scoring = match method {
+            Method::ThreeCosAdd => {
+                let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
+                let words = words.map(|(row, weight)| WeightedWord { row, weight });
+                let vector = QueryVector::Components(analogy_vector(table, &words).ok()?);
+                return Query::new(table, vector, 1, self.filter()).ok();
+            }
             Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,
             Method::ThreeCosMul => {
                 Scoring::three_cos_mul(table, &[self.b, self.c], &[self.a]).ok()?
             }
-            Method::ThreeCosAdd => {
-                Scoring::cosine(table, self.search(table)?.vector().clone()).ok()?
-            }
         };
-        Some(FullPassQuery::new(scoring, 1, self.filter(), Vec::new()))
+        Some(Query::by(scoring, 1, self.filter()))
     }
 
     fn filter(&self) -> Filter {

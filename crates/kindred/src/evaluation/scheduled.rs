@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::queue::SubmitError;
-use contract::{FullPassQuery, Hit, Query, Row};
+use contract::{Query, Row};
 
 use super::run::Answers;
 use crate::asking::{Asking, Times};
@@ -34,10 +34,6 @@ impl<'a, F: FnMut(usize)> QueueAnswers<'a, F> {
     }
 }
 
-fn best(hits: &[Hit]) -> Option<Row> {
-    hits.first().map(|hit| hit.row)
-}
-
 impl<F: FnMut(usize)> Answers for QueueAnswers<'_, F> {
     type Error = SubmitError;
 
@@ -49,17 +45,6 @@ impl<F: FnMut(usize)> Answers for QueueAnswers<'_, F> {
         let answer = self.asking.search(queries).await?;
         self.times.queue += answer.queued;
         self.times.engine += answer.engine;
-        Ok(answer.hits.iter().map(|hits| best(hits)).collect())
-    }
-
-    async fn full_pass(
-        &mut self,
-        queries: Vec<FullPassQuery>,
-    ) -> Result<Vec<Option<Row>>, SubmitError> {
-        self.begin(queries.len())?;
-        let answer = self.asking.full_pass(queries).await?;
-        self.times.queue += answer.queued;
-        self.times.engine += answer.engine;
-        Ok(answer.answers.iter().map(|answer| best(&answer.hits)).collect())
+        Ok(answer.hits.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
     }
 }

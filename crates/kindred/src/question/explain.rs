@@ -1,6 +1,6 @@
 //! Why a neighbour has its score: what each word of the query contributes, and the ranks of those words themselves.
 
-use contract::full_pass::EPSILON;
+use contract::scoring::EPSILON;
 use contract::{RankedRow, Row};
 use model_store::ModelStore;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! How a query scores rows: by one vector, or by a method that takes several.
 
 use contract::analogy::{analogy_sum, analogy_vector};
-use contract::{FullPassQuery, Query, QueryVector, Row, Scoring, WeightedWord};
+use contract::{QueryVector, Row, Scoring, WeightedWord};
 use model_store::ModelStore;
 
 use crate::{Error, Method};
@@ -99,34 +99,6 @@ impl Formula {
             Self::Direction { b, c, a } => Scoring::pair_direction(&table, *b, *c, *a),
         };
         scoring.map_err(|e| Error::of_scoring(model, e))
-    }
-}
-
-/// A query of one of the two kinds that engines answer.
-#[derive(Debug, Clone)]
-pub enum EngineQuery {
-    /// One vector, for a search pass.
-    Search(Query),
-    /// Anything else, for a full pass.
-    FullPass(Box<FullPassQuery>),
-}
-
-impl EngineQuery {
-    /// How many hits at most.
-    pub fn k(&self) -> usize {
-        match self {
-            Self::Search(query) => query.k(),
-            Self::FullPass(query) => query.k(),
-        }
-    }
-
-    /// The same query for another number of hits.
-    #[must_use]
-    pub fn with_k(self, k: usize) -> Self {
-        match self {
-            Self::Search(query) => Self::Search(query.with_k(k)),
-            Self::FullPass(query) => Self::FullPass(Box::new(query.with_k(k))),
-        }
     }
 }
 

@@ -19,7 +19,7 @@ pub use compare::{
 };
 pub use explain::{Explanation, Part, Placed, Term, placed};
 pub use fold::Fold;
-pub use formula::{EngineQuery, Formula, MAX_FACTORS};
+pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::{cut, unknown_words};
 pub use prepare::{Checked, Common, Explain, Notes, Prepared, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};

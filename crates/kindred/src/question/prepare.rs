@@ -7,7 +7,7 @@ use contract::{Filter, FilterParts, FullPassQuery, Query, Row, WeightedWord};
 use model_store::ModelStore;
 
 use super::fold::Fold;
-use super::formula::{EngineQuery, Formula, check_form};
+use super::formula::{Formula, check_form};
 use super::look_up::{LookedUp, leave_out, look_up, unknown_words};
 use super::target::Target;
 use super::text::{Token, tokens};
@@ -232,7 +232,7 @@ pub(super) fn resolve(
 #[derive(Debug)]
 pub struct Prepared {
     /// For the engine.
-    pub query: EngineQuery,
+    pub query: Query,
     /// Whether the answer has each neighbour's vector.
     pub with_vectors: bool,
     /// What the answer says of the words that were asked for.
@@ -277,13 +277,8 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
     };
     let filter = options.filter(inputs);
     let query = match formula {
-        Formula::Cosine { vector, .. } => {
-            EngineQuery::Search(Query::new(&model.table(), vector, k, filter)?)
-        }
-        _ => {
-            let query = FullPassQuery::new(formula.scoring(model)?, k, filter, Vec::new());
-            EngineQuery::FullPass(Box::new(query))
-        }
+        Formula::Cosine { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
+        _ => Query::by(formula.scoring(model)?, k, filter),
     };
     Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })
 }

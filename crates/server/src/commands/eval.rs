@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::{Engine, EngineError, FullPassQuery, Query, Row};
+use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
 use model_store::ModelStore;
 
@@ -87,14 +87,6 @@ impl Answers for EngineAnswers<'_> {
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, EngineError> {
         let answers = self.0.search(&queries.iter().collect())?;
         Ok(answers.iter().map(|hits| hits.first().map(|hit| hit.row)).collect())
-    }
-
-    async fn full_pass(
-        &mut self,
-        queries: Vec<FullPassQuery>,
-    ) -> Result<Vec<Option<Row>>, EngineError> {
-        let answers = self.0.full_pass(&queries.iter().collect::<Vec<_>>())?;
-        Ok(answers.iter().map(|answer| answer.hits.first().map(|hit| hit.row)).collect())
     }
 }
 

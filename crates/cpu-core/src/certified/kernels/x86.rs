@@ -151,7 +151,12 @@ macro_rules! with_registers {
                 sums: &mut [Sums],
             ) -> usize {
                 let steps = unfolded[0].len();
-                let blocks = unfolded.map(|block| &block[..steps]);
+                // Not by `map`: where the compiler does not inline it, it is code for SSE, which stalls between
+                // the instructions of wider registers.
+                let mut blocks = unfolded;
+                for block in &mut blocks {
+                    *block = &block[..steps];
+                }
                 let queries = first_levels::<QUERIES>(queries, query_lines, steps);
                 let mut lanes = [[[[$zero(); SPLIT]; PARTS]; BLOCKS]; QUERIES];
                 let mut first = 0;

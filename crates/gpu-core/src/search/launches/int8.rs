@@ -15,6 +15,10 @@ use crate::search::pass::Pass;
 use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
 
+/// Blocks that score the candidates of one formula: it has more of them than a cosine, and each takes several dot
+/// products.
+const FORMULA_BLOCKS: usize = 4;
+
 impl Pass<'_> {
     /// Starts computing the bounds of the first `sample` tiles.
     ///
@@ -142,22 +146,33 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         width: usize,
+        formulas: bool,
+        only_formulas: bool,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
+        let kernel = self.kernels.raise_thresholds;
+        let kernel = if formulas { kernel } else { kernel.with_threads(256) };
         let params = RaiseThresholdsParams {
             headers: w.headers.device.pointer(),
             scales: w.scales.pointer(),
             tile_scales: quantised.scales.pointer(),
             candidates: w.candidates.pointer(),
-            candidate_counts: w.candidate_counts.pointer(),
+            candidate_counts: w.candidate_counts.pointer_mut(),
             floors: w.floors.pointer_mut(),
             thresholds: w.thresholds.pointer_mut(),
+            table: self.resident.view(),
+            queries: w.queries(),
+            slot_rows: quantised.slot_rows.pointer(),
+            formulas: w.formulas.pointer(),
+            formula_floors: w.formula_floors.pointer_mut(),
+            columns: w.columns.pointer(),
             capacity: (w.candidates.len() / width) as u32,
+            only_formulas: u32::from(only_formulas),
         };
         let shape = Shape::grid(width, 1).early(self.early);
         // SAFETY: a block for each query; the candidates are divided among the queries as in the scan, and name
         // slots of the table.
-        unsafe { self.kernels.raise_thresholds.launch(self.stream, shape, &params) }
+        unsafe { kernel.launch(self.stream, shape, &params) }
     }
 
     /// Starts computing the answers from the candidates.
@@ -169,9 +184,11 @@ impl Pass<'_> {
         quantised: &Quantised,
         width: usize,
         class: Class,
+        formulas: bool,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         assert!(width * (1 + class.stride()) <= w.answers.device.len());
+        let parts = class.rescoring_parts(width);
         let params = RescoreParams {
             table: self.resident.view(),
             queries: w.queries(),
@@ -185,12 +202,15 @@ impl Pass<'_> {
             survivor_counts: w.survivor_counts.pointer_mut(),
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(width, class)?,
+            formulas: w.formulas.pointer(),
+            formula_floors: w.formula_floors.pointer(),
             capacity: (w.candidates.len() / width) as u32,
             survivor_capacity: (w.survivors.len() / width) as u32,
             stride: class.stride() as i32,
+            parts: parts as u32,
         };
-        let parts = class.rescoring_parts(width);
-        let shape = Shape::grid(width, parts).shared(LIST_BYTES).early(self.early);
+        let blocks = if formulas { parts.max(FORMULA_BLOCKS) } else { parts };
+        let shape = Shape::grid(width, blocks).shared(LIST_BYTES).early(self.early);
         // SAFETY: candidates, survivors and answers are divided among `width` queries; the list fits the shared
         // memory.
         unsafe { self.kernels.rescore.launch(self.stream, shape, &params) }

@@ -8,7 +8,7 @@ mod exact;
 mod int4;
 mod int8;
 
-use super::abi::{Layout, PrepareQueriesParams};
+use super::abi::{FORMULA_COLUMNS, Layout, PrepareFormulasParams, PrepareQueriesParams};
 use super::pass::Pass;
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
@@ -38,6 +38,29 @@ impl Pass<'_> {
         unsafe { self.prepare(width, int8.padded, int8.layout) }
     }
 
+    /// Starts making the vectors of formulas' columns.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`].
+    pub(in crate::search) unsafe fn prepare_formulas(&self, width: usize) -> Result<(), GpuError> {
+        let w = self.workspace;
+        assert!(width <= MAX_BATCH);
+        let params = PrepareFormulasParams {
+            table: self.resident.view(),
+            formula_count: w.formula_count.pointer()?,
+            uploaded_formulas: w.uploaded_formulas.pointer()?,
+            words: w.excluded.device.pointer(),
+            formulas: w.formulas.pointer_mut(),
+            columns: w.columns.pointer_mut(),
+            vectors: w.vectors.device.pointer_mut(),
+        };
+        let shape = Shape::grid(width, FORMULA_COLUMNS);
+        let shape = shape.shared(size_of::<f64>() * self.resident.dim);
+        // SAFETY: every buffer has room for `MAX_BATCH` queries; the caller promises the rest. Not early, because it
+        // is the first kernel of its pass.
+        unsafe { self.kernels.prepare_formulas.launch(self.stream, shape, &params) }
+    }
+
     /// # Safety
     /// The promise of a [`Pass`].
     unsafe fn prepare(&self, batch: usize, padded: usize, layout: Layout) -> Result<(), GpuError> {
@@ -55,6 +78,7 @@ impl Pass<'_> {
             candidate_counts: w.candidate_counts.pointer_mut(),
             survivor_counts: w.survivor_counts.pointer_mut(),
             tickets: w.tickets.pointer_mut(),
+            columns: w.columns.pointer(),
             padded: padded as i32,
             layout,
         };

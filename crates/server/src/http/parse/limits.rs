@@ -1,6 +1,7 @@
 //! How much one request may ask for, over all its queries.
 
-use kindred::question::{Checked, EngineQuery, Prepared};
+use contract::Ranking;
+use kindred::question::{Checked, Prepared};
 
 use crate::http::ApiError;
 
@@ -47,9 +48,9 @@ pub(in crate::http) fn check_work<'a>(
 ) -> Result<(), ApiError> {
     let compared: usize = prepared
         .clone()
-        .map(|(prepared, _)| match &prepared.query {
-            EngineQuery::Search(_) => 0,
-            EngineQuery::FullPass(query) => query.scoring().vectors().len(),
+        .map(|(prepared, _)| match prepared.query.ranking() {
+            Ranking::Cosine(_) => 0,
+            Ranking::Formula(scoring) => scoring.vectors().len(),
         })
         .sum();
     if compared > MAX_FULL_PASS_WORDS {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::asking::{Asking, Times};
-use kindred::question::{EngineQuery, Prepared};
+use kindred::question::Prepared;
 use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
 use scheduler::account::Reservation;
@@ -189,13 +189,9 @@ async fn search_one(
 ) -> Result<(SearchResult, Timing), ApiError> {
     let (query, with_vectors, notes) = match prepared {
         // The plain case, on the hot path.
-        Prepared {
-            query: EngineQuery::Search(query),
-            with_vectors,
-            notes,
-            fold: None,
-            explain: None,
-        } => (query, with_vectors, notes),
+        Prepared { query, with_vectors, notes, fold: None, explain: None } => {
+            (query, with_vectors, notes)
+        }
         prepared => {
             let (mut found, timing) =
                 Box::pin(search(call, vec![prepared], deadline, room)).await?;

@@ -4,7 +4,11 @@
 //! Everything is evaluated in float64, from the contract's scores, in the order written here and without fused
 //! multiply-adds. So the bits are the same everywhere.
 
-use crate::{Query, QueryError, QueryVector, Row, Table};
+mod cover;
+
+pub use cover::{Curve, HalfSpace};
+
+use crate::{QueryError, QueryVector, Row, ScoringVector, Table};
 
 /// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001, is far inside
 /// the range of float64, so no score is infinite or NaN.
@@ -15,7 +19,7 @@ pub const EPSILON: f64 = 0.001;
 
 /// The smallest squared distance between two unit vectors at which their difference has a direction. Below it,
 /// the difference is mostly rounding error.
-const LEAST_SQUARE: f64 = 1e-12;
+pub const LEAST_SQUARE: f64 = 1e-12;
 
 /// A formula that computes a row's score from its cosine similarities to some vectors.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,33 +40,6 @@ enum Formula {
         at_c: f64,
         length: f64,
     },
-}
-
-/// A vector that rows are compared with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScoringVector {
-    /// Where its components are.
-    pub vector: QueryVector,
-    /// Its norm, above zero.
-    pub norm: f64,
-}
-
-impl ScoringVector {
-    fn of_row(table: &Table<'_>, row: Row) -> Result<Self, ScoringError> {
-        match *table
-            .norms()
-            .get(row.index())
-            .ok_or(ScoringError::NoSuchRow { row, rows: table.rows() })?
-        {
-            0.0 => Err(ScoringError::ZeroRow { row }),
-            norm => Ok(Self { vector: QueryVector::Row(row), norm }),
-        }
-    }
-
-    /// Its components, `[dim]`.
-    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
-        self.vector.components(table)
-    }
 }
 
 /// Why words have no scoring.
@@ -110,14 +87,17 @@ impl Scoring {
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
     pub fn cosine(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
-        let norm = vector.norm(table)?;
-        Ok(Self { vectors: vec![ScoringVector { vector, norm }], formula: Formula::Cosine })
+        Ok(Self::of_vector(ScoringVector::new(table, vector)?))
     }
 
-    /// The score that a search ranks by.
-    pub(super) fn of_search(query: &Query) -> Self {
-        let asked = ScoringVector { vector: query.vector().clone(), norm: query.norm() };
-        Self { vectors: vec![asked], formula: Formula::Cosine }
+    /// The cosine similarity to one checked vector.
+    pub fn of_vector(vector: ScoringVector) -> Self {
+        Self { vectors: vec![vector], formula: Formula::Cosine }
+    }
+
+    /// The vector, if the score is the cosine similarity to one vector.
+    pub fn cosine_vector(&self) -> Option<&ScoringVector> {
+        matches!(self.formula, Formula::Cosine).then(|| &self.vectors[0])
     }
 
     /// 3CosMul: for `b − a + c`, positive `[b, c]` and negative `[a]`,
@@ -143,8 +123,7 @@ impl Scoring {
             return Err(ScoringError::TooManyWords { found });
         }
         let rows = positive.iter().chain(negative);
-        let vectors =
-            rows.map(|&row| ScoringVector::of_row(table, row)).collect::<Result<_, _>>()?;
+        let vectors = rows.map(|&row| vector_of_row(table, row)).collect::<Result<_, _>>()?;
         Ok(Self { vectors, formula: Formula::ThreeCosMul { positive: positive.len() } })
     }
 
@@ -160,7 +139,7 @@ impl Scoring {
     /// # Errors
     /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
     pub fn pair_direction(table: &Table<'_>, b: Row, c: Row, a: Row) -> Result<Self, ScoringError> {
-        let vectors = [b, c, a].map(|row| ScoringVector::of_row(table, row));
+        let vectors = [b, c, a].map(|row| vector_of_row(table, row));
         let vectors: Vec<ScoringVector> = vectors.into_iter().collect::<Result<_, _>>()?;
         let cosine = |of: &ScoringVector, with: Row| {
             table.score(of.components(table), of.norm, with).expect("zero rows were refused above")
@@ -189,6 +168,16 @@ impl Scoring {
         let (scores, space) = (std::slice::from_mut(&mut score), std::slice::from_mut(&mut space));
         self.scores(|vector| std::slice::from_ref(&cosines[vector]), scores, space);
         (!score.is_nan()).then_some(score)
+    }
+
+    /// The score of one row. `None` if the row is zero or the formula skips it.
+    ///
+    /// # Panics
+    /// If a vector does not fit the table, or there is no such row.
+    pub fn score_of_row(&self, table: &Table<'_>, row: Row) -> Option<f64> {
+        let cosine = |asked: &ScoringVector| table.score(asked.components(table), asked.norm, row);
+        let cosines: Option<Vec<f64>> = self.vectors.iter().map(cosine).collect();
+        self.score(&cosines?)
     }
 
     /// Like [`score`](Self::score), for several rows together. `cosines(i)` are the scores of the rows against the
@@ -222,6 +211,13 @@ impl Scoring {
             }
         }
     }
+}
+
+fn vector_of_row(table: &Table<'_>, row: Row) -> Result<ScoringVector, ScoringError> {
+    ScoringVector::new(table, QueryVector::Row(row)).map_err(|error| match error {
+        QueryError::NoSuchRow { row, rows } => ScoringError::NoSuchRow { row, rows },
+        _ => ScoringError::ZeroRow { row },
+    })
 }
 
 // Loops over slices instead of arrays, which the compiler would split into scalars. Each adds 0.0 at the end: that

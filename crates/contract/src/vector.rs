@@ -1,0 +1,112 @@
+//! Vectors that rows are compared with, checked against their table.
+
+use super::{Row, Table, score};
+
+/// The source of a query's components.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryVector {
+    /// A row of the table; an engine gathers it where the table is stored.
+    Row(Row),
+    /// Components from the caller, `[dim]`.
+    Components(Vec<f32>),
+}
+
+impl QueryVector {
+    /// The components, `[dim]`.
+    ///
+    /// # Panics
+    /// If the table does not have the row.
+    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
+        match self {
+            Self::Row(row) => table.row(*row),
+            Self::Components(components) => components,
+        }
+    }
+
+    /// Its norm, above zero.
+    ///
+    /// # Errors
+    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
+    pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
+        let norm = match self {
+            Self::Row(row) => *table
+                .norms()
+                .get(row.index())
+                .ok_or(QueryError::NoSuchRow { row: *row, rows: table.rows() })?,
+            Self::Components(components) => {
+                if components.len() != table.dim() {
+                    let (found, expected) = (components.len(), table.dim());
+                    return Err(QueryError::Dimension { found, expected });
+                }
+                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
+                    return Err(QueryError::NotFinite { index });
+                }
+                score::norm(components)
+            }
+        };
+        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(norm) }
+    }
+}
+
+/// A vector that rows are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoringVector {
+    /// Where its components are.
+    pub vector: QueryVector,
+    /// Its norm, above zero.
+    pub norm: f64,
+}
+
+impl ScoringVector {
+    /// Checks a vector against its table.
+    ///
+    /// # Errors
+    /// As [`QueryVector::norm`].
+    pub fn new(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
+        let norm = vector.norm(table)?;
+        Ok(Self { vector, norm })
+    }
+
+    /// Whether the vector fits a table of this shape.
+    pub fn fits(&self, table: &Table<'_>) -> bool {
+        match &self.vector {
+            QueryVector::Row(row) => row.index() < table.rows(),
+            QueryVector::Components(components) => components.len() == table.dim(),
+        }
+    }
+
+    /// Its components, `[dim]`.
+    pub fn components<'a>(&'a self, table: &Table<'a>) -> &'a [f32] {
+        self.vector.components(table)
+    }
+}
+
+/// Why a query is invalid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum QueryError {
+    /// The caller's vector and the table have different numbers of components.
+    #[error("the vector has {found} components, but the model has {expected} dimensions")]
+    Dimension {
+        /// The caller's number of components.
+        found: usize,
+        /// The table's.
+        expected: usize,
+    },
+    /// A component is NaN, infinite or outside the range of float32.
+    #[error("component {index} of the vector is not a finite float32")]
+    NotFinite {
+        /// The component, from 0.
+        index: usize,
+    },
+    /// Every component is zero: no direction, so no cosine.
+    #[error("the query is a zero vector: it has no direction, so it has no neighbours")]
+    Zero,
+    /// There is no such row.
+    #[error("row {row} does not exist; the model has {rows} rows, numbered from 0")]
+    NoSuchRow {
+        /// The row asked for.
+        row: Row,
+        /// The table's number of rows.
+        rows: usize,
+    },
+}

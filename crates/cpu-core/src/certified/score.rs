@@ -1,0 +1,84 @@
+//! Scores rows by a query's formula, several together.
+
+use contract::{Query, Ranking, Row, Table, score};
+
+use super::kernels::prefetch;
+use crate::InstructionSet;
+use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
+
+/// Maximum number of rows that are scored together.
+pub(crate) const ROWS: usize = 16;
+
+/// Scores rows of the table for one query.
+pub(crate) struct Scorer<'a> {
+    query: &'a Query,
+    table: Table<'a>,
+    instructions: InstructionSet,
+    /// The query's vectors in float64, `[vectors, chunks_per_row]`.
+    vectors: Vec<Chunk>,
+    /// `[ROWS, chunks_per_row]`.
+    rows: Vec<Chunk>,
+    /// `[ROWS, vectors]`.
+    dots: Vec<f64>,
+    /// `[vectors, ROWS]`.
+    cosines: Vec<f64>,
+    scores: [f64; ROWS],
+}
+
+impl<'a> Scorer<'a> {
+    pub(crate) fn new(query: &'a Query, table: Table<'a>, instructions: InstructionSet) -> Self {
+        let chunks = chunks_per_row(table.dim());
+        let count = query.vectors().len();
+        let mut vectors = vec![Chunk::ZERO; count * chunks];
+        for (vector, widened) in query.vectors().iter().zip(vectors.chunks_exact_mut(chunks)) {
+            widen(vector.components(&table), widened);
+        }
+        Self {
+            query,
+            table,
+            instructions,
+            vectors,
+            rows: vec![Chunk::ZERO; ROWS * chunks],
+            dots: vec![0.0; ROWS * count],
+            cosines: vec![0.0; ROWS * count],
+            scores: [f64::NAN; ROWS],
+        }
+    }
+
+    /// The score of each of these rows, at most [`ROWS`] of them. NaN if a row has none.
+    pub(crate) fn score(&mut self, rows: impl ExactSizeIterator<Item = Row> + Clone) -> &[f64] {
+        let count = rows.len();
+        let chunks = chunks_per_row(self.table.dim());
+        for row in rows.clone() {
+            prefetch(self.table.row(row));
+            prefetch(std::slice::from_ref(&self.table.norms()[row.index()]));
+        }
+        for (row, widened) in rows.clone().zip(self.rows.chunks_exact_mut(chunks)) {
+            widen(self.table.row(row), widened);
+        }
+        let vectors = self.query.vectors();
+        let dots = &mut self.dots[..count * vectors.len()];
+        self.instructions.dots(&self.rows[..count * chunks], &self.vectors, chunks, dots);
+        let cosine = |dot: f64, norm: f64, row: Row| match self.table.norm(row) {
+            0.0 => f64::NAN,
+            row_norm => score::cosine(dot, norm, row_norm),
+        };
+        match self.query.ranking() {
+            Ranking::Cosine(vector) => {
+                for ((score, &dot), row) in self.scores.iter_mut().zip(&*dots).zip(rows) {
+                    *score = cosine(dot, vector.norm, row);
+                }
+            }
+            Ranking::Formula(scoring) => {
+                for ((i, row), dots) in rows.enumerate().zip(dots.chunks_exact(vectors.len())) {
+                    for (v, (vector, &dot)) in vectors.iter().zip(dots).enumerate() {
+                        self.cosines[v * ROWS + i] = cosine(dot, vector.norm, row);
+                    }
+                }
+                let of = |vector: usize| &self.cosines[vector * ROWS..][..count];
+                scoring.scores(of, &mut self.scores[..count], &mut [0.0; ROWS]);
+            }
+        }
+        &self.scores[..count]
+    }
+}

@@ -1,0 +1,64 @@
+// Formulas of several cosines: 3CosMul and PairDirection. Their half-spaces are in docs/certificate.md, theorem 5.
+#pragma once
+#include "contract.cuh"
+#include "query.cuh"
+
+// A formula's scores, from a row's cosines in the order of its words. Sums and products are rounded one by one, as
+// the contract's are (crates/contract/src/scoring).
+struct FormulaScore {
+    const Formula& formula;
+    double above = 1.0, below = 1.0;
+    double cosines[3];
+
+    __device__ explicit FormulaScore(const Formula& f) : formula(f) {}
+
+    __device__ void add(uint32_t word, double cosine) {
+        if (formula.kind == FORMULA_DIRECTION) {
+            cosines[0] = word == 0 ? cosine : cosines[0];
+            cosines[1] = word == 1 ? cosine : cosines[1];
+            cosines[2] = word == 2 ? cosine : cosines[2];
+            return;
+        }
+        const double factor = __ddiv_rn(__dadd_rn(cosine, 1.0), 2.0);
+        if (word < formula.positive) above = __dmul_rn(above, factor);
+        else below = __dmul_rn(below, __dadd_rn(factor, FORMULA_EPSILON));
+    }
+
+    // NaN if the row is skipped.
+    __device__ double score() const {
+        if (formula.kind != FORMULA_DIRECTION) return __dadd_rn(__ddiv_rn(above, below), 0.0);
+        const double square = __dsub_rn(2.0, __dmul_rn(2.0, cosines[1]));
+        if (square < FORMULA_LEAST_SQUARE) return __longlong_as_double(0x7ff8000000000000ll);
+        const double step = __dsub_rn(__dsub_rn(cosines[0], cosines[2]), formula.at_c);
+        return __dadd_rn(__ddiv_rn(step, __dmul_rn(__dsqrt_rn(square), formula.length)), 0.0);
+    }
+};
+
+// The scores of two rows, by one warp, together so that their loads overlap; every lane gets them. NaN if a row has
+// none. With Sum = double these are the contract's bits.
+template <typename Sum>
+__device__ __forceinline__ void formula_scores(const Formula& formula, const TableView& table, const uint32_t* words,
+                                               const uint32_t (&rows)[2], double (&scores)[2]) {
+    const double row_norms[2] = {table.norms[rows[0]], table.norms[rows[1]]};
+    const float* const addresses[2] = {components(table, rows[0]), components(table, rows[1])};
+    FormulaScore each[2] = {FormulaScore(formula), FormulaScore(formula)};
+    for (uint32_t i = 0; i < formula.count; i++) {
+        const uint32_t word = words[formula.words + i];
+        Sum dots[2];
+        warp_dots(addresses, components(table, word), table.dim, dots);
+        for (int r = 0; r < 2; r++) each[r].add(i, cosine(dots[r], table.norms[word], row_norms[r]));
+    }
+    const double none = __longlong_as_double(0x7ff8000000000000ll);
+    for (int r = 0; r < 2; r++) scores[r] = row_norms[r] == 0.0 ? none : each[r].score();
+}
+
+// A lower bound of the cosine between a column's vector and every row of its piece whose score is at least `floor`.
+// -infinity if there is none.
+__device__ __forceinline__ float column_floor(const FormulaColumn& column, double power, double floor) {
+    if (!(floor > 0.0)) return -INFINITY;
+    const double low = column.low_offset + pow(column.low_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
+    const double high = column.high_offset + pow(column.high_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
+    return __double2float_rd((fmin(low, high) - FORMULA_ROUNDING) / column.norm - FORMULA_ROUNDING);
+}
+
+__device__ __forceinline__ bool is_formula(const QueryHeader& query) { return query.formula != NOT_A_FORMULA; }
