@@ -47,8 +47,8 @@ abi! {
         /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
         FORMULA_GUESS_ROWS: usize = 128;
         FORMULA_GUESS_RANK: usize = 4;
-        /// One of this many groups of the sample is above a column's first threshold. That is about 1 row of 140 in a large table.
-        FORMULA_GROUPS_ABOVE: u32 = 5;
+        /// One of this many groups of the sample is above a column's first threshold. That is about 1 row of 100.
+        FORMULA_GROUPS_ABOVE: u32 = 4;
         /// Rows of each column that are scored when thresholds are raised.
         FORMULA_RAISE_ROWS: usize = 64;
         /// Set in the count of candidates of a formula whose first thresholds were too high: no certificate.
