@@ -82,7 +82,7 @@ pub enum ScoringError {
 }
 
 impl Scoring {
-    /// The cosine similarity to one vector: the score of a [`Query`](crate::Query).
+    /// The cosine similarity to one vector: the score that a search ranks by.
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
