@@ -1,6 +1,6 @@
 //! Queries that are checked against their table, their filters, and batches of them.
 
-use super::{QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
+use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 
 /// A query: what rows are ranked by, the number of neighbours, and which rows may be neighbours. It is checked
 /// against its table when it is created.
@@ -181,6 +181,15 @@ impl Query {
         }
     }
 
+    /// The number of vectors that a certified pass scans for: one, or one for each half-space of a formula's
+    /// [cover](Scoring::cover). `None` if the formula has no cover, so that no certified pass takes the query.
+    pub fn columns(&self) -> Option<usize> {
+        match &self.ranking {
+            Ranking::Cosine(_) => Some(1),
+            Ranking::Formula(scoring) => scoring.cover_len(),
+        }
+    }
+
     /// The formula of a row's score.
     pub fn scoring(&self) -> Scoring {
         match &self.ranking {
@@ -232,6 +241,28 @@ impl<'a> QueryBatch<'a> {
     /// Whether there are no queries.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
+    }
+
+    /// Completes what was found for these queries: `search` answers those without an answer, as a batch of their
+    /// own.
+    ///
+    /// # Errors
+    /// As `search` says.
+    pub fn complete<E>(
+        &self,
+        found: Vec<Option<Vec<Hit>>>,
+        search: impl FnOnce(&QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, E>,
+    ) -> Result<Vec<Vec<Hit>>, E> {
+        let is_open = |index: &usize| found[*index].is_none();
+        let open: Vec<usize> = (0..self.len()).filter(is_open).collect();
+        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
+        if !open.is_empty() {
+            let rest = open.iter().map(|&index| self.queries[index]).collect();
+            for (index, hits) in open.into_iter().zip(search(&rest)?) {
+                answers[index] = hits;
+            }
+        }
+        Ok(answers)
     }
 
     /// Whether every query fits a table of this shape, so that a query made for one table can't read past

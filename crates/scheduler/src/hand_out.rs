@@ -82,7 +82,7 @@ impl<W: Workload> HandOut for Finished<W> {
                     let queued = started.saturating_duration_since(ticket.entered);
                     let answered = Answered { responses: own, queued, device: took };
                     Done::<W> { ticket, deadline, answered }.answer(now, &statistics);
-                    // Last: they may be large, and nobody waits for this.
+                    // The requests may be large. Their callers have their answers, so dropping them delays no one.
                     drop(requests);
                 }
                 split.into_iter().for_each(|done| done.answer(now, &statistics));

@@ -23,7 +23,7 @@ use crate::sync::Home;
 /// Requests that are answered together.
 pub(crate) struct Job<W: Workload> {
     pub(crate) requests: Vec<W::Request>,
-    /// Nobody waits after this.
+    /// After this, the caller no longer waits.
     pub(crate) deadline: Instant,
     pub(crate) ticket: Ticket<W::Response>,
 }
@@ -109,7 +109,7 @@ impl<R> Split<R> {
         self.0.lock().expect("nothing panics while it holds this lock")
     }
 
-    /// Whether nobody waits for the rest: the caller has an answer or an error, or hung up.
+    /// Whether the rest is no longer needed: the caller has an answer or an error, or hung up.
     pub(crate) fn is_over(&self) -> bool {
         is_over(self.lock().ticket.reply.as_ref())
     }
@@ -158,13 +158,13 @@ impl<R> Split<R> {
     }
 }
 
-/// Whether nobody waits for this reply.
+/// Whether the caller no longer waits for this reply.
 pub(crate) fn is_over<R>(reply: Option<&Reply<R>>) -> bool {
     reply.is_none_or(oneshot::Sender::is_closed)
 }
 
 impl<R> Asker<R> {
-    /// Whether nobody waits any more.
+    /// Whether the caller no longer waits.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Whole(ticket) => is_over(ticket.reply.as_ref()),

@@ -21,7 +21,7 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// The inbox, to see whether jobs wait there.
     fn inbox(&self) -> Arc<dyn Filled>;
     fn is_empty(&self) -> bool;
-    /// Drops jobs that nobody waits for. Looks for callers that hung up only if `somebody_hung_up`.
+    /// Drops jobs whose callers no longer wait. Checks for callers that hung up only if `somebody_hung_up`.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool);
     /// The lowest clock of the waiting callers, if anybody waits. A probe comes before all.
     fn first_clock(&self, turns: &Turns) -> Option<u64>;

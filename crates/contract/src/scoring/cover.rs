@@ -50,11 +50,6 @@ struct End {
 }
 
 impl HalfSpace {
-    /// The weight of each unit vector of [`Scoring::vectors`] in the normal `n`, which need not have length 1.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
-    }
-
     /// A lower bound of `n · x` for every row whose score is at least `floor`. `−∞` if there is none: for a negative
     /// floor.
     pub fn threshold(&self, floor: f64) -> f64 {
@@ -140,6 +135,19 @@ impl Scoring {
         }
     }
 
+    /// Guesses the `k`-th best score of `rows` rows by the score of this `rank` in a sample of `size` rows. It assumes
+    /// that scores are spread about the score of a row with all cosines zero as normal deviates are: the `j`-th best of
+    /// `n` is about `√(2 ln (n/j))` deviations above it.
+    pub fn extrapolate(&self, score: f64, [rank, size]: [usize; 2], [k, rows]: [usize; 2]) -> f64 {
+        let center = self.center();
+        center + (score - center) * stretch([rank, size], [k, rows])
+    }
+
+    /// The score of a row with all cosines zero.
+    pub fn center(&self) -> f64 {
+        self.score(&vec![0.0; self.vectors.len()]).unwrap_or_default()
+    }
+
     /// What PairDirection subtracts and divides by: `cos(b, c) − cos(a, c)` and `√(2 − 2 cos(a, b))`. `None` for
     /// other formulas.
     pub fn direction(&self) -> Option<[f64; 2]> {
@@ -156,6 +164,13 @@ impl Scoring {
             _ => None,
         }
     }
+}
+
+/// By how much the `k`-th best of `rows` scores is further from the [center](Scoring::center) than the score of this
+/// `rank` in a sample of `size` rows, see [`Scoring::extrapolate`].
+pub fn stretch([rank, size]: [usize; 2], [k, rows]: [usize; 2]) -> f64 {
+    let deviations = |n: usize, j: usize| (n as f64 / j as f64).max(1.1).ln().sqrt();
+    deviations(rows, k) / deviations(size, rank)
 }
 
 /// A formula as `X ≥ φ(Y)`, with `φ(y) = offset + (factor(y) · F)^power`.

@@ -6,7 +6,7 @@
 
 mod cover;
 
-pub use cover::{Curve, HalfSpace};
+pub use cover::{Curve, HalfSpace, stretch};
 
 use crate::{QueryError, QueryVector, Row, ScoringVector, Table};
 

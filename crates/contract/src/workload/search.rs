@@ -1,7 +1,7 @@
 //! Searches as a workload: one pass answers its queries, in one slice.
 
 use super::{PassError, Slice, Workload};
-use crate::{Engine, Hit, Query, QueryBatch, Ranking};
+use crate::{Engine, Hit, Query, QueryBatch};
 
 /// Searches. Costs are counted in plain queries (k = 10, all rows).
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +32,7 @@ impl Workload for Search {
 
     /// One for each vector that a certified pass scans for.
     fn slots(&self, query: &Query) -> usize {
-        match query.ranking() {
-            Ranking::Cosine(_) => 1,
-            Ranking::Formula(scoring) => scoring.cover_len().unwrap_or(1),
-        }
+        query.columns().unwrap_or(1)
     }
 
     fn cost(&self, engine: &Self::Device, query: &Query) -> usize {

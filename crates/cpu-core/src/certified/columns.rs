@@ -22,14 +22,6 @@ enum Vector<'a> {
     OfHalfSpace { half_space: HalfSpace, normal: Vec<f64>, norm: f64 },
 }
 
-/// The number of columns of a query. 0 if its formula has no cover, so that no certified pass takes it.
-pub(crate) fn count(query: &Query) -> usize {
-    match query.ranking() {
-        Ranking::Cosine(_) => 1,
-        Ranking::Formula(scoring) => scoring.cover_len().unwrap_or(0),
-    }
-}
-
 /// The columns of these queries, query by query.
 pub(crate) fn columns<'a>(queries: &[&'a Query], table: &Table<'a>) -> Vec<Column<'a>> {
     let mut columns = Vec::with_capacity(queries.len());

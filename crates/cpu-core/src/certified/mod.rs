@@ -17,6 +17,7 @@ mod rescore;
 mod sample;
 mod score;
 mod tables;
+mod worker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,7 +180,7 @@ impl CpuEngine {
         let filter = query.filter();
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
-        query.k() > 0 && (part || self.paths.always_certify) && columns::count(query) > 0
+        query.k() > 0 && (part || self.paths.always_certify) && query.columns().is_some()
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
@@ -224,7 +225,7 @@ impl CpuEngine {
         let first_look = self.paths.first_look.unwrap_or(fastest);
         let threads = self.threads_for(columns.len(), tables);
         let pass = Pass::new(tables, instructions, first_look, &queries, columns, table, room);
-        let found = on_threads(pool, threads, || pass.run_tasks());
+        let found = on_threads(pool, threads, || worker::run_tasks(&pass));
         let outcome = pass.finish(found);
         let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();
         let rescored = |(candidates, query): (Option<Vec<Candidate>>, &&Query)| {
@@ -290,16 +291,7 @@ impl Engine for CpuEngine {
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        let none = |index: &usize| found[*index].is_none();
-        let rest: Vec<usize> = (0..batch.len()).filter(none).collect();
-        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
-        if !rest.is_empty() {
-            let queries = rest.iter().map(|&index| batch.queries()[index]).collect();
-            for (index, hits) in rest.into_iter().zip(self.full.search(&queries)?) {
-                answers[index] = hits;
-            }
-        }
-        Ok(answers)
+        batch.complete(found, |rest| self.full.search(rest))
     }
 
     fn search_overlapped(
@@ -346,8 +338,8 @@ impl Engine for CpuEngine {
         }
         let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
         let cost = Cost { rows, dim, instructions: self.instructions };
-        let columns = columns::count(query).max(1);
-        columns * cost.of(query.k(), filter.row_limit(rows), filter.excluded().len())
+        let each = cost.of(query.k(), filter.row_limit(rows), filter.excluded().len());
+        query.columns().unwrap_or(1) * each
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
@@ -369,7 +361,7 @@ impl Engine for CpuEngine {
 fn pass_length(batch: &[&Query], indices: &[usize]) -> usize {
     let mut columns = 0;
     let fits = |&&index: &&usize| {
-        columns += columns::count(batch[index]);
+        columns += batch[index].columns().unwrap_or(1);
         columns <= MAX_PASS
     };
     indices.iter().take_while(fits).count().max(1)

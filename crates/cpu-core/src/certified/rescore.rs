@@ -36,12 +36,7 @@ pub(crate) fn rescore(
         }
         scored += some.len();
         let rows = some.iter().map(|candidate| candidate.row);
-        for (row, &score) in rows.clone().zip(scorer.score(rows)) {
-            // A comparison with NaN is false, but an absent bound compares nothing.
-            if !score.is_nan() && query.filter().admits(row, score) {
-                best.push(Hit { row, score });
-            }
-        }
+        scorer.hits(rows).for_each(|hit| best.push(hit));
     }
     Rescored { hits: best.into_sorted(), candidates: candidates.len(), scored }
 }

@@ -2,7 +2,7 @@
 //!
 //! Without them, most candidates in a small table are found while floors rise from nothing.
 
-use contract::{FilterParts, Hit, Query, Ranking, Row, Table, TopK};
+use contract::{FilterParts, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
@@ -131,8 +131,11 @@ pub(super) fn sample(
                 if let Some(&score) = best.get(query.k() - 1) {
                     findings.floor = round_down(score);
                 }
-                let zero = scoring.score(&vec![0.0; scoring.vectors().len()]).unwrap_or(0.0);
-                findings.likely = extrapolate(&best, size, query.k(), layout.rows, zero);
+                let rank = best.len().min(RELIABLE_RANK);
+                let score = rank.checked_sub(1).map(|index| best[index]);
+                findings.likely = score.map(|score| {
+                    scoring.extrapolate(score, [rank, size], [query.k(), layout.rows])
+                });
             }
         }
     }
@@ -149,20 +152,7 @@ fn best_scores(
     let mut best = TopK::new(query.k().max(RANKS));
     let mut scorer = Scorer::new(query, table, instructions);
     for some in rows.chunks(ROWS) {
-        for (&row, &score) in some.iter().zip(scorer.score(some.iter().copied())) {
-            if !score.is_nan() && query.filter().admits(row, score) {
-                best.push(Hit { row, score });
-            }
-        }
+        scorer.hits(some.iter().copied()).for_each(|hit| best.push(hit));
     }
     best.into_sorted().into_iter().map(|hit| hit.score).collect()
-}
-
-/// Guesses the `k`-th best of all rows' scores from the best of a sample's. It assumes that scores are spread about
-/// `center` as normal deviates are: the `j`-th best of `n` is about `√(2 ln (n/j))` deviations above it.
-fn extrapolate(best: &[f64], sample: usize, k: usize, rows: usize, center: f64) -> Option<f64> {
-    let rank = best.len().min(RELIABLE_RANK);
-    let deviations = |n: usize, j: usize| (n as f64 / j as f64).max(1.1).ln().sqrt();
-    let score = best.get(rank.checked_sub(1)?)?;
-    Some(center + (score - center) * deviations(rows, k) / deviations(sample, rank))
 }

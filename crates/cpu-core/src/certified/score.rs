@@ -1,6 +1,6 @@
 //! Scores rows by a query's formula, several together.
 
-use contract::{Query, Ranking, Row, Table, score};
+use contract::{Hit, Query, Ranking, Row, Table, score};
 
 use super::kernels::prefetch;
 use crate::InstructionSet;
@@ -45,8 +45,20 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The score of each of these rows, at most [`ROWS`] of them. NaN if a row has none.
-    pub(crate) fn score(&mut self, rows: impl ExactSizeIterator<Item = Row> + Clone) -> &[f64] {
+    /// Those of these rows, at most [`ROWS`], that have a score and pass the filter.
+    pub(crate) fn hits(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = Row> + Clone,
+    ) -> impl Iterator<Item = Hit> {
+        let filter = self.query.filter();
+        let scores = self.score(rows.clone());
+        let hits = rows.zip(scores).map(|(row, &score)| Hit { row, score });
+        // A comparison with NaN is false, but an absent bound compares nothing.
+        hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score))
+    }
+
+    /// The score of each of these rows. NaN if a row has none.
+    fn score(&mut self, rows: impl ExactSizeIterator<Item = Row> + Clone) -> &[f64] {
         let count = rows.len();
         let chunks = chunks_per_row(self.table.dim());
         for row in rows.clone() {

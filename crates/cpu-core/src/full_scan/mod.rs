@@ -100,7 +100,7 @@ impl Engine for FullScanEngine {
         }
         let is_cosine =
             |&index: &usize| matches!(batch.queries()[index].ranking(), Ranking::Cosine(_));
-        let (cosines, formulas): (Vec<usize>, Vec<usize>) = (0..batch.len()).partition(is_cosine);
+        let cosines = (0..batch.len()).filter(is_cosine).collect();
         let scan = Scan::new(table, batch, cosines, self.instructions);
         let mut best: Vec<TopK> = scan.queries.iter().map(|query| TopK::new(query.k())).collect();
         for lists in self.pool.broadcast(|_| scan.run_tasks()) {
@@ -108,20 +108,16 @@ impl Engine for FullScanEngine {
                 best.merge(list);
             }
         }
-        let mut answers = vec![Vec::new(); batch.len()];
+        let mut found = vec![None; batch.len()];
         for (&index, list) in scan.indices.iter().zip(best) {
-            answers[index] = list.into_sorted();
+            found[index] = Some(list.into_sorted());
         }
-        if !formulas.is_empty() {
-            let queries =
-                formulas.iter().map(|&index| FullPassQuery::of_search(batch.queries()[index]));
+        batch.complete(found, |formulas| {
+            let queries = formulas.queries().iter().map(|query| FullPassQuery::of_search(query));
             let queries: Vec<FullPassQuery> = queries.collect();
-            let queries: Vec<&FullPassQuery> = queries.iter().collect();
-            for (index, answer) in formulas.into_iter().zip(self.full_pass(&queries)?) {
-                answers[index] = answer.hits;
-            }
-        }
-        Ok(answers)
+            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
+            Ok(answers.into_iter().map(|answer| answer.hits).collect())
+        })
     }
 
     fn full_pass_part(

@@ -486,7 +486,7 @@ abi! {
             (256) int4_rescore: Int4RescoreParams;
         }
         "" / exact_scan for Every {
-            // Six blocks per multiprocessor: otherwise some compilers use so many registers that only five fit.
+            // Six blocks per multiprocessor. Without this limit, some compilers use more registers, and only five fit.
             (256, 6) exact_scan, float32_scan: ExactScanParams;
             (256) merge_parts: MergePartsParams;
             (256) score_rows: ScoreRowsParams;

@@ -264,10 +264,7 @@ impl CudaEngine {
 
 /// The slots of a pass that a query takes: one for each column.
 pub(super) fn slots(query: &Query) -> usize {
-    match query.ranking() {
-        Ranking::Cosine(_) => 1,
-        Ranking::Formula(scoring) => scoring.cover_len().unwrap_or(1),
-    }
+    query.columns().unwrap_or(1)
 }
 
 fn is_formula(query: &Query) -> bool {

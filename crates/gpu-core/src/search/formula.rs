@@ -1,5 +1,6 @@
 //! Formulas of several cosines as the device takes them.
 
+use contract::scoring::stretch;
 use contract::{QueryVector, Row, Scoring};
 
 use super::abi::{
@@ -7,8 +8,8 @@ use super::abi::{
     Formula,
 };
 
-/// The best scores are this much further from the center than those of normal deviates: on synthetic and on English
-/// vectors the guess is then within a tenth of most 10th best scores.
+/// The best scores are about this much further from the center than those of normal deviates, on synthetic and on
+/// English vectors.
 const TAIL: f64 = 1.12;
 
 /// The words of a formula, if all of its vectors are rows and it has a cover.
@@ -30,9 +31,7 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) ->
     let cut = |i: usize| curve.cuts.get(i).copied().unwrap_or_default();
     let [(cut_0, factor_0), (cut_1, factor_1), (cut_2, factor_2), (cut_3, factor_3)] =
         std::array::from_fn(cut);
-    // As if scores were spread about the center as normal deviates are: the j-th best of n is about √(2 ln (n/j))
-    // deviations above it.
-    let deviations = |n: usize, j: usize| (n as f64 / j as f64).max(1.1).ln().sqrt();
+    let sampled = [FORMULA_GUESS_RANK, FORMULA_GUESS_ROWS];
     Formula {
         offset: curve.offset,
         power: curve.power,
@@ -48,8 +47,8 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) ->
         at_c,
         length,
         likely: curve.likely,
-        center: scoring.score(&vec![0.0; count]).unwrap_or_default(),
-        stretch: TAIL * deviations(rows, k) / deviations(FORMULA_GUESS_ROWS, FORMULA_GUESS_RANK),
+        center: scoring.center(),
+        stretch: TAIL * stretch(sampled, [k, rows]),
         words: words as u32,
         count: count as u32,
         positive: scoring.factors().unwrap_or(0) as u32,

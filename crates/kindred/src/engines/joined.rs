@@ -35,16 +35,7 @@ impl Engine for Joined {
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        let is_open = |index: &usize| found[*index].is_none();
-        let open: Vec<usize> = (0..batch.len()).filter(is_open).collect();
-        let mut answers: Vec<Vec<Hit>> = found.into_iter().map(Option::unwrap_or_default).collect();
-        if !open.is_empty() {
-            let queries = open.iter().map(|&index| batch.queries()[index]).collect();
-            for (index, hits) in open.into_iter().zip(self.host.search(&queries)?) {
-                answers[index] = hits;
-            }
-        }
-        Ok(answers)
+        batch.complete(found, |rest| self.host.search(rest))
     }
 
     fn search_overlapped(

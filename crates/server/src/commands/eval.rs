@@ -79,9 +79,7 @@ struct EngineAnswers<'a>(&'a mut dyn Engine);
 impl Answers for EngineAnswers<'_> {
     type Error = EngineError;
 
-    /// In analogy sets each word is in many questions, and a full pass compares a shared word with the rows only once.
-    /// So 2,048 questions at a time took a fifth less time than 512 (docs/performance.md). With more, the progress bar
-    /// would jump.
+    /// Enough for full batches of the engine. With more, the progress bar would jump.
     const TOGETHER: usize = 2048;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, EngineError> {

@@ -1,0 +1,326 @@
+//! One thread of a certified pass: its share of the strips, and the candidates that it finds there.
+
+use std::sync::atomic::Ordering;
+
+use contract::Row;
+
+use super::bounds::{Threshold, round_down, round_up};
+use super::columns::Column;
+use super::floor::Floor;
+use super::kernels::{Flagged, Purpose, Space, Strips};
+use super::layout::{BLOCK_ROWS, Line, RowScale, STRIP_BLOCKS, STRIP_ROWS, Sums};
+use super::pass::{Candidate, FirstLook, Pass};
+use super::query::{PreparedBounds, PreparedQueries};
+use super::score::{ROWS, Scorer};
+use crate::row_limits::count_covering;
+
+/// Maximum number of rows above their query's maximum score that a thread takes, per candidate that it has room for.
+/// Beyond this, a scan of all rows is better, because it can be cut into slices.
+const ABOVE_PER_CANDIDATE: usize = 8;
+
+/// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each query.
+pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
+    let rows = pass.queries.first().map_or(0, |_| pass.row_limit(0));
+    let strips = rows.div_ceil(STRIP_ROWS);
+    let mut worker = Worker::new(pass);
+    while let Some((first, end)) = pass.next_task(strips) {
+        let active = count_covering(first * STRIP_ROWS, pass.queries, pass.tables.layout.rows);
+        worker.refresh_thresholds(active);
+        worker.scan(first, end, active);
+    }
+    pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
+    pass.scored.fetch_add(worker.scored(), Ordering::Relaxed);
+    worker.candidates
+}
+
+/// The state of one thread.
+struct Worker<'a> {
+    pass: &'a Pass<'a>,
+    /// The floors that this thread last saw, `[queries]`, and the thresholds derived from them, `[columns]`.
+    floors: Vec<f32>,
+    thresholds: Vec<Threshold>,
+    /// For each query, the rows that may be in its answer.
+    candidates: Vec<Vec<Candidate>>,
+    space: Space,
+    found: Vec<Flagged>,
+    /// The lower bounds of each query's new candidates.
+    lower_bounds: Vec<Vec<f32>>,
+    /// Rows of each query that were above its maximum score.
+    above: Vec<usize>,
+    second_looks: u64,
+    /// For each query: `None` if it has no formula, or no half-space of it has contained a row yet.
+    formulas: Vec<Option<Box<FormulaRows<'a>>>>,
+}
+
+/// The rows that may be in the half-spaces of a query's formula.
+struct FormulaRows<'a> {
+    unscored: Vec<Row>,
+    scorer: Scorer<'a>,
+    /// The number of rows scored so far.
+    scored: usize,
+}
+
+impl<'a> Worker<'a> {
+    fn new(pass: &'a Pass<'a>) -> Self {
+        let queries = pass.queries.len();
+        let floors: Vec<f32> = pass.floors.iter().map(Floor::get).collect();
+        let thresholds = pass.columns.iter().zip(&pass.prepared.bounds);
+        let threshold = |(column, bounds): (&Column<'_>, &PreparedBounds)| {
+            bounds.first.threshold(column.floor(floors[column.query]))
+        };
+        Self {
+            pass,
+            thresholds: thresholds.map(threshold).collect(),
+            formulas: pass.queries.iter().map(|_| None).collect(),
+            floors,
+            candidates: vec![Vec::new(); queries],
+            space: Space::new(pass.tables.layout, pass.columns.len()),
+            found: Vec::new(),
+            lower_bounds: vec![Vec::new(); queries],
+            above: vec![0; queries],
+            second_looks: 0,
+        }
+    }
+
+    /// Takes over floors that other threads have raised.
+    fn refresh_thresholds(&mut self, active: usize) {
+        for query in 0..active {
+            self.refresh_threshold(query);
+        }
+    }
+
+    fn refresh_threshold(&mut self, query: usize) {
+        let floor = self.pass.floors[query].get();
+        if floor > self.floors[query] {
+            self.floors[query] = floor;
+            for column in self.pass.columns_of(query) {
+                let floor = self.pass.columns[column].floor(floor);
+                let bounds = &self.pass.prepared.bounds[column].first;
+                self.thresholds[column] = bounds.threshold(floor);
+            }
+        }
+    }
+
+    /// Scans strips for the first `active` queries, then compares the rows found again.
+    fn scan(&mut self, first: usize, end: usize, active: usize) {
+        let Pass { tables, instructions, first_look, prepared, .. } = self.pass;
+        let layout = tables.layout;
+        let strip_lines = STRIP_BLOCKS * layout.block_lines();
+        let lines = first * strip_lines..end * strip_lines;
+        let low = match first_look {
+            FirstLook::FourBits => None,
+            FirstLook::EightBits => Some(&tables.low()[lines.clone()]),
+        };
+        let strips = Strips { high: &tables.high()[lines], low, layout };
+        let columns = self.pass.first_columns[active];
+        let asked = prepared.first(&self.thresholds[..columns]);
+        let purpose = Purpose::Find(&mut self.found);
+        instructions.scan(strips, asked, &mut self.space, purpose);
+        let found = std::mem::take(&mut self.found);
+        for looked_at in &found {
+            let column = looked_at.query as usize;
+            if let Some(low) = low {
+                let scales = |b| {
+                    &low[(looked_at.strip as usize * STRIP_BLOCKS + b) * layout.block_lines()
+                        + layout.lines()]
+                };
+                let strip = first + looked_at.strip as usize;
+                self.take(column, strip, [scales(0), scales(1)], looked_at);
+                continue;
+            }
+            for b in 0..STRIP_BLOCKS {
+                let rows = looked_at.rows >> (b * BLOCK_ROWS) & 0xffff;
+                if rows != 0 {
+                    let block = (first + looked_at.strip as usize) * STRIP_BLOCKS + b;
+                    self.compare_fully(column, block, rows);
+                }
+            }
+        }
+        for query in 0..active {
+            self.score_kept(query);
+            if low.is_some() {
+                self.end_look(query);
+            }
+        }
+        self.found = found;
+        self.found.clear();
+    }
+
+    /// Accepts rows of a strip as candidates if the scan has read all 8 bits. A second comparison could only add the
+    /// rest of the query's bits, which costs more than scoring the few rows that the last floor leaves.
+    fn take(
+        &mut self,
+        column: usize,
+        strip: usize,
+        scales: [&Line; STRIP_BLOCKS],
+        found: &Flagged,
+    ) {
+        let pass = self.pass;
+        let query = pass.columns[column].query;
+        if pass.failed[query].load(Ordering::Relaxed) {
+            return;
+        }
+        let filter = pass.queries[query].filter();
+        let bounds = &pass.prepared.bounds[column].first;
+        let is_query = pass.columns[column].is_query();
+        let limit = pass.row_limit(query);
+        for (b, &scales) in scales.iter().enumerate() {
+            let block = strip * STRIP_BLOCKS + b;
+            let mut rows = found.rows >> (b * BLOCK_ROWS) & 0xffff;
+            while rows != 0 {
+                let r = rows.trailing_zeros() as usize;
+                rows &= rows - 1;
+                let row = block * BLOCK_ROWS + r;
+                let scale = RowScale::at(scales, r);
+                // A step of zero: a row of norm zero.
+                if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+                    continue;
+                }
+                if !is_query {
+                    self.score_later(query, row);
+                    continue;
+                }
+                let bound = found.bounds[b * BLOCK_ROWS + r];
+                self.admit(query, row, bounds.of_scan(bound, scale.residual()));
+            }
+        }
+    }
+
+    /// Compares some rows of a block again, with all 8 bits and both planes of a query. Bit `r` of `rows` stands for
+    /// the block's row `r`.
+    fn compare_fully(&mut self, column: usize, block: usize, mut rows: u32) {
+        let pass = self.pass;
+        let query = pass.columns[column].query;
+        if pass.failed[query].load(Ordering::Relaxed) {
+            return;
+        }
+        let whole = pass.tables.block(block);
+        let mut sums = [Sums::ZERO; 2];
+        let planes = pass.prepared.both(column);
+        pass.instructions.both_planes(whole, planes, &mut self.space, &mut sums);
+
+        let filter = pass.queries[query].filter();
+        let bounds = &pass.prepared.bounds[column].both;
+        let is_query = pass.columns[column].is_query();
+        let column_floor = pass.columns[column].floor(self.floors[query]);
+        let limit = pass.row_limit(query);
+        while rows != 0 {
+            let r = rows.trailing_zeros() as usize;
+            rows &= rows - 1;
+            let row = block * BLOCK_ROWS + r;
+            let scale = RowScale::at(whole.scales, r);
+            // A step of zero: a row of norm zero.
+            if row >= limit || scale.step() == 0.0 || filter.excludes(Row(row as u32)) {
+                continue;
+            }
+            self.second_looks += 1;
+            let sum = PreparedQueries::joined([sums[0].0[r], sums[1].0[r]]) - bounds.bias;
+            let score = sum as f64 * bounds.step * f64::from(scale.step());
+            let error = bounds.error(scale.residual());
+            let upper = round_up(score + error);
+            if is_query {
+                self.admit(query, row, [round_down(score - error), upper]);
+            } else if upper.is_nan() || upper >= column_floor {
+                self.score_later(query, row);
+            }
+        }
+        if is_query {
+            self.end_look(query);
+        }
+    }
+
+    /// The number of rows scored by formulas.
+    fn scored(&self) -> u64 {
+        self.formulas.iter().flatten().map(|rows| rows.scored as u64).sum()
+    }
+
+    /// Keeps a row that a half-space of the query's formula may contain.
+    fn score_later(&mut self, query: usize, row: usize) {
+        let Pass { queries, table, instructions, .. } = *self.pass;
+        let new = || {
+            let scorer = Scorer::new(queries[query], table, instructions);
+            Box::new(FormulaRows { unscored: Vec::new(), scorer, scored: 0 })
+        };
+        self.formulas[query].get_or_insert_with(new).unscored.push(Row(row as u32));
+    }
+
+    /// Scores the rows that were kept. Scores that reach the floor make candidates, and raise it.
+    fn score_kept(&mut self, query: usize) {
+        let Some(mut formula) = self.formulas[query].take() else { return };
+        let FormulaRows { unscored, scorer, scored } = &mut *formula;
+        // Several half-spaces may contain the same row.
+        unscored.sort_unstable();
+        unscored.dedup();
+        for some in unscored.chunks(ROWS) {
+            if self.pass.failed[query].load(Ordering::Relaxed) {
+                break;
+            }
+            for hit in scorer.hits(some.iter().copied()) {
+                let bounds = [round_down(hit.score), round_up(hit.score)];
+                self.admit(query, hit.row.index(), bounds);
+            }
+            *scored += some.len();
+            self.end_look(query);
+            if *scored > self.pass.room {
+                self.give_up(query);
+            }
+        }
+        unscored.clear();
+        self.formulas[query] = Some(formula);
+    }
+
+    /// Makes a row a candidate unless its bounds rule it out. The filter has been checked, except for the score. Only
+    /// rows that are surely admitted raise the floor.
+    #[inline]
+    fn admit(&mut self, query: usize, row: usize, [lower, upper]: [f32; 2]) {
+        let ceiling = self.pass.ceilings[query];
+        // Not `upper >= floor`: NaN keeps the row.
+        if upper < self.floors[query] {
+            return;
+        }
+        if lower > ceiling.above {
+            self.above[query] += 1;
+            return;
+        }
+        self.candidates[query].push(Candidate { row: Row(row as u32), upper });
+        if lower > self.floors[query] && upper <= ceiling.within {
+            self.lower_bounds[query].push(lower);
+        }
+    }
+
+    /// Raises the query's floor by the new candidates, and makes room for more.
+    fn end_look(&mut self, query: usize) {
+        let pass = self.pass;
+        if !self.lower_bounds[query].is_empty() {
+            pass.floors[query].offer(self.lower_bounds[query].drain(..));
+            self.refresh_threshold(query);
+        }
+        if self.candidates[query].len() > pass.room {
+            self.make_room(query);
+        }
+        if self.above[query] > ABOVE_PER_CANDIDATE * pass.room {
+            self.give_up(query);
+        }
+    }
+
+    /// Drops candidates whose upper bounds are below the floor. If too many are left, the query has no certificate
+    /// and needs no more candidates.
+    fn make_room(&mut self, query: usize) {
+        let floor = self.floors[query];
+        self.candidates[query].retain(|candidate| candidate.upper >= floor);
+        if self.candidates[query].len() > self.pass.room / 2 {
+            self.give_up(query);
+        }
+    }
+
+    /// Marks the query as without a certificate, so that it looks at no more rows.
+    fn give_up(&mut self, query: usize) {
+        self.pass.failed[query].store(true, Ordering::Relaxed);
+        self.candidates[query] = Vec::new();
+        self.above[query] = 0;
+        self.floors[query] = f32::INFINITY;
+        for column in self.pass.columns_of(query) {
+            self.thresholds[column].offset = f32::INFINITY;
+        }
+    }
+}
