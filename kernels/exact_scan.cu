@@ -1,7 +1,6 @@
 // Scans of the float32 table. They answer every query on every table. `exact_scan` scores every row by the
 // contract's float64 formula: it is the device's own oracle. `float32_scan` first computes a float32 score,
-// which rules most rows out. It is the last fallback, and the only path for vocabulary limits and maximum
-// scores.
+// which rules most rows out. It is the last fallback, and the only path for small tables and very many hits.
 #include <cuda/std/type_traits>
 
 #include "float32_bound.cuh"

@@ -7,6 +7,7 @@
 #include "gathered.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
+#include "tile_walk.cuh"
 
 static_assert(CHUNK_BYTES == 16 && HOPPER_GROUPS == 4, "the descriptor's core matrices; four lanes of a quad");
 
@@ -32,10 +33,10 @@ __device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_q
 }
 
 // d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the lane's
-// index in its quad.
+// index in its quad. `index` is that of the tile in the walk. Before tile `lowest_end` no query ends.
 template <bool SAMPLING>
 __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
-                                        uint32_t first_tile, const ScanOutput& out, Gathered& gathered, int& count) {
+                                        uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
     int best[2] = {max(d[0], d[1]), max(d[2], d[3])};
 #pragma unroll
@@ -47,11 +48,12 @@ __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const 
     for (int up = 0; up < 2; up++) {
         const float unit = scale.step * c.scale[up].step;
         if (SAMPLING) {
-            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + (tile - first_tile) * HOPPER_GROUPS + t] =
+            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + index * HOPPER_GROUPS + t] =
                 static_cast<float>(best[up]) * unit - error_bound(c.scale[up], scale.residual);
             continue;
         }
-        const int threshold = integer_threshold(c.threshold[up], scale);
+        int threshold = integer_threshold(c.threshold[up], scale);
+        if (tile >= lowest_end && tile >= out.ends[c.query[up]]) threshold = INT_MAX;
         if (!__any_sync(~0u, best[up] >= threshold)) continue;
         uint32_t reached = 0;
 #pragma unroll
@@ -93,7 +95,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const ScanOutput& out = params.out;
     const TileScale* const tile_scales = params.tile_scales;
     const int stages = params.stages, query_groups = params.query_groups;
-    const uint32_t first_tile = params.first_tile, end_tile = params.end_tile;
+    const TileWalk walk = params.walk;
     extern __shared__ __align__(1024) uint8_t ring[];
     __shared__ uint64_t filled[HOPPER_MAX_STAGES], emptied[HOPPER_MAX_STAGES];
     __shared__ Gathered of_warps[SAMPLING ? 1 : 4 * WARPGROUPS];
@@ -101,7 +103,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     const int group = blockIdx.x % query_groups;
     const uint32_t stride = gridDim.x / query_groups;
     const uint32_t bytes = params.chunks * TILE_ROWS * CHUNK_BYTES;
-    const uint32_t begin = first_tile + blockIdx.x / query_groups;
+    const uint32_t begin = blockIdx.x / query_groups;
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; i++) {
             barrier_init(filled + i, 1);
@@ -115,9 +117,10 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
         if (threadIdx.x % 128 == 0) {
             int stage = 0;
             uint32_t parity = 1;  // of a phase before the first: the ring is empty
-            for (uint32_t tile = begin; tile < end_tile; tile += stride) {
+            for (uint32_t i = begin; i < walk.count; i += stride) {
+                const uint8_t* const tile = params.tiles + static_cast<size_t>(tile_at(walk, i)) * bytes;
                 barrier_wait(emptied + stage, parity);
-                bulk_copy(ring + stage * bytes, params.tiles + static_cast<size_t>(tile) * bytes, bytes, filled + stage);
+                bulk_copy(ring + stage * bytes, tile, bytes, filled + stage);
                 if (++stage == stages) stage = 0, parity ^= 1;
             }
         }
@@ -135,6 +138,7 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     uint4 a[STEPS];
     load_queries(a, params.fragments, tile64);
     const QueryPair c = compared<SAMPLING>(out, tile64 * 64);
+    uint32_t lowest_end = lowest_in_warp(min(out.ends[c.query[0]], out.ends[c.query[1]]));
     Gathered& gathered = of_warps[SAMPLING ? 0 : threadIdx.x / 32];
     int count = 0;
     int d[64];
@@ -142,37 +146,42 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
     uint32_t parity = 0;
     const bool leads = threadIdx.x % 128 == 0;
     if constexpr (!WIDE) {
-        for (uint32_t tile = begin; tile < end_tile; tile += stride) {
+        for (uint32_t i = begin; i < walk.count; i += stride) {
+            const uint32_t tile = tile_at(walk, i);
             const TileScale scale = tile_scales[tile];
             barrier_wait(filled + stage, parity);
             multiply(d, a, ring + stage * bytes);
             products_wait<0>();
             products_done(d);
             if (leads) barrier_arrive(emptied + stage);
-            compare<SAMPLING>(d, c, scale, tile, first_tile, out, gathered, count);
+            compare<SAMPLING>(d, c, scale, tile, i, lowest_end, out, gathered, count);
             if (++stage == stages) stage = 0, parity ^= 1;
         }
     } else {
         uint4 a2[STEPS];
         load_queries(a2, params.fragments, tile64 + 1);
         const QueryPair c2 = compared<SAMPLING>(out, tile64 * 64 + 64);
+        lowest_end = min(lowest_end, lowest_in_warp(min(out.ends[c2.query[0]], out.ends[c2.query[1]])));
         int d2[64];
-        if (begin >= end_tile) return;
-        TileScale scale = tile_scales[begin];
+        if (begin >= walk.count) return;
+        uint32_t tile = tile_at(walk, begin);
+        TileScale scale = tile_scales[tile];
         barrier_wait(filled, 0);
         multiply(d, a, ring);
 #pragma unroll 1
-        for (uint32_t tile = begin;;) {
+        for (uint32_t i = begin;;) {
             multiply(d2, a2, ring + stage * bytes);
             products_wait<1>();
             products_done(d);
-            compare<SAMPLING>(d, c, scale, tile, first_tile, out, gathered, count);
-            const uint32_t next = tile + stride;
+            compare<SAMPLING>(d, c, scale, tile, i, lowest_end, out, gathered, count);
+            const uint32_t next = i + stride;
             const int done_stage = stage;
+            const uint32_t done_tile = tile;
             const TileScale done_scale = scale;
-            if (next < end_tile) {
+            if (next < walk.count) {
                 if (++stage == stages) stage = 0, parity ^= 1;
-                scale = tile_scales[next];
+                tile = tile_at(walk, next);
+                scale = tile_scales[tile];
                 barrier_wait(filled + stage, parity);
                 multiply(d, a, ring + stage * bytes);
                 products_wait<1>();
@@ -181,9 +190,9 @@ __device__ __forceinline__ void scan(const HopperScanParams& params) {
             }
             products_done(d2);
             if (leads) barrier_arrive(emptied + done_stage);
-            compare<SAMPLING>(d2, c2, done_scale, tile, first_tile, out, gathered, count);
-            if (next >= end_tile) break;
-            tile = next;
+            compare<SAMPLING>(d2, c2, done_scale, done_tile, i, lowest_end, out, gathered, count);
+            if (next >= walk.count) break;
+            i = next;
         }
     }
     if constexpr (!SAMPLING) empty(out, gathered, count);

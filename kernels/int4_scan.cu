@@ -46,6 +46,8 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const uint4* const query_bytes = reinterpret_cast<const uint4*>(params.query_bytes);
     for (int i = threadIdx.x; i < 2 * chunks; i += blockDim.x) query[i] = query_bytes[i];
     const int offset = -15 * params.scales[0].sum;
+    // Only rows that the query's limit admits may give a threshold.
+    const uint32_t within = params.headers[0].tiles_within;
     __syncthreads();
     unsigned long long own = 0;
     for (uint32_t tile = warp; tile < tiles; tile += warps) {
@@ -67,7 +69,7 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
             const uint32_t slot = tile * TILE_ROWS + row;
             dots[slot] = dot;
             // |dot| <= 15 * 127 * 4096 < 2^23.
-            own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
+            if (tile < within) own = max(own, static_cast<unsigned long long>(dot + (1 << 23)) << 32 | slot);
         }
     }
     for (int step = 16; step > 0; step /= 2) own = max(own, __shfl_xor_sync(ALL_LANES, own, step));
@@ -158,7 +160,7 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
         for (int j = 0; j < 4; j++) {
             if (!(static_cast<float>(dot[j]) * unit + bound < floor)) {
                 const uint32_t row = params.slot_rows[i * 4 + j];
-                if (row != NOT_A_ROW) {
+                if (row < query.first_rows) {  // NOT_A_ROW is not
                     const uint32_t index = atomicAdd(&doubtful_count, 1u);
                     if (index < CANDIDATE_CAPACITY) doubtful[index] = row;
                 }
@@ -176,7 +178,7 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
                     params.survivors, params.survivor_counts, params.survivor_capacity);
     if (last_block(params.tickets, gridDim.x)) {
         const uint32_t counted = __ldcg(params.candidate_counts);
-        finish_query(*reinterpret_cast<TopKList*>(memory), query, params.survivors, *params.survivor_counts,
+        finish_query(*reinterpret_cast<TopKList*>(memory), query, 1, params.survivors, *params.survivor_counts,
                      params.survivor_capacity, counted & ~BLOCK_OVERFLOWED, (counted & BLOCK_OVERFLOWED) == 0,
                      params.stride, params.answers);
     }

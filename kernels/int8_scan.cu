@@ -7,6 +7,7 @@
 // each lane loads 16 bytes, which are four operands. Queries come from the first-level cache.
 #include "bounds.cuh"
 #include "launch.cuh"
+#include "tile_walk.cuh"
 
 constexpr int ROWS = TILE_ROWS / 2;     // a warp's
 constexpr int COLUMN_TILES = ROWS / 8;  // of mma's 8 columns: 8 rows of the table
@@ -37,7 +38,7 @@ template <int MTILES, bool SAMPLING>
 __device__ __forceinline__ void scan(const Int8ScanParams& params) {
     const ScanOutput& out = params.out;
     const int chunks = params.chunks;
-    const uint32_t first_tile = params.first_tile, end_tile = params.end_tile;
+    const TileWalk walk = params.walk;
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const uint32_t warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
     const uint32_t warps = gridDim.y * (blockDim.x / 32);
@@ -47,19 +48,24 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
     let_next_start();
     Threshold thresholds[MTILES][2];
     QueryScale scales[MTILES][2];
+    uint32_t lowest_end = ~0u;
 #pragma unroll
     for (int m = 0; m < MTILES; m++) {
 #pragma unroll
         for (int up = 0; up < 2; up++) {
             const int q = first_query + m * 16 + up * 8 + g;
-            if (!SAMPLING) thresholds[m][up] = out.thresholds[q];
+            if (!SAMPLING) {
+                thresholds[m][up] = out.thresholds[q];
+                lowest_end = min(lowest_end, out.ends[q]);
+            }
             scales[m][up] = out.scales[q];
         }
     }
+    lowest_end = lowest_in_warp(lowest_end);
     const uint4* const a = reinterpret_cast<const uint4*>(params.fragments) +
                            static_cast<size_t>(blockIdx.x) * MTILES * steps * 2 * 32 + lane;
-    for (uint32_t half = 2 * first_tile + warp; half < 2 * end_tile; half += warps) {
-        const uint32_t tile = half / 2;
+    for (uint32_t half = warp; half < 2 * walk.count; half += warps) {
+        const uint32_t tile = tile_at(walk, half / 2);
         const uint4* rows = reinterpret_cast<const uint4*>(params.tiles) +
                             (static_cast<size_t>(tile) * chunks + t) * TILE_ROWS + half % 2 * ROWS + g;
         int d[MTILES][COLUMN_TILES][4] = {};
@@ -93,13 +99,13 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) best = max(best, max(d[m][n][2 * up], d[m][n][2 * up + 1]));
                 if (SAMPLING) {
-                    out.group_bounds[static_cast<size_t>(q) * out.groups + (half - 2 * first_tile) * (INT8_GROUPS / 2) + t] =
+                    out.group_bounds[static_cast<size_t>(q) * out.groups + half * (INT8_GROUPS / 2) + t] =
                         static_cast<float>(best) * (scale.step * scales[m][up].step) -
                         error_bound(scales[m][up], scale.residual);
                     continue;
                 }
                 const int threshold = integer_threshold(thresholds[m][up], scale);
-                if (best < threshold) continue;
+                if (best < threshold || (tile >= lowest_end && tile >= out.ends[q])) continue;
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) {
 #pragma unroll

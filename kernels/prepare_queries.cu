@@ -1,5 +1,5 @@
-// Prepares queries for the scans: gathers them from the table or the uploaded vectors, scales them to unit
-// length, rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
+// Prepares queries for the scans: gathers them from the table or the host's memory, scales them to unit length,
+// rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
 #include "formula.cuh"
 #include "launch.cuh"
 #include "query.cuh"
@@ -23,29 +23,125 @@ __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int pa
     return static_cast<size_t>(q) * padded + i;
 }
 
-// Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [dim] float64.
-extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
-    const int dim = params.table.dim, padded = params.padded;
+// Copies the query's list of excluded rows, and of their slots, from the host's memory for the kernels that follow.
+// Called by all threads.
+__device__ __forceinline__ void copy_list(const PrepareQueriesParams& params, const QueryHeader& query) {
+    if (query.excluded_count < 2) return;
+    const uint32_t count = query.excluded_count > FEW_EXCLUDED ? 2 * query.excluded_count : query.excluded_count;
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+        params.excluded[query.excluded + i] = params.uploaded_excluded[query.excluded + i];
+    }
+}
+
+// Makes the unit normal of a column of a formula, in `normal`. The slope depends on a guess of the k-th best score: the
+// scores of some rows, extrapolated. Returns whether the normal has a direction. Called by all threads.
+__device__ __forceinline__ bool make_normal(const PrepareQueriesParams& params, const QueryHeader& query, double* normal,
+                                            double* space) {
+    __shared__ double scores[FORMULA_GUESS_ROWS];
+    __shared__ double likely;
+    __shared__ Formula formula;
+    constexpr int WORDS = sizeof(Formula) / sizeof(double);
+    const double* const uploaded = reinterpret_cast<const double*>(params.uploaded_formulas + query.formula);
+    if (threadIdx.x < WORDS) reinterpret_cast<double*>(&formula)[threadIdx.x] = uploaded[threadIdx.x];
+    __syncthreads();
+    // Every column's block writes the same words, and reads only what it wrote.
+    for (uint32_t i = threadIdx.x; i < formula.count; i += blockDim.x) {
+        params.excluded[formula.words + i] = params.uploaded_excluded[formula.words + i];
+    }
+    if (threadIdx.x == 0) likely = formula.likely;
+    __syncthreads();
+    const TableView& table = params.table;
+    const int dim = table.dim, lane = threadIdx.x % WARP;
+    const uint32_t last = query.first_rows - 1, stride = max(1u, query.first_rows / static_cast<uint32_t>(FORMULA_GUESS_ROWS));
+    constexpr int TOGETHER = 4;
+    for (uint32_t i = threadIdx.x / WARP * TOGETHER; i < FORMULA_GUESS_ROWS; i += blockDim.x / WARP * TOGETHER) {
+        const uint32_t rows[TOGETHER] = {min(i * stride, last), min((i + 1) * stride, last), min((i + 2) * stride, last),
+                                         min((i + 3) * stride, last)};
+        const double score = formula_score<float>(formula, table, params.excluded, rows);
+        if (lane < TOGETHER) scores[i + lane] = isnan(score) ? -INFINITY : score;
+    }
+    __syncthreads();
+    if (threadIdx.x < FORMULA_GUESS_ROWS) {
+        const double own = scores[threadIdx.x];
+        uint32_t ahead = 0;
+        for (int i = 0; i < static_cast<int>(FORMULA_GUESS_ROWS); i++) {
+            ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
+        }
+        const double guess = formula.center + (own - formula.center) * formula.stretch;
+        if (ahead == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
+    }
+    __syncthreads();
+    static_assert(FORMULA_COLUMNS == 3, "four cuts");
+    const double cuts[4] = {formula.cut_0, formula.cut_1, formula.cut_2, formula.cut_3};
+    const double factors[4] = {formula.factor_0, formula.factor_1, formula.factor_2, formula.factor_3};
+    const double low = cuts[query.column], high = cuts[query.column + 1];
+    const double low_factor = factors[query.column], high_factor = factors[query.column + 1];
+    const double slope =
+        (pow(high_factor * likely, formula.power) - pow(low_factor * likely, formula.power)) / (high - low);
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] = 0.0;
+    for (uint32_t w = 0; w < formula.count; w++) {
+        const uint32_t word = params.excluded[formula.words + w];
+        const bool in_y = formula.kind == FORMULA_DIRECTION ? w == 1 : w >= formula.positive;
+        const double weight = in_y ? -slope : formula.kind == FORMULA_DIRECTION && w == 2 ? -formula.weight : formula.weight;
+        const double scale = weight / table.norms[word];
+        const float* const vector = components(table, word);
+        for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] += scale * vector[i];
+    }
+    double square = 0.0;
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) square += normal[i] * normal[i];
+    square = block_combine(square, space, [](double a, double b) { return a + b; });
+    const double norm = sqrt(square);
+    const bool has_direction = norm > 0.01;
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) {
+        normal[i] = has_direction ? normal[i] / norm : i == 0 ? 1.0 : 0.0;
+    }
+    if (threadIdx.x == 0) {
+        params.columns[blockIdx.x] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
+                                      norm};
+        if (query.column == 0) {
+            params.formulas[query.formula] = formula;
+            params.formula_floors[blockIdx.x] = -INFINITY;
+        }
+    }
+    __syncthreads();
+    return has_direction;
+}
+
+// A query's unit vector, in `values`. Called by all threads.
+__device__ __forceinline__ void unit_vector(const PrepareQueriesParams& params, const QueryHeader& query, double* values) {
+    const int dim = params.table.dim;
+    const double inverse_norm = 1.0 / query.norm;
+    if (query.row != NOT_A_ROW) {
+        const float* const row = components(params.table, query.row);
+        for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(row[i]) * inverse_norm;
+    } else {
+        const size_t first = static_cast<size_t>(query.vector) * dim;
+        for (int i = threadIdx.x; i < dim; i += blockDim.x) {
+            const float component = params.uploaded_vectors[first + i];
+            params.vectors[first + i] = component;
+            values[i] = static_cast<double>(component) * inverse_norm;
+        }
+    }
+    __syncthreads();
+}
+
+template <bool FORMULAS>
+__device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
+    const int padded = params.padded;
     const Layout layout = params.layout;
     uint8_t* const bytes = params.bytes;
     extern __shared__ double values[];
     __shared__ QueryHeader header;
-    __shared__ double space[4];
-    __shared__ int sum_space[4];
+    __shared__ double space[16];
+    __shared__ int sum_space[16];
     const int q = blockIdx.x;
     wait_for_previous();
     let_next_start();
     if (threadIdx.x == 0) {
         header = params.uploaded[q];
-        // A normal that is too short to have a direction: its formula gets no certificate.
-        bool failed = false;
-        if (header.norm != 0.0 && is_formula(header)) {
-            header.norm = params.columns[q].norm;
-            failed = !(header.norm > 0.01);
-            if (failed) header.norm = 1.0;
-        }
         params.headers[q] = header;
-        params.candidate_counts[counter(q)] = failed ? FORMULA_FAILED : 0;
+        params.ends[q] = header.norm == 0.0 ? ~0u : header.tiles_covering;
+        params.candidate_counts[counter(q)] = 0;
         params.survivor_counts[counter(q)] = 0;
         params.tickets[counter(q)] = 0;
     }
@@ -60,10 +156,13 @@ extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
         }
         return;
     }
-    const float* const vector = components(query, params.table, params.vectors);
-    const double inverse_norm = 1.0 / query.norm;
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(vector[i]) * inverse_norm;
-    __syncthreads();
+    copy_list(params, query);
+    if (!FORMULAS || !is_formula(query)) {
+        unit_vector(params, query, values);
+    } else if (!make_normal(params, query, values, space) && threadIdx.x == 0) {
+        params.candidate_counts[counter(q)] = FORMULA_FAILED;
+    }
+    const int dim = params.table.dim;
     rotate(values, dim);
     double peak = 0.0;
     for (int i = threadIdx.x; i < dim; i += blockDim.x) peak = fmax(peak, fabs(values[i]));
@@ -92,78 +191,8 @@ extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) {
     }
 }
 
-// Makes the normals of formulas' half-spaces. The slope depends on a guess of the k-th best score: the scores of some
-// rows, extrapolated. Grid: (batch, FORMULA_COLUMNS): formula and column; most blocks have nothing to do. Dynamic shared
-// memory: [dim] float64.
-extern "C" __global__ void prepare_formulas(const PrepareFormulasParams params) {
-    extern __shared__ double normal[];
-    __shared__ double scores[FORMULA_GUESS_ROWS];
-    __shared__ double space[16];
-    __shared__ double likely;
-    __shared__ Formula formula;
-    wait_for_previous();
-    let_next_start();
-    // The host's memory is far away, so each of its words is read once.
-    __shared__ uint32_t formula_count;
-    if (threadIdx.x == 0) formula_count = *params.formula_count;
-    __syncthreads();
-    const uint32_t column = blockIdx.y;
-    if (blockIdx.x >= formula_count) return;
-    constexpr int WORDS = sizeof(Formula) / sizeof(double);
-    const double* const uploaded = reinterpret_cast<const double*>(params.uploaded_formulas + blockIdx.x);
-    if (threadIdx.x < WORDS) reinterpret_cast<double*>(&formula)[threadIdx.x] = uploaded[threadIdx.x];
-    __syncthreads();
-    if (column >= formula.columns) return;
-    const TableView& table = params.table;
-    const int dim = table.dim, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    const uint32_t stride = max(1u, table.rows / static_cast<uint32_t>(FORMULA_GUESS_ROWS));
-    for (int i = 2 * warp; i < static_cast<int>(FORMULA_GUESS_ROWS); i += 2 * warps) {
-        const uint32_t rows[2] = {min(i * stride, table.rows - 1), min((i + 1) * stride, table.rows - 1)};
-        double two[2];
-        formula_scores<float>(formula, table, params.words, rows, two);
-        if (threadIdx.x % WARP < 2) {
-            const double score = threadIdx.x % WARP == 0 ? two[0] : two[1];
-            scores[i + threadIdx.x % WARP] = isnan(score) ? -INFINITY : score;
-        }
-    }
-    if (threadIdx.x == 0) likely = formula.likely;
-    __syncthreads();
-    if (threadIdx.x < FORMULA_GUESS_ROWS) {
-        const double own = scores[threadIdx.x];
-        uint32_t ahead = 0;
-        for (int i = 0; i < static_cast<int>(FORMULA_GUESS_ROWS); i++) {
-            ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
-        }
-        const double guess = formula.center + (own - formula.center) * formula.stretch;
-        if (ahead == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
-    }
-    __syncthreads();
-    static_assert(FORMULA_COLUMNS == 3, "four cuts");
-    const double cuts[4] = {formula.cut_0, formula.cut_1, formula.cut_2, formula.cut_3};
-    const double factors[4] = {formula.factor_0, formula.factor_1, formula.factor_2, formula.factor_3};
-    const double low = cuts[column], high = cuts[column + 1];
-    const double low_factor = factors[column], high_factor = factors[column + 1];
-    const double slope =
-        (pow(high_factor * likely, formula.power) - pow(low_factor * likely, formula.power)) / (high - low);
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] = 0.0;
-    for (uint32_t w = 0; w < formula.count; w++) {
-        const uint32_t word = params.words[formula.words + w];
-        const bool in_y = formula.kind == FORMULA_DIRECTION ? w == 1 : w >= formula.positive;
-        const double weight = in_y ? -slope : formula.kind == FORMULA_DIRECTION && w == 2 ? -formula.weight : formula.weight;
-        const double scale = weight / table.norms[word];
-        const float* const vector = components(table, word);
-        for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] += scale * vector[i];
-    }
-    double square = 0.0;
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) {
-        const float x = static_cast<float>(normal[i]);
-        params.vectors[static_cast<size_t>(formula.vector - column) * dim + i] = x;
-        square += static_cast<double>(x) * x;
-    }
-    square = block_combine(square, space, [](double a, double b) { return a + b; });
-    if (threadIdx.x == 0) {
-        params.columns[formula.slot + column] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
-                                      sqrt(square)};
-        if (column == 0) params.formulas[blockIdx.x] = formula;
-    }
-}
+// Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [dim] float64.
+extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) { prepare<false>(params); }
+
+// For passes with formulas: grid and shared memory as for prepare_queries.
+extern "C" __global__ void prepare_formulas(const PrepareQueriesParams params) { prepare<true>(params); }

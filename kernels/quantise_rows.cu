@@ -1,10 +1,9 @@
 // Builds the derived tables, which certified passes scan: the rotated unit rows in 8 and in 4 bits.
 //
-// The rows are ordered by their largest rotated component and cut into tiles of TILE_ROWS, so that a
-// tile can share one step without loss. A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES]
-// with chunks = ceil(dim / CHUNK8); a tile of the 4-bit table is the same with ceil(dim / CHUNK4). In both,
-// the rows of a chunk are adjacent, so a warp reads contiguous bytes. This is also the layout that wgmma
-// needs in shared memory.
+// The rows of a tile have similar largest rotated components, so that a tile can share one step with little loss.
+// A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES] with chunks = ceil(dim / CHUNK8); a tile of the
+// 4-bit table is the same with ceil(dim / CHUNK4). In both, the rows of a chunk are adjacent, so a warp reads
+// contiguous bytes. This is also the layout that wgmma needs in shared memory.
 #include "abi/resident.cuh"
 #include "rotation.cuh"
 

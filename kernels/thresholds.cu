@@ -1,11 +1,10 @@
 // Computes each query's threshold: a certified lower bound of its k-th best cosine.
 //
-// With e excluded rows, it is a lower bound of the (k + e)-th best cosine of all rows, which is at most the
-// k-th best of the rows that are not excluded. Grid: (batch).
-#include "bounds.cuh"
-#include "formula.cuh"
+// With e excluded rows, if they are few, it is a lower bound of the (k + e)-th best cosine, which is at most the k-th
+// best of the rows that are not excluded. Other rows that a query's filter leaves out do not count. Grid: (batch).
+#include "formula_floor.cuh"
 #include "launch.cuh"
-#include "select.cuh"
+#include "tile_walk.cuh"
 
 // Sets the threshold from `floor` or the query's own minimum score, whichever is higher.
 __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale, float floor, float* floors,
@@ -13,6 +12,13 @@ __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale,
     floor = fmaxf(floor, __double2float_rd(query.min_score));
     *floors = floor;
     *thresholds = make_threshold(scale, floor);
+}
+
+// The group of a tile that has this slot: as the scans cut them. Both have the rows of a quad's lane together; the
+// portable scan has two halves.
+__device__ __forceinline__ uint32_t group_in_tile(uint32_t slot, uint32_t groups_per_tile) {
+    const uint32_t lane = slot % 8 / 2;
+    return groups_per_tile == HOPPER_GROUPS ? lane : slot % TILE_ROWS / (TILE_ROWS / 2) * (INT8_GROUPS / 2) + lane;
 }
 
 // Sets the first thresholds from the bounds of a sample: the best lower bound of each group of rows. Groups
@@ -23,115 +29,98 @@ extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) 
     wait_for_previous();
     const QueryHeader query = params.headers[blockIdx.x];
     if (query.norm == 0.0) return;
-    const float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
+    const QueryScale scale = params.scales[blockIdx.x];
+    float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
+    const uint32_t groups = walked_before(params.sample, query.tiles_within) * params.groups_per_tile;
+    if (query.excluded_count > FEW_EXCLUDED) {
+        // A group with an excluded row gives no bound: the row may be its best.
+        const uint32_t* const slots = params.excluded + query.excluded + query.excluded_count;
+        for (uint32_t i = threadIdx.x; i < query.excluded_count; i += blockDim.x) {
+            const uint32_t slot = slots[i], tile = slot / TILE_ROWS;
+            if (slot == NOT_A_ROW || tile >= query.tiles_within) continue;
+            const uint32_t index = walked_before(params.sample, tile);
+            if (index >= params.sample.count || tile_at(params.sample, index) != tile) continue;
+            bounds[index * params.groups_per_tile + group_in_tile(slot, params.groups_per_tile)] = -INFINITY;
+        }
+        __syncthreads();
+    }
     // A formula's first threshold proves nothing: it only finds rows to score. See raise_formula.
-    const uint32_t rank = is_formula(query) ? max(1u, params.groups / FORMULA_GROUPS_ABOVE) : query.k + query.excluded_count;
-    const float floor = select_bound(space, params.groups, rank, [&](int i) { return bounds[i]; });
+    const uint32_t rank = is_formula(query) ? max(1u, groups / query.rank) : query.rank;
+    const bool has_maximum = query.max_score < 2.0 && !is_formula(query);
+    const float most = __double2float_rd(query.max_score);
+    const float floor = select_bound(space, groups, rank, [&](int i) {
+        const float bound = bounds[i];
+        if (!has_maximum) return bound;
+        // The group's best row has at most this cosine.
+        const uint32_t tile = tile_at(params.sample, i / params.groups_per_tile);
+        return bound + 2.0f * error_bound(scale, params.tile_scales[tile].residual) <= most ? bound : -INFINITY;
+    });
     if (threadIdx.x == 0 && is_formula(query)) {
         params.floors[blockIdx.x] = floor;
-        params.thresholds[blockIdx.x] = make_threshold(params.scales[blockIdx.x], floor);
+        params.thresholds[blockIdx.x] = make_threshold(scale, floor);
     } else if (threadIdx.x == 0) {
-        set_threshold(query, params.scales[blockIdx.x], floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
+        set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
     }
 }
 
-// Raises the thresholds of all columns of a formula: it scores the rows with the highest bounds so far, and the k-th
-// best score gives the columns' thresholds. If a threshold in use was higher, rows may have been ruled out wrongly, and
-// the formula has failed. Called by all threads of one block, for the formula's first column.
-__device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& params, SelectSpace& space,
-                                              const QueryHeader& query) {
-    constexpr int ROWS = FORMULA_RAISE_ROWS, ALL = FORMULA_COLUMNS * FORMULA_RAISE_ROWS;
-    __shared__ uint32_t rows[ALL];
-    __shared__ double scores[ALL];
-    __shared__ int taken;
-    __shared__ double best;
-    const Formula formula = params.formulas[query.formula];
-    // The candidates that a failed formula counts were not all written.
-    for (uint32_t c = 0; c < formula.columns; c++) {
-        if (params.candidate_counts[counter(blockIdx.x + c)] & FORMULA_FAILED) return;
-    }
-    if (threadIdx.x == 0) best = -INFINITY;
-    for (int i = threadIdx.x; i < ALL; i += blockDim.x) rows[i] = NOT_A_ROW;
-    for (uint32_t c = 0; c < formula.columns; c++) {
-        const int q = blockIdx.x + c;
-        const Candidate* const mine = params.candidates + static_cast<size_t>(q) * params.capacity;
-        const int count = min(params.candidate_counts[counter(q)], params.capacity);
-        const auto key = [&](int i) { return bound_key(mine[i].score); };
-        const unsigned cut = select_key(space, count, min(count, ROWS), key);
-        if (threadIdx.x == 0) taken = 0;
-        __syncthreads();
-        for (int i = threadIdx.x; i < count; i += blockDim.x) {
-            if (key(i) >= cut) {
-                const int index = atomicAdd(&taken, 1);
-                if (index < ROWS) rows[c * ROWS + index] = params.slot_rows[mine[i].slot];
-            }
-        }
-        __syncthreads();
-    }
-    // A row that several columns found counts once.
-    for (int i = threadIdx.x; i < ALL; i += blockDim.x) {
-        bool repeated = false;
-        for (int j = 0; j < i; j++) repeated = repeated || rows[j] == rows[i];
-        scores[i] = repeated || rows[i] == NOT_A_ROW ? -INFINITY : 0.0;
-    }
-    __syncthreads();
-    for (int i = 2 * (threadIdx.x / WARP); i < ALL; i += 2 * (blockDim.x / WARP)) {
-        const bool wanted[2] = {scores[i] == 0.0, scores[i + 1] == 0.0};
-        __syncwarp();
-        if (!wanted[0] && !wanted[1]) continue;
-        const uint32_t two[2] = {rows[wanted[0] ? i : i + 1], rows[wanted[1] ? i + 1 : i]};
-        double found[2];
-        formula_scores<double>(formula, params.table, params.queries.excluded, two, found);
-        const int lane = threadIdx.x % WARP;
-        if (lane < 2 && wanted[lane]) {
-            const double score = found[lane];
-            const bool counts = !isnan(score) && admits(query, params.queries.excluded, two[lane], score);
-            scores[i + lane] = counts ? score : -INFINITY;
-        }
-    }
-    __syncthreads();
-    static_assert(ALL <= 256 && ALL % 2 == 0, "a thread for each row, two rows a warp");
-    if (threadIdx.x < ALL) {
-        const double own = scores[threadIdx.x];
-        uint32_t ahead = 0;
-        for (int i = 0; i < ALL; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
-        if (ahead + 1 == query.k) best = own;
-    }
-    __syncthreads();
-    const double floor = fmax(best, query.min_score);
-    if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = floor;
-    if (threadIdx.x < formula.columns) {
-        const int q = blockIdx.x + threadIdx.x;
-        const float raised = column_floor(params.columns[q], formula.power, floor);
-        if (raised >= params.floors[q]) {
-            params.floors[q] = raised;
-            params.thresholds[q] = make_threshold(params.scales[q], raised);
-        } else {
-            atomicOr(params.candidate_counts + counter(blockIdx.x), FORMULA_FAILED);
-        }
-    }
-}
-
-// Raises the thresholds from the candidates found so far.
-extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {
+// Raises the threshold of a query from the candidates found so far. Called by all threads of a block.
+__device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const QueryHeader& query) {
     __shared__ SelectSpace space;
-    let_next_start();
-    wait_for_previous();
-    const QueryHeader query = params.headers[blockIdx.x];
-    if (query.norm == 0.0) return;
-    if (is_formula(query)) {
-        if (query.column == 0) raise_formula(params, space, query);
-        return;
-    }
-    if (params.only_formulas != 0) return;
     const QueryScale scale = params.scales[blockIdx.x];
     const Candidate* const mine = params.candidates + static_cast<size_t>(blockIdx.x) * params.capacity;
     const int count = min(params.candidate_counts[counter(blockIdx.x)], params.capacity);
-    const float floor = select_bound(space, count, query.k + query.excluded_count, [&](int i) {
-        return mine[i].score - error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual);
+    const float floor = select_bound(space, count, query.rank, [&](int i) {
+        return threshold_bound(query, params.queries.excluded, params.slot_rows, mine[i],
+                               error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
     });
     if (threadIdx.x == 0) {
         set_threshold(query, scale, fmaxf(floor, params.floors[blockIdx.x]), params.floors + blockIdx.x,
                       params.thresholds + blockIdx.x);
     }
+}
+
+// The same for all columns of a formula: the k-th best score of the best candidates so far gives the columns'
+// thresholds. If a threshold in use was higher, rows may have been ruled out wrongly, and the formula has failed.
+// Called by all threads of one block, for the formula's first column.
+__device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& params, const QueryHeader& query) {
+    __shared__ FormulaSpace space;
+    const Formula formula = params.formulas[query.formula];
+    const int slot = blockIdx.x;
+    // The candidates that a failed formula counts were not all written.
+    for (uint32_t c = 0; c < formula.columns; c++) {
+        if (params.candidate_counts[counter(slot + c)] & FORMULA_FAILED) return;
+    }
+    const FormulaSearch search = {params.table, params.queries, params.slot_rows, params.candidates,
+                                  params.candidate_counts, params.capacity};
+    const double found = formula_floor(space, search, formula, query, slot);
+    const double floor = fmax(fmax(found, query.min_score), params.formula_floors[slot]);
+    __syncthreads();
+    if (threadIdx.x == 0) params.formula_floors[slot] = floor;
+    if (threadIdx.x < formula.columns) {
+        const int q = slot + threadIdx.x;
+        const float raised = column_floor(params.columns[q], formula.power, floor);
+        if (raised >= params.floors[q]) {
+            params.floors[q] = raised;
+            params.thresholds[q] = make_threshold(params.scales[q], raised);
+        } else {
+            atomicOr(params.candidate_counts + counter(slot), FORMULA_FAILED);
+        }
+    }
+}
+
+extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const QueryHeader query = params.headers[blockIdx.x];
+    if (query.norm != 0.0) raise(params, query);
+}
+
+// For passes with formulas.
+extern "C" __global__ void raise_formula_thresholds(const RaiseThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const QueryHeader query = params.headers[blockIdx.x];
+    if (query.norm == 0.0) return;
+    if (!is_formula(query)) raise(params, query);
+    else if (query.column == 0) raise_formula(params, query);
 }

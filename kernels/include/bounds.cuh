@@ -19,6 +19,16 @@ __device__ __forceinline__ int integer_threshold(const Threshold& query, const T
     return __float2int_rd(a - b - ((fabsf(a) + fabsf(b)) * 1e-6f + 1.0f));
 }
 
+// A lower bound of a candidate's cosine, for a threshold; -infinity if the query's filter may leave the row out.
+__device__ __forceinline__ float threshold_bound(const QueryHeader& query, const uint32_t* excluded,
+                                                 const uint32_t* slot_rows, const Candidate& candidate, float error) {
+    if (query.is_filtered != 0) {
+        if (candidate.score + error > query.max_score) return -INFINITY;
+        if (!admits_row(query, excluded, slot_rows[candidate.slot])) return -INFINITY;
+    }
+    return candidate.score - error;
+}
+
 // Adds a row to a query's candidates. Beyond the capacity only the count grows; a count above the capacity
 // means that the query has no certificate.
 __device__ __forceinline__ void add_candidate(const ScanOutput& out, int query, uint32_t slot, float score) {

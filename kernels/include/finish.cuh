@@ -40,9 +40,10 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     return last;
 }
 
-// Ranks the survivors and writes the answer. Called by all threads of one block. Loads bypass the first-level
-// cache, because other blocks wrote the survivors.
-__device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, const ScoredRow* survivors,
+// Ranks the survivors and writes the answer. A row may be among them up to `copies` times. Called by all threads of one
+// block. Loads bypass the first-level cache, because other blocks wrote the survivors.
+__device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& query, int copies,
+                                             const ScoredRow* survivors,
                                              const uint32_t& survivor_count, uint32_t capacity, uint32_t candidates,
                                              bool certified, int stride, Answer* answer) {
     const uint32_t all = __ldcg(&survivor_count);
@@ -52,7 +53,8 @@ __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& 
         if (threadIdx.x == 0) answer->result = {0, status, candidates, all};
         return;
     }
-    list.clear(min(static_cast<int>(query.k), stride));
+    const int k = min(static_cast<int>(query.k), stride);
+    list.clear(copies * k);
     for (uint32_t round = 0; round < kept; round += LIST_ROUND) {
         for (uint32_t i = round + threadIdx.x; i < min(kept, round + LIST_ROUND); i += blockDim.x) {
             list.append(__ldcg(&survivors[i].score), __ldcg(&survivors[i].row));
@@ -60,6 +62,21 @@ __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& 
         list.make_room();
     }
     list.sort_and_cut();
-    for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
-    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
+    if (copies == 1) {
+        for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
+        if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
+        return;
+    }
+    // Copies of a row have the same score, so they are next to each other. One warp leaves them out.
+    if (threadIdx.x >= WARP) return;
+    int hits = 0;
+    for (int first = 0; first < list.count && hits < k; first += WARP) {
+        const int i = first + threadIdx.x;
+        const bool is_first = i < list.count && (i == 0 || list.row[i] != list.row[i - 1]);
+        const uint32_t lanes = __ballot_sync(ALL_LANES, is_first);
+        const int index = hits + __popc(lanes & ((1u << threadIdx.x) - 1));
+        if (is_first && index < k) answer[1 + index].hit = {list.score[i], list.row[i], 0};
+        hits += __popc(lanes);
+    }
+    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(min(hits, k)), ANSWERED, candidates, all};
 }

@@ -3,7 +3,7 @@
 #include "contract.cuh"
 #include "query.cuh"
 
-// A formula's scores, from a row's cosines in the order of its words. Sums and products are rounded one by one, as
+// A formula's score, from a row's cosines in the order of its words. Sums and products are rounded one by one, as
 // the contract's are (crates/contract/src/scoring).
 struct FormulaScore {
     const Formula& formula;
@@ -34,22 +34,30 @@ struct FormulaScore {
     }
 };
 
-// The scores of two rows, by one warp, together so that their loads overlap; every lane gets them. NaN if a row has
-// none. With Sum = double these are the contract's bits.
-template <typename Sum>
-__device__ __forceinline__ void formula_scores(const Formula& formula, const TableView& table, const uint32_t* words,
-                                               const uint32_t (&rows)[2], double (&scores)[2]) {
-    const double row_norms[2] = {table.norms[rows[0]], table.norms[rows[1]]};
-    const float* const addresses[2] = {components(table, rows[0]), components(table, rows[1])};
-    FormulaScore each[2] = {FormulaScore(formula), FormulaScore(formula)};
+// The scores of ROWS rows, by one warp, together so that their loads overlap. Lane i gets that of row i % ROWS; NaN if
+// the row has none. With Sum = double these are the contract's bits.
+template <typename Sum, int ROWS>
+__device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
+                                                const uint32_t (&rows)[ROWS]) {
+    const int own = threadIdx.x % ROWS;
+    const float* addresses[ROWS];
+    double row_norm = 0.0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        addresses[r] = components(table, rows[r]);
+        if (own == r) row_norm = table.norms[rows[r]];
+    }
+    FormulaScore score(formula);
     for (uint32_t i = 0; i < formula.count; i++) {
         const uint32_t word = words[formula.words + i];
-        Sum dots[2];
-        warp_dots(addresses, components(table, word), table.dim, dots);
-        for (int r = 0; r < 2; r++) each[r].add(i, cosine(dots[r], table.norms[word], row_norms[r]));
+        Sum dots[ROWS];
+        warp_dots<ROWS>(addresses, components(table, word), table.dim, dots);
+        Sum dot = dots[0];
+#pragma unroll
+        for (int r = 1; r < ROWS; r++) dot = own == r ? dots[r] : dot;
+        score.add(i, cosine(dot, table.norms[word], row_norm));
     }
-    const double none = __longlong_as_double(0x7ff8000000000000ll);
-    for (int r = 0; r < 2; r++) scores[r] = row_norms[r] == 0.0 ? none : each[r].score();
+    return row_norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : score.score();
 }
 
 // A lower bound of the cosine between a column's vector and every row of its piece whose score is at least `floor`.

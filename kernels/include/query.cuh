@@ -7,11 +7,9 @@
 // additions to one line wait for one another.
 __host__ __device__ constexpr size_t counter(int query) { return static_cast<size_t>(query) * COUNTER_STRIDE; }
 
-// Whether a row with this score may be a neighbour. The score is checked first, because that is cheapest.
-__device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* excluded, uint32_t row,
-                                       double score) {
-    // Negated, so that a minimum of NaN admits nothing, as on the CPU.
-    if (!(score >= query.min_score && score <= query.max_score) || row >= query.first_rows) return false;
+// Whether a row may be a neighbour if its score is in range. `NOT_A_ROW` may not.
+__device__ __forceinline__ bool admits_row(const QueryHeader& query, const uint32_t* excluded, uint32_t row) {
+    if (row >= query.first_rows) return false;
     if (query.excluded_count == 1) return row != query.excluded;
     uint32_t low = query.excluded, high = query.excluded + query.excluded_count;
     while (low < high) {
@@ -20,6 +18,14 @@ __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t*
         else high = middle;
     }
     return low == query.excluded + query.excluded_count || excluded[low] != row;
+}
+
+// Whether a row with this score may be a neighbour. The score is checked first, because that is cheapest.
+__device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t* excluded, uint32_t row,
+                                       double score) {
+    // Negated, so that a minimum of NaN admits nothing, as on the CPU.
+    if (!(score >= query.min_score && score <= query.max_score)) return false;
+    return admits_row(query, excluded, row);
 }
 
 // The address of a query's components: a row of the table, or an uploaded vector.

@@ -17,6 +17,7 @@ use crate::driver::{Array, Gpu, new_stream};
 
 pub(crate) use abi::{CHUNK_BYTES, CHUNK4, CHUNK8, NOT_A_ROW, TILE_ROWS, TableView, TileScale};
 pub(crate) use fit::{Derived, fit, table_bytes};
+pub(crate) use slots::Slots;
 pub use upload::upload;
 
 /// A model's tables in the memory of one GPU, which is current on the thread that made them. One thread owns
@@ -40,6 +41,7 @@ pub(crate) struct Resident {
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub(crate) tiles: usize,
+    pub(crate) slots: Slots,
     /// `[tiles * TILE_ROWS]`: the row of each slot, or [`NOT_A_ROW`].
     pub(crate) slot_rows: Array<u32>,
     /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.

@@ -3,7 +3,7 @@
 use cust::stream::Stream;
 
 use super::abi::{QuantiseRowsParams, RowPeaksParams, STEP4, entries};
-use super::slots::slots;
+use super::slots::Slots;
 use super::{CHUNK_BYTES, CHUNK4, CHUNK8, Int4, Quantised, Resident, TILE_ROWS};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
@@ -36,18 +36,18 @@ pub(super) fn quantise(
     unsafe { row_peaks.launch(stream, shape, &params)? };
     stream.synchronize().doing("rotating the table")?;
 
-    let slots = slots(&peaks.read()?);
-    if slots.is_empty() {
+    let (slots, slot_rows) = Slots::new(&peaks.read()?);
+    if slot_rows.is_empty() {
         return Ok(None);
     }
-    let tiles = slots.len() / TILE_ROWS;
-    let slot_rows = Array::from_slice(&slots)?;
-    let int8 = Array::zeroed(slots.len() * chunks8 * CHUNK_BYTES)?;
+    let tiles = slot_rows.len() / TILE_ROWS;
+    let slot_rows = Array::from_slice(&slot_rows)?;
+    let int8 = Array::zeroed(slot_rows.len() * chunks8 * CHUNK_BYTES)?;
     let scales = Array::zeroed(tiles)?;
     let int4 = if with_int4 {
         let step = STEP4 / (dim as f64).sqrt();
         Some(Int4 {
-            levels: Array::zeroed(slots.len() * chunks4 * CHUNK_BYTES)?,
+            levels: Array::zeroed(slot_rows.len() * chunks4 * CHUNK_BYTES)?,
             residuals: Array::zeroed(tiles)?,
             half_step: (0.5 * step) as f32,
         })
@@ -70,5 +70,5 @@ pub(super) fn quantise(
     // slots name rows of the table; the stream is synchronised before anything is dropped.
     unsafe { quantise_rows.launch(stream, shape, &params)? };
     stream.synchronize().doing("quantising the table")?;
-    Ok(Some(Quantised { tiles, slot_rows, int8, scales, int4 }))
+    Ok(Some(Quantised { tiles, slots, slot_rows, int8, scales, int4 }))
 }

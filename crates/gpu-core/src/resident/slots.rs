@@ -4,24 +4,104 @@ use rayon::prelude::*;
 
 use super::{NOT_A_ROW, TILE_ROWS};
 
-/// The row of each slot. Rows are ordered by their largest component, so that the rows of a tile are alike. The
-/// tiles are then spread, so that the first tiles are a fair sample of all. The last tile of the order is
-/// padded with [`NOT_A_ROW`].
-pub(super) fn slots(peaks: &[f32]) -> Vec<u32> {
-    let mut order: Vec<u32> =
-        (0..peaks.len() as u32).into_par_iter().filter(|&row| peaks[row as usize] >= 0.0).collect();
-    // Non-negative floats have the same order as their bits. The row breaks ties, so the order is the same
-    // everywhere.
-    order.par_sort_unstable_by_key(|&row| (peaks[row as usize].to_bits(), row));
-    order.resize(order.len().next_multiple_of(TILE_ROWS), NOT_A_ROW);
-    let tiles = order.len() / TILE_ROWS;
-    let stride = spreading_stride(tiles);
-    let mut slots = Vec::with_capacity(order.len());
-    for tile in 0..tiles {
-        let from = (tile as u64 * stride as u64 % tiles as u64) as usize;
-        slots.extend_from_slice(&order[from * TILE_ROWS..][..TILE_ROWS]);
+/// The most tiles of a band. In more rows, those of a tile would hardly be more alike; with fewer tiles, limits would
+/// cut the table more finely than any request needs.
+const LARGEST_BAND: usize = 64;
+
+/// A band has at most this part of the tiles before it, so that a limit is near the end of a band.
+const BAND_PART: usize = 8;
+
+/// Which row is in which slot of the quantised tables.
+///
+/// Rows are cut into bands of whole tiles, in their order: the rows of a band are after all rows of the bands before
+/// it. So the first rows of the table are in the first tiles. Within a band, rows are ordered by their largest
+/// component, so that the rows of a tile are alike. The tiles of a band are then spread, so that every n-th tile is a
+/// fair sample. The last tile in this order is padded with [`NOT_A_ROW`].
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// The slot of each row; [`NOT_A_SLOT`](Self::NOT_A_SLOT) for rows of norm zero.
+    of_rows: Vec<u32>,
+    bands: Vec<Band>,
+}
+
+/// Some rows, and the tile after theirs.
+#[derive(Debug, Clone, Copy)]
+struct Band {
+    first_row: u32,
+    last_row: u32,
+    end_tile: u32,
+}
+
+impl Slots {
+    /// Stands for the slot of a row of norm zero, which has none.
+    pub(crate) const NOT_A_SLOT: u32 = u32::MAX;
+
+    /// For rows with these largest components; a negative one is that of a row of norm zero. Also returns the row of
+    /// each slot, or [`NOT_A_ROW`].
+    pub(super) fn new(peaks: &[f32]) -> (Self, Vec<u32>) {
+        let mut order: Vec<u32> =
+            (0..peaks.len() as u32).filter(|&row| peaks[row as usize] >= 0.0).collect();
+        let tiles = order.len().div_ceil(TILE_ROWS);
+        let mut bands: Vec<Band> = Vec::new();
+        let mut begin = 0;
+        while begin < tiles {
+            let end = tiles.min(begin + (begin / BAND_PART).clamp(1, LARGEST_BAND));
+            let last = order.len().min(end * TILE_ROWS) - 1;
+            let (first_row, last_row) = (order[begin * TILE_ROWS], order[last]);
+            bands.push(Band { first_row, last_row, end_tile: end as u32 });
+            begin = end;
+        }
+        let mut rest = &mut order[..];
+        let mut parts = Vec::with_capacity(bands.len());
+        let mut begin = 0;
+        for band in &bands {
+            let rows = (band.end_tile as usize - begin) * TILE_ROWS;
+            let rows = rows.min(rest.len());
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(rows);
+            parts.push(part);
+            (rest, begin) = (after, band.end_tile as usize);
+        }
+        // Non-negative floats have the same order as their bits. The row breaks ties, so the order is the same
+        // everywhere.
+        let key = |&row: &u32| (peaks[row as usize].to_bits(), row);
+        let spread = parts.into_par_iter().flat_map_iter(|part| {
+            part.sort_unstable_by_key(key);
+            spread(part)
+        });
+        let rows: Vec<u32> = spread.collect();
+        let mut of_rows = vec![Self::NOT_A_SLOT; peaks.len()];
+        for (slot, &row) in rows.iter().enumerate().filter(|&(_, &row)| row != NOT_A_ROW) {
+            of_rows[row as usize] = slot as u32;
+        }
+        (Self { of_rows, bands }, rows)
     }
-    slots
+
+    /// The slot of a row, or [`NOT_A_SLOT`](Self::NOT_A_SLOT).
+    pub(crate) fn of(&self, row: u32) -> u32 {
+        self.of_rows[row as usize]
+    }
+
+    /// The number of tiles, from the first on, that have only rows below `limit`.
+    pub(crate) fn tiles_within(&self, limit: u32) -> u32 {
+        let within = self.bands.partition_point(|band| band.last_row < limit);
+        within.checked_sub(1).map_or(0, |band| self.bands[band].end_tile)
+    }
+
+    /// The number of tiles, from the first on, that together have every row below `limit`.
+    pub(crate) fn tiles_covering(&self, limit: u32) -> u32 {
+        let touched = self.bands.partition_point(|band| band.first_row < limit);
+        touched.checked_sub(1).map_or(0, |band| self.bands[band].end_tile)
+    }
+}
+
+/// The rows of a band, with its tiles spread and the last one padded.
+fn spread(rows: &[u32]) -> impl Iterator<Item = u32> {
+    let tiles = rows.len().div_ceil(TILE_ROWS);
+    let stride = spreading_stride(tiles);
+    (0..tiles).flat_map(move |tile| {
+        let from = tile * stride % tiles * TILE_ROWS;
+        (from..from + TILE_ROWS).map(|i| rows.get(i).copied().unwrap_or(NOT_A_ROW))
+    })
 }
 
 /// A stride that visits each of `tiles` tiles once. It is near 0.618 times their number (the golden ratio), so
@@ -38,24 +118,72 @@ fn spreading_stride(tiles: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn slots(rows: usize) -> (Slots, Vec<u32>) {
+        let peaks: Vec<f32> =
+            (0..rows).map(|i| if i % 7 == 3 { -1.0 } else { (i * 37 % 101) as f32 }).collect();
+        Slots::new(&peaks)
+    }
+
     #[test]
     fn every_row_but_zero_rows_has_one_slot() {
-        for rows in [0, 1, 2, 127, 128, 129, 1000, 5000] {
-            let peaks: Vec<f32> =
-                (0..rows).map(|i| if i % 7 == 3 { -1.0 } else { (i * 37 % 101) as f32 }).collect();
-            let slots = slots(&peaks);
-            assert_eq!(slots.len() % TILE_ROWS, 0);
-            let mut seen: Vec<u32> = slots.iter().copied().filter(|&r| r != NOT_A_ROW).collect();
+        for rows in [0, 1, 2, 127, 128, 129, 1000, 5000, 40_000] {
+            let (slots, slot_rows) = slots(rows);
+            assert_eq!(slot_rows.len() % TILE_ROWS, 0);
+            let there = |&(_, &row): &(usize, &u32)| row != NOT_A_ROW;
+            let mut seen = slot_rows.clone();
+            seen.retain(|&row| row != NOT_A_ROW);
             seen.sort_unstable();
             let expected: Vec<u32> = (0..rows as u32).filter(|i| i % 7 != 3).collect();
             assert_eq!(seen, expected, "{rows} rows");
+            for (slot, &row) in slot_rows.iter().enumerate().filter(there) {
+                assert_eq!(slots.of(row) as usize, slot);
+            }
+            for row in (0..rows as u32).filter(|row| row % 7 == 3) {
+                assert_eq!(slots.of(row), Slots::NOT_A_SLOT);
+            }
         }
     }
 
     #[test]
     fn only_one_tile_is_not_full() {
-        let slots = slots(&vec![1.0; 1000]);
-        let partial = slots.chunks(TILE_ROWS).filter(|tile| tile.contains(&NOT_A_ROW)).count();
+        let slot_rows = Slots::new(&vec![1.0; 100_000]).1;
+        let partial = slot_rows.chunks(TILE_ROWS).filter(|tile| tile.contains(&NOT_A_ROW)).count();
         assert_eq!(partial, 1);
+    }
+
+    #[test]
+    fn the_first_rows_are_in_the_first_tiles() {
+        for rows in [1, 128, 1000, 100_000] {
+            let (slots, slot_rows) = slots(rows);
+            let tiles = slot_rows.len() / TILE_ROWS;
+            for limit in
+                [0, 1, 2, 3, 4, 127, 128, 150, 151, 1000, 10_000, 99_999, 100_000, u32::MAX]
+            {
+                let within = slots.tiles_within(limit) as usize;
+                let covering = slots.tiles_covering(limit) as usize;
+                assert!(within <= covering && covering <= tiles);
+                let (first, rest) = slot_rows.split_at(within * TILE_ROWS);
+                assert!(
+                    first.iter().all(|&row| row < limit || row == NOT_A_ROW),
+                    "{limit} of {rows}"
+                );
+                let last = rest.split_at((covering - within) * TILE_ROWS).1;
+                assert!(last.iter().all(|&row| row >= limit), "{limit} of {rows}");
+                // What is scanned in vain is a small part.
+                assert!(covering - within <= (covering / BAND_PART).max(1), "{limit} of {rows}");
+            }
+            assert_eq!(slots.tiles_within(u32::MAX) as usize, tiles);
+        }
+    }
+
+    #[test]
+    fn every_few_tiles_there_are_rows_of_all_kinds() {
+        let peaks: Vec<f32> = (0..200_000).map(|i| (i * 7919 % 10_007) as f32).collect();
+        let slot_rows = Slots::new(&peaks).1;
+        let sampled = slot_rows.chunks(TILE_ROWS).skip(100).step_by(32).flatten();
+        let sampled: Vec<u32> = sampled.copied().filter(|&row| row != NOT_A_ROW).collect();
+        let high = sampled.iter().filter(|&&row| peaks[row as usize] > 5003.0).count();
+        let share = high as f64 / sampled.len() as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
     }
 }

@@ -30,6 +30,9 @@ abi! {
         INT4_THRESHOLD_ROWS: usize = 64;
         /// The "score" of a row of norm zero, below every score.
         NO_SCORE: f64 = -2.0;
+        /// Up to this many excluded rows raise the rank of thresholds. More are left out of what thresholds are made
+        /// of.
+        FEW_EXCLUDED: u32 = 16;
         /// Not a formula: a query by the cosine to one vector.
         NOT_A_FORMULA: u32 = u32::MAX;
         /// `Formula::kind`: 3CosMul.
@@ -42,15 +45,15 @@ abi! {
         FORMULA_EPSILON: f64 = contract::scoring::EPSILON;
         /// The smallest squared distance of a row from PairDirection's `c` at which the row has a score.
         FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
-        /// Covers the roundings of a formula, its vectors and its thresholds. The vectors are rounded to float32.
+        /// Covers the roundings of a formula, its vectors and its thresholds.
         FORMULA_ROUNDING: f64 = 1e-6;
         /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
         FORMULA_GUESS_ROWS: usize = 128;
         FORMULA_GUESS_RANK: usize = 4;
-        /// One of this many groups of the sample is above a column's first threshold. That is about 1 row of 100.
-        FORMULA_GROUPS_ABOVE: u32 = 4;
-        /// Rows of each column that are scored when thresholds are raised.
-        FORMULA_RAISE_ROWS: usize = 64;
+        /// Rows of each warp that are scored for a formula's floor, if k is at most `FORMULA_FEW_HITS`; a multiple of
+        /// 4.
+        FORMULA_RAISE_ROWS: usize = 12;
+        FORMULA_FEW_HITS: u32 = 16;
         /// Set in the count of candidates of a formula whose first thresholds were too high: no certificate.
         FORMULA_FAILED: u32 = 1 << 30;
         /// The status of a query that has its answer.
@@ -78,7 +81,7 @@ abi! {
             norm: f64,
             /// The minimum score; -infinity if there is none.
             min_score: f64,
-            /// The maximum score; infinity if there is none, as always in certified passes.
+            /// The maximum score; infinity if there is none.
             max_score: f64,
             /// The table's row that is the query, or `NOT_A_ROW`.
             row: u32,
@@ -88,7 +91,8 @@ abi! {
             k: u32,
             /// Only the first n rows may be neighbours.
             first_rows: u32,
-            /// If one row is excluded, that row; if more, the index of the first in the list.
+            /// If one row is excluded, that row; if more, the index of the first in the list. Behind more than
+            /// `FEW_EXCLUDED` rows, the list has their slots.
             excluded: u32,
             /// The number of excluded rows, which are ascending.
             excluded_count: u32,
@@ -96,6 +100,15 @@ abi! {
             formula: u32,
             /// The index of the column, from 0. The columns of a formula are next to each other.
             column: u32,
+            /// The rank of the bound that is a threshold: k, and the excluded rows if they are few. For a formula, its
+            /// first threshold is that of one in this many groups of the sample.
+            rank: u32,
+            /// 1 if the filter leaves out rows for which the rank does not make up.
+            is_filtered: u32,
+            /// The number of tiles, from the first on, that have only rows below `first_rows`, and of those that
+            /// together have all of them.
+            tiles_within: u32,
+            tiles_covering: u32,
         }
         /// A formula of several cosines. It takes a column for each half-space of its cover.
         struct Formula {
@@ -130,10 +143,6 @@ abi! {
             positive: u32,
             kind: u32,
             columns: u32,
-            /// The slot of its first column in the pass, and the index of that column's vector; the vectors of the
-            /// other columns are before it.
-            slot: u32,
-            vector: u32,
             unused: u32,
         }
         /// A column's half-space: see `column_floor`.
@@ -207,8 +216,23 @@ abi! {
             /// The lists of excluded rows, one after the other.
             excluded: DevicePointer<u32>,
         }
+        /// Some tiles of a table, in ascending order: see `tile_at`.
+        struct TileWalk {
+            /// The number of tiles.
+            count: u32,
+            /// As many tiles, from the first on, come one after the other.
+            dense: u32,
+            /// The distance from there to the next tile.
+            start: u32,
+            /// The distance between tiles from then on.
+            spacing: u32,
+            /// Not zero: after every d tiles one more is left out, and this is `2^32 / d`, rounded up.
+            reciprocal: u32,
+        }
         /// The output of the scan of the 8-bit table, and the thresholds and scales that it uses.
         struct ScanOutput {
+            /// `[batch]`: the number of tiles, from the first on, in which a query looks for candidates.
+            ends: DevicePointer<u32>,
             /// `[batch]`.
             thresholds: DevicePointer<Threshold>,
             /// `[batch]`.
@@ -222,29 +246,23 @@ abi! {
             capacity: u32,
             groups: u32,
         }
-        struct PrepareFormulasParams {
-            table: TableView,
-            /// In the host's memory: the number of formulas, and the formulas.
-            formula_count: DevicePointer<u32>,
-            uploaded_formulas: DevicePointer<Formula>,
-            /// The lists of excluded rows and of words.
-            words: DevicePointer<u32>,
-            /// The same as `uploaded_formulas`, for the kernels that follow.
-            formulas: DevicePointerMut<Formula>,
-            /// `[batch]`.
-            columns: DevicePointerMut<FormulaColumn>,
-            /// `[vectors, dim]`: the normals, where the headers say.
-            vectors: DevicePointerMut<f32>,
-        }
         struct PrepareQueriesParams {
             table: TableView,
-            /// `[vectors, dim]`.
-            vectors: DevicePointer<f32>,
-            /// `[batch]`: `headers` itself, or host memory. For a few queries, reading host memory is faster
-            /// than a copy beforehand.
+            /// In the host's memory, which is faster to read than to copy beforehand: what `QueriesView` has on the
+            /// device, and the formulas.
             uploaded: DevicePointer<QueryHeader>,
-            /// `[batch]`: for the kernels that follow.
+            uploaded_vectors: DevicePointer<f32>,
+            uploaded_excluded: DevicePointer<u32>,
+            uploaded_formulas: DevicePointer<Formula>,
+            /// The same on the device, for the kernels that follow.
             headers: DevicePointerMut<QueryHeader>,
+            vectors: DevicePointerMut<f32>,
+            excluded: DevicePointerMut<u32>,
+            formulas: DevicePointerMut<Formula>,
+            /// `[batch]`, of formulas.
+            columns: DevicePointerMut<FormulaColumn>,
+            /// `[batch]`, of formulas.
+            formula_floors: DevicePointerMut<f64>,
             /// `[batch, padded]` in the given layout.
             bytes: DevicePointerMut<u8>,
             /// `[batch]`.
@@ -259,8 +277,8 @@ abi! {
             survivor_counts: DevicePointerMut<u32>,
             /// `[batch]` counters.
             tickets: DevicePointerMut<u32>,
-            /// `[batch]`, of formulas.
-            columns: DevicePointer<FormulaColumn>,
+            /// `[batch]`: see `ScanOutput`.
+            ends: DevicePointerMut<u32>,
             /// Components of a query, with padding.
             padded: i32,
             layout: Layout,
@@ -273,9 +291,8 @@ abi! {
             /// The queries in `Layout::Fragments16`.
             fragments: DevicePointer<u8>,
             out: ScanOutput,
+            walk: TileWalk,
             chunks: i32,
-            first_tile: u32,
-            end_tile: u32,
         }
         struct HopperScanParams {
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
@@ -285,11 +302,10 @@ abi! {
             /// The queries in `Layout::Fragments64`.
             fragments: DevicePointer<u8>,
             out: ScanOutput,
+            walk: TileWalk,
             chunks: i32,
             /// Tiles in the ring, at most `HOPPER_MAX_STAGES`.
             stages: i32,
-            first_tile: u32,
-            end_tile: u32,
             /// The number of blocks that read the same tile for different queries.
             query_groups: i32,
         }
@@ -298,13 +314,19 @@ abi! {
             headers: DevicePointer<QueryHeader>,
             /// `[batch]`.
             scales: DevicePointer<QueryScale>,
-            /// `[batch, groups]`.
-            group_bounds: DevicePointer<f32>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// The lists of excluded rows, with their slots.
+            excluded: DevicePointer<u32>,
+            /// `[batch, groups]`; those of groups with excluded rows are overwritten.
+            group_bounds: DevicePointerMut<f32>,
             /// `[batch]`.
             floors: DevicePointerMut<f32>,
             /// `[batch]`.
             thresholds: DevicePointerMut<Threshold>,
+            sample: TileWalk,
             groups: u32,
+            groups_per_tile: u32,
         }
         struct RaiseThresholdsParams {
             /// `[batch]`.
@@ -321,19 +343,17 @@ abi! {
             floors: DevicePointerMut<f32>,
             /// `[batch]`.
             thresholds: DevicePointerMut<Threshold>,
-            /// For formulas, as the following.
-            table: TableView,
             queries: QueriesView,
             /// `[tiles * TILE_ROWS]`.
             slot_rows: DevicePointer<u32>,
+            /// For formulas, as the following.
+            table: TableView,
             formulas: DevicePointer<Formula>,
             /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
             formula_floors: DevicePointerMut<f64>,
             /// `[batch]`.
             columns: DevicePointer<FormulaColumn>,
             capacity: u32,
-            /// Not zero: only formulas.
-            only_formulas: u32,
         }
         struct RescoreParams {
             table: TableView,
@@ -358,9 +378,12 @@ abi! {
             tickets: DevicePointerMut<u32>,
             /// `[batch, 1 + stride]`.
             answers: DevicePointerMut<Answer>,
+            /// For formulas, as the following.
             formulas: DevicePointer<Formula>,
             /// `[batch]`.
             formula_floors: DevicePointer<f64>,
+            /// `[batch]`.
+            columns: DevicePointer<FormulaColumn>,
             capacity: u32,
             survivor_capacity: u32,
             stride: i32,
@@ -372,6 +395,8 @@ abi! {
             levels: DevicePointer<u8>,
             /// The query in `Layout::Plain`.
             query_bytes: DevicePointer<u8>,
+            /// `[1]`.
+            headers: DevicePointer<QueryHeader>,
             /// `[1]`.
             scales: DevicePointer<QueryScale>,
             /// `[tiles * TILE_ROWS]`.
@@ -457,8 +482,8 @@ abi! {
     }
     files {
         "" / prepare_queries for Every {
-            (512) prepare_formulas: PrepareFormulasParams;
             (128) prepare_queries: PrepareQueriesParams;
+            (512) prepare_formulas: PrepareQueriesParams;
         }
         "" / int8_scan for Every {
             (128) int8_sample_16, int8_sample_32, int8_sample_64,
@@ -474,11 +499,11 @@ abi! {
         }
         "" / thresholds for Every {
             (256) first_thresholds: FirstThresholdsParams;
-            // The maximum, for formulas; other passes use fewer threads.
-            (512) raise_thresholds: RaiseThresholdsParams;
+            (256) raise_thresholds: RaiseThresholdsParams;
+            (512) raise_formula_thresholds: RaiseThresholdsParams;
         }
         "" / rescore for Every {
-            (512) rescore: RescoreParams;
+            (512) rescore, rescore_formulas: RescoreParams;
         }
         "" / int4_scan for Every {
             (128) int4_scan: Int4ScanParams;

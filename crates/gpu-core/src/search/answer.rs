@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use contract::{FilterParts, Hit, Query, Ranking, Row, TopK};
 
 use super::abi::{MAX_K, NO_SCORE};
+use super::exchange::{fits_list, listed};
 use super::formula;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
-use super::{CudaEngine, GraphKey};
+use super::{CudaEngine, GraphKey, Path};
 use crate::GpuError;
 use crate::driver::Doing;
 
@@ -22,26 +23,39 @@ impl CudaEngine {
     fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`, so that a new field does not compile until it is decided whether certified passes
         // support it.
-        let FilterParts { excluded, first_rows, min_score: _, max_score } = query.filter().parts();
-        // The samples and thresholds of certified passes count every row, so only excluded rows may be left
-        // out.
-        let all_rows = max_score.is_none()
-            && first_rows.is_none_or(|first| first as usize >= self.resident.rows);
-        let class =
-            if self.certifies() && all_rows { Class::of(query.k(), excluded.len()) } else { None };
+        let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
+            query.filter().parts();
+        let class = Class::of(query.k()).filter(|_| self.certifies() && fits_list(excluded.len()));
         match query.ranking() {
             Ranking::Cosine(_) => class,
             Ranking::Formula(scoring) => class.filter(|&class| {
-                let certifies = class == Class::Small && self.raises_thresholds();
-                certifies && formula::words(scoring).is_some()
+                let certifies = class != Class::Large && self.tiles() >= self.tiles_for_raising();
+                certifies && formula::is_certifiable(scoring)
             }),
         }
     }
 
-    /// Whether passes of every width raise thresholds at least once: the thresholds of formulas come from there.
-    fn raises_thresholds(&self) -> bool {
-        let tiles = self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles);
-        tiles / 8 >= self.resident.gpu.multiprocessors as usize
+    /// The tiles of the quantised tables; 0 without any.
+    fn tiles(&self) -> usize {
+        self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
+    }
+
+    /// In passes over so many tiles, thresholds are raised at least once: formulas need that.
+    fn tiles_for_raising(&self) -> usize {
+        8 * self.resident.gpu.multiprocessors as usize
+    }
+
+    /// How many of the table's tiles a pass for these queries scans, from the first on: all of them, or a few more
+    /// than the highest limit needs. Rounded, because each number has its own graphs.
+    fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize], formulas: bool) -> usize {
+        let Some(quantised) = &self.resident.quantised else { return 0 };
+        let limit = |&index: &usize| batch[index].filter().row_limit(self.resident.rows);
+        let limit = indices.iter().map(limit).max().unwrap_or(0);
+        let covering = quantised.slots.tiles_covering(limit as u32) as usize;
+        let least = if formulas { self.tiles_for_raising() } else { 64 };
+        let needed = covering.max(least);
+        let rounded = needed.next_multiple_of(needed.next_power_of_two() / 8);
+        if 2 * rounded > quantised.tiles { quantised.tiles } else { rounded }
     }
 
     /// Whether there are certified passes at all.
@@ -55,8 +69,12 @@ impl CudaEngine {
         if query.k() == 0 || !fits_device_lists(query) {
             return 1;
         }
-        let uncertified = if self.certifies() { EXACT_COST } else { 1 };
-        self.certified_class(query).map_or(uncertified, |class| slots(query) * class.cost())
+        match self.certified_class(query) {
+            Some(class) => slots(query) * class.cost(),
+            // Nor does the device score formulas without a certificate.
+            None if is_formula(query) || !self.certifies() => 1,
+            None => EXACT_COST,
+        }
     }
 
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that does
@@ -71,7 +89,7 @@ impl CudaEngine {
         let mut exact = Vec::new();
         for (index, query) in batch.iter().enumerate() {
             match self.certified_class(query) {
-                _ if query.k() == 0 => {}
+                _ if query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0 => {}
                 Some(class) => certified[class as usize].push(index),
                 None => exact.push(index),
             }
@@ -79,6 +97,14 @@ impl CudaEngine {
         let (mut formulas, mut exact): (Vec<usize>, Vec<usize>) =
             exact.into_iter().partition(|&index| is_formula(batch[index]));
         self.counters.exact += exact.len() as u64;
+        let [small, medium, _] = &mut certified;
+        let columns =
+            |indices: &[usize]| -> usize { indices.iter().map(|&index| slots(batch[index])).sum() };
+        let together = columns(small) + columns(medium);
+        if !medium.is_empty() && together <= Class::Medium.max_batch() {
+            // One pass takes less time than two.
+            medium.append(small);
+        }
         for (class, indices) in Class::ALL.into_iter().zip(certified) {
             for indices in self.pieces(batch, &indices, class.max_batch()) {
                 let doubtful = self.certified(batch, &indices, class, &mut answers, meanwhile)?;
@@ -100,22 +126,21 @@ impl CudaEngine {
         Ok(answers)
     }
 
-    /// Cuts a batch into pieces for one pass each: at most `max` queries and `MAX_EXCLUDED` excluded rows.
+    /// Cuts a batch into pieces for one pass each: at most `max` columns, and lists that fit.
     fn pieces(&self, batch: &[&Query], indices: &[usize], max: usize) -> Vec<Vec<usize>> {
         let mut pieces: Vec<Vec<usize>> = Vec::new();
-        let (mut taken, mut excluded) = (0, usize::MAX);
+        let (mut taken, mut in_list) = (0, usize::MAX);
         for &index in indices {
             let query = batch[index];
-            let words = if is_formula(query) { query.vectors().len() } else { 0 };
-            let more = query.filter().excluded().len() + words;
+            let more = listed(query);
             match pieces.last_mut() {
-                Some(piece) if taken + slots(query) <= max && excluded + more <= MAX_EXCLUDED => {
+                Some(piece) if taken + slots(query) <= max && in_list + more <= MAX_EXCLUDED => {
                     piece.push(index);
-                    (taken, excluded) = (taken + slots(query), excluded + more);
+                    (taken, in_list) = (taken + slots(query), in_list + more);
                 }
                 _ => {
                     pieces.push(vec![index]);
-                    (taken, excluded) = (slots(query), more);
+                    (taken, in_list) = (slots(query), more);
                 }
             }
         }
@@ -132,12 +157,11 @@ impl CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
         let formulas = indices.iter().any(|&index| is_formula(batch[index]));
-        let alone = indices.len() == 1
-            && !formulas
-            && class == Class::Small
-            && self.graphs.contains_key(&GraphKey::Int4);
-        if alone {
-            let doubtful = self.run(batch, indices, GraphKey::Int4, answers, meanwhile)?;
+        let tiles = self.tiles_to_scan(batch, indices, formulas);
+        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
+        if indices.len() == 1 && !formulas && class == Class::Small && has_int4 {
+            let key = GraphKey { tiles, path: Path::Int4 };
+            let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
             if doubtful.is_empty() {
                 return Ok(doubtful);
             }
@@ -147,10 +171,10 @@ impl CudaEngine {
         let widths = self.kernels.int8.widths;
         let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
         let started = Instant::now();
-        let key = GraphKey::Int8(width, class, formulas);
+        let key = GraphKey { tiles, path: Path::Int8 { width, class, formulas } };
         let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
-        // A pass with formulas takes longer, and says nothing of others.
-        if class == Class::Small && !formulas {
+        // Other passes take longer or shorter, and say nothing of these.
+        if class != Class::Large && tiles == self.tiles() {
             self.pace.note(width, started.elapsed());
         }
         Ok(doubtful)
@@ -165,13 +189,13 @@ impl CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
         let (width, class) = key.width_and_class();
+        self.prepare_graph(key)?;
         self.begin()?;
-        // SAFETY: the stream is idle after `begin`, and `end` synchronises it; if something fails, `abandon`
-        // does.
-        unsafe { self.upload_queries(batch, indices, width)? };
-        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables;
-        // `upload_queries` has filled the headers up to its width, with queries of its class; nothing accesses
-        // the workspace before `end` or `abandon` has synchronised.
+        self.upload_queries(batch, indices, width);
+        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables; the
+        // stream is idle after `begin`; `upload_queries` has filled the headers up to its width, with queries of its
+        // class, which have no row beyond its tiles; nothing accesses the workspace before `end` or `abandon` has
+        // synchronised.
         unsafe { self.graphs[&key].launch(&self.stream)? };
         self.end(meanwhile)?;
         let doubtful = self.collect(batch, indices, class.stride(), answers);
@@ -187,10 +211,9 @@ impl CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), GpuError> {
         let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
-        let class = Class::of(most, 0).unwrap_or(Class::Large);
+        let class = Class::of(most).unwrap_or(Class::Large);
         self.begin()?;
-        // SAFETY: as in `run`.
-        unsafe { self.upload_queries(batch, indices, indices.len())? };
+        self.upload_queries(batch, indices, indices.len());
         // SAFETY: the promise of a pass: as in `run`; no query asks for more hits than its class.
         unsafe { self.pass().exact(indices.len(), class, self.paths.float32)? };
         self.end(meanwhile)?;
@@ -202,8 +225,7 @@ impl CudaEngine {
     /// host ranks.
     pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
-        // SAFETY: as in `run`.
-        unsafe { self.upload_queries(&[query], &[0], 1)? };
+        self.upload_queries(&[query], &[0], 1);
         let limit = query.filter().row_limit(self.resident.rows);
         let step = self.workspace.scratch.len();
         let mut best = TopK::new(query.k());
@@ -273,5 +295,5 @@ fn is_formula(query: &Query) -> bool {
 
 /// Whether a query's hits and excluded rows fit the device's lists.
 fn fits_device_lists(query: &Query) -> bool {
-    query.k() <= MAX_K && query.filter().excluded().len() <= MAX_EXCLUDED
+    query.k() <= MAX_K && fits_list(query.filter().excluded().len())
 }

@@ -3,119 +3,142 @@
 use contract::{FilterParts, Hit, Query, QueryVector, Ranking, Row, ScoringVector};
 
 use super::CudaEngine;
-use super::abi::{ANSWERED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
-use super::formula::{formula, words};
-use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Workspace};
-use crate::GpuError;
-use crate::driver::start_upload;
-use crate::resident::NOT_A_ROW;
+use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
+use super::formula::{formula, groups_for_threshold, words};
+use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Uploads, Workspace};
+use crate::resident::{NOT_A_ROW, Resident};
+
+/// What the host puts together for a pass, in pinned memory.
+struct Upload<'a> {
+    workspace: &'a mut Workspace,
+    resident: &'a Resident,
+    slots: usize,
+    vectors: usize,
+    formulas: usize,
+    listed: usize,
+}
+
+impl Upload<'_> {
+    /// Appends a query, in as many slots as it has columns.
+    fn push(&mut self, query: &Query) {
+        // Without `..`: a new field must be handled here, or it does not compile.
+        let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
+        let rows = self.resident.rows as u32;
+        let first_rows = first_rows.map_or(rows, |first| first.min(rows));
+        let few = excluded.len() <= FEW_EXCLUDED as usize;
+        let is_filtered = first_rows < rows || max_score.is_some() || !few;
+        let mut header = QueryHeader {
+            norm: 1.0,
+            min_score: min_score.unwrap_or(f64::NEG_INFINITY),
+            max_score: max_score.unwrap_or(f64::INFINITY),
+            row: NOT_A_ROW,
+            vector: 0,
+            k: query.k() as u32,
+            first_rows,
+            excluded: self.listed as u32,
+            excluded_count: excluded.len() as u32,
+            formula: NOT_A_FORMULA,
+            column: 0,
+            rank: (query.k() + if few { excluded.len() } else { 0 }) as u32,
+            is_filtered: u32::from(is_filtered),
+            tiles_within: 0,
+            tiles_covering: 0,
+        };
+        if let Some(quantised) = &self.resident.quantised {
+            header.tiles_within = quantised.slots.tiles_within(first_rows);
+            header.tiles_covering = quantised.slots.tiles_covering(first_rows);
+        }
+        match excluded {
+            [] => {}
+            [row] => header.excluded = row.0,
+            // The host applies longer lists.
+            long if !fits_list(long.len()) => header.excluded_count = 0,
+            excluded => {
+                self.list(excluded.iter().map(|row| row.0));
+                if let (false, Some(quantised)) = (few, &self.resident.quantised) {
+                    let slots = &quantised.slots;
+                    self.list(excluded.iter().map(|&row| slots.of(row.0)));
+                }
+            }
+        }
+        match query.ranking() {
+            Ranking::Cosine(ScoringVector { vector, norm }) => {
+                header.norm = *norm;
+                match vector {
+                    QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
+                    QueryVector::Components(components) => {
+                        header.vector = self.vectors as u32;
+                        let dim = self.resident.dim;
+                        let to = &mut self.workspace.vectors.host[self.vectors * dim..][..dim];
+                        to.copy_from_slice(components);
+                        self.vectors += 1;
+                    }
+                }
+                self.put(header);
+            }
+            Ranking::Formula(scoring) => {
+                // The norms of its columns are computed on the device.
+                header.formula = self.formulas as u32;
+                header.rank = groups_for_threshold(scoring, query.k(), first_rows as usize);
+                let formula = formula(scoring, query.k(), first_rows as usize, self.listed);
+                let rows = self.resident.rows;
+                self.list(words(scoring).map(|row| in_table(row, rows)));
+                for column in 0..formula.columns {
+                    self.put(QueryHeader { column, ..header });
+                }
+                self.workspace.uploaded_formulas[self.formulas] = formula;
+                self.formulas += 1;
+            }
+        }
+    }
+
+    fn put(&mut self, header: QueryHeader) {
+        self.workspace.headers.host[self.slots] = header;
+        self.slots += 1;
+    }
+
+    fn list(&mut self, values: impl ExactSizeIterator<Item = u32>) {
+        let to = &mut self.workspace.excluded.host[self.listed..][..values.len()];
+        self.listed += values.len();
+        to.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+    }
+}
+
+fn in_table(row: Row, rows: usize) -> u32 {
+    assert!(row.index() < rows, "{row} of {rows}");
+    row.0
+}
+
+/// Whether a query with this many excluded rows fits the list of a pass.
+pub(super) fn fits_list(excluded: usize) -> bool {
+    2 * excluded <= MAX_EXCLUDED
+}
+
+/// The elements of the list that a query needs: excluded rows and their slots, and words.
+pub(super) fn listed(query: &Query) -> usize {
+    let words = match query.ranking() {
+        Ranking::Cosine(_) => 0,
+        Ranking::Formula(_) => query.vectors().len(),
+    };
+    let excluded = query.filter().excluded().len();
+    words + if fits_list(excluded) { 2 * excluded } else { 0 }
+}
 
 impl CudaEngine {
-    /// Fills the pinned headers, and starts the upload of what only some queries have: vectors and
-    /// lists of excluded rows. `indices` are the positions of the pass's queries in the batch.
-    ///
-    /// # Safety
-    /// The stream is idle, and the caller ends the pass with `end` or `abandon`, which synchronise, before the
-    /// workspace is used again or dropped.
-    #[allow(unsafe_code)]
-    pub(super) unsafe fn upload_queries(
-        &mut self,
-        batch: &[&Query],
-        indices: &[usize],
-        width: usize,
-    ) -> Result<(), GpuError> {
-        let (dim, rows) = (self.resident.dim, self.resident.rows);
-        assert!(indices.len() <= MAX_BATCH && width <= MAX_BATCH, "a pass of {}", indices.len());
-        let Workspace {
-            headers, vectors, excluded: list, uploaded_formulas, formula_count, ..
-        } = &mut self.workspace;
-        let (mut vector_count, mut listed, mut slots) = (0, 0, 0);
-        let (mut formulas, mut columns) = (0, 0);
+    /// Writes queries into pinned memory, and empty ones up to `width`. `indices` are the positions of the pass's
+    /// queries in the batch. The stream is idle, and nothing reads this memory before the pass starts.
+    pub(super) fn upload_queries(&mut self, batch: &[&Query], indices: &[usize], width: usize) {
+        let (workspace, resident) = (&mut self.workspace, &*self.resident);
+        let (slots, vectors, formulas, listed) = (0, 0, 0, 0);
+        let mut upload = Upload { workspace, resident, slots, vectors, formulas, listed };
         for &index in indices {
-            let query = batch[index];
-            let header = &mut headers.host[slots];
-            slots += 1;
-            // Without `..`: a new field must be handled here, or it does not compile.
-            let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
-            *header = QueryHeader {
-                // The norm of a formula's column is computed on the device.
-                norm: 1.0,
-                min_score: min_score.unwrap_or(f64::NEG_INFINITY),
-                max_score: max_score.unwrap_or(f64::INFINITY),
-                row: NOT_A_ROW,
-                vector: vector_count,
-                k: query.k() as u32,
-                first_rows: first_rows.map_or(rows as u32, |first| first.min(rows as u32)),
-                excluded: listed as u32,
-                excluded_count: excluded.len() as u32,
-                formula: NOT_A_FORMULA,
-                column: 0,
-            };
-            match query.ranking() {
-                Ranking::Cosine(ScoringVector { vector: QueryVector::Row(row), norm }) => {
-                    assert!(row.index() < rows, "{row} of {rows}");
-                    (header.row, header.norm) = (row.0, *norm);
-                }
-                Ranking::Cosine(ScoringVector {
-                    vector: QueryVector::Components(components),
-                    norm,
-                }) => {
-                    header.norm = *norm;
-                    vectors.host[vector_count as usize * dim..][..dim].copy_from_slice(components);
-                    vector_count += 1;
-                }
-                Ranking::Formula(_) => header.formula = formulas as u32,
-            }
-            match excluded {
-                [] => {}
-                [row] => header.excluded = row.0,
-                // The host applies longer lists.
-                long if long.len() > MAX_EXCLUDED => header.excluded_count = 0,
-                rows => {
-                    for (to, row) in list.host[listed..][..rows.len()].iter_mut().zip(rows) {
-                        *to = row.0;
-                    }
-                    listed += rows.len();
-                }
-            }
-            if let Ranking::Formula(scoring) = query.ranking() {
-                let words = words(scoring).expect("only certified formulas get here");
-                let mut on_device = formula(scoring, query.k(), rows, listed);
-                on_device.slot = slots as u32 - 1;
-                on_device.vector = (MAX_BATCH - 1 - columns) as u32;
-                for (to, row) in list.host[listed..][..words.len()].iter_mut().zip(&words) {
-                    assert!(row.index() < rows, "{row} of {rows}");
-                    *to = row.0;
-                }
-                listed += words.len();
-                let first = headers.host[slots - 1];
-                slots -= 1;
-                for column in 0..on_device.columns {
-                    // Their vectors are made on the device, from the last place down.
-                    columns += 1;
-                    let vector = (MAX_BATCH - columns) as u32;
-                    headers.host[slots] = QueryHeader { vector, column, ..first };
-                    slots += 1;
-                }
-                uploaded_formulas[formulas] = on_device;
-                formulas += 1;
-            }
+            upload.push(batch[index]);
         }
-        formula_count[0] = formulas as u32;
-        assert!(slots <= MAX_BATCH && vector_count as usize + columns <= MAX_BATCH);
-        headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
-        let stream = &self.stream;
-        if vector_count > 0 {
-            // SAFETY: the caller promises it; the host side is not written again in this pass.
-            unsafe {
-                start_upload(&vectors.host, &vectors.device, vector_count as usize * dim, stream)?;
-            }
-        }
-        if listed > 0 {
-            // SAFETY: as above.
-            unsafe { start_upload(&list.host, &list.device, listed, stream)? };
-        }
-        Ok(())
+        let Upload { slots, vectors, listed, .. } = upload;
+        assert!(slots.max(width) <= MAX_BATCH, "a pass of {slots}");
+        let workspace = &mut self.workspace;
+        workspace.headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
+        workspace.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 
     /// Reads the answers from pinned memory. Returns the indices of queries without an answer.

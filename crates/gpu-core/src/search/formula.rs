@@ -1,7 +1,7 @@
 //! Formulas of several cosines as the device takes them.
 
 use contract::scoring::stretch;
-use contract::{QueryVector, Row, Scoring};
+use contract::{QueryVector, Row, Scoring, ScoringVector};
 
 use super::abi::{
     FORMULA_COLUMNS, FORMULA_DIRECTION, FORMULA_GUESS_RANK, FORMULA_GUESS_ROWS, FORMULA_MUL,
@@ -12,20 +12,39 @@ use super::abi::{
 /// English vectors.
 const TAIL: f64 = 1.12;
 
-/// The words of a formula, if all of its vectors are rows and it has a cover.
-pub(super) fn words(scoring: &Scoring) -> Option<Vec<Row>> {
-    let columns = scoring.cover_len()?;
-    assert!(columns <= FORMULA_COLUMNS, "a cover of {columns} half-spaces");
-    let row = |vector: &QueryVector| match vector {
-        QueryVector::Row(row) => Some(*row),
+/// Whether a formula has a cover, and all of its vectors are rows.
+pub(super) fn is_certifiable(scoring: &Scoring) -> bool {
+    scoring.cover_len().is_some() && scoring.vectors().iter().all(|vector| row(vector).is_some())
+}
+
+/// The words of a certifiable formula.
+pub(super) fn words(scoring: &Scoring) -> impl ExactSizeIterator<Item = Row> {
+    scoring.vectors().iter().map(|vector| row(vector).expect("only certifiable formulas get here"))
+}
+
+fn row(vector: &ScoringVector) -> Option<Row> {
+    match vector.vector {
+        QueryVector::Row(row) => Some(row),
         QueryVector::Components(_) => None,
-    };
-    scoring.vectors().iter().map(|vector| row(&vector.vector)).collect()
+    }
+}
+
+/// A formula's first thresholds are those of one in this many groups of the sample. The more, the fewer candidates the
+/// first phase of a scan has; but a formula whose first threshold was too high has no certificate. So a phase of few
+/// rows should find at least some dozens for each hit.
+pub(super) fn groups_for_threshold(scoring: &Scoring, k: usize, rows: usize) -> u32 {
+    let most = if scoring.direction().is_some() { 4 } else { 12 };
+    (rows / (2000 * k.max(1))).clamp(1, most) as u32
 }
 
 /// The formula for the `k` best of `rows` rows. `words` is the index of its first word in the uploaded list.
 pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) -> Formula {
-    let curve = scoring.curve().expect("only formulas with a cover get here");
+    let curve = scoring.curve().expect("only certifiable formulas get here");
+    assert!(
+        curve.cuts.len() <= FORMULA_COLUMNS + 1,
+        "a cover of {} half-spaces",
+        curve.cuts.len() - 1
+    );
     let count = scoring.vectors().len();
     let [at_c, length] = scoring.direction().unwrap_or_default();
     let cut = |i: usize| curve.cuts.get(i).copied().unwrap_or_default();
@@ -54,8 +73,6 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) ->
         positive: scoring.factors().unwrap_or(0) as u32,
         kind: if scoring.direction().is_some() { FORMULA_DIRECTION } else { FORMULA_MUL },
         columns: (curve.cuts.len() - 1) as u32,
-        slot: 0,
-        vector: 0,
         unused: 0,
     }
 }

@@ -5,13 +5,17 @@ use contract::certificate;
 use super::abi::{
     ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
     INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
-    LIST_BYTES, Layout, MergePartsParams, PrepareFormulasParams, PrepareQueriesParams,
-    RaiseThresholdsParams, RescoreParams, ScoreRowsParams, entries,
+    LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
+    RescoreParams, ScoreRowsParams, entries,
 };
 use crate::GpuError;
 use crate::abi::{Entry, Params};
 use crate::driver::{Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
+
+/// Blocks that score the candidates of one formula: it has more of them than a cosine, and each takes several dot
+/// products.
+const FORMULA_BLOCKS: usize = 4;
 
 /// The sampling and the scanning kernel for one number of queries per block.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +53,16 @@ pub(crate) struct Ring {
     pub(crate) bytes: usize,
 }
 
+/// The kernels of a pass over the 8-bit table that are different if there are formulas among its queries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Small {
+    pub(crate) prepare: Kernel<PrepareQueriesParams>,
+    pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
+    pub(crate) rescore: Kernel<RescoreParams>,
+    /// The minimum number of blocks that divide a query's candidates among themselves.
+    pub(crate) rescoring_parts: usize,
+}
+
 /// Every kernel of the search.
 #[derive(Debug)]
 pub(crate) struct Kernels {
@@ -56,11 +70,10 @@ pub(crate) struct Kernels {
     pub(crate) float32_scan: Kernel<ExactScanParams>,
     pub(crate) merge_parts: Kernel<MergePartsParams>,
     pub(crate) score_rows: Kernel<ScoreRowsParams>,
-    pub(crate) prepare_formulas: Kernel<PrepareFormulasParams>,
-    pub(crate) prepare_queries: Kernel<PrepareQueriesParams>,
     pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
-    pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
-    pub(crate) rescore: Kernel<RescoreParams>,
+    pub(crate) plain: Small,
+    /// For passes with formulas.
+    pub(crate) formulas: Small,
     pub(crate) int4_scan: Kernel<Int4ScanParams>,
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
@@ -85,20 +98,34 @@ impl Kernels {
         };
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
+        let mut small = |prepare, raise, rescore, rescoring_parts| -> Result<Small, GpuError> {
+            Ok(Small {
+                prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
+                raise_thresholds: modules.kernel(raise)?,
+                rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
+                rescoring_parts,
+            })
+        };
+        let plain = small(
+            prepare_queries::prepare_queries,
+            thresholds::raise_thresholds,
+            rescore::rescore,
+            1,
+        )?;
+        let formulas = small(
+            prepare_queries::prepare_formulas,
+            thresholds::raise_formula_thresholds,
+            rescore::rescore_formulas,
+            FORMULA_BLOCKS,
+        )?;
         let mut kernels = Self {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
             score_rows: modules.kernel(exact_scan::score_rows)?,
-            prepare_formulas: modules
-                .kernel(prepare_queries::prepare_formulas)?
-                .allow_shared(vector_bytes)?,
-            prepare_queries: modules
-                .kernel(prepare_queries::prepare_queries)?
-                .allow_shared(vector_bytes)?,
             first_thresholds: modules.kernel(thresholds::first_thresholds)?,
-            raise_thresholds: modules.kernel(thresholds::raise_thresholds)?,
-            rescore: modules.kernel(rescore::rescore)?.allow_shared(LIST_BYTES)?,
+            plain,
+            formulas,
             int4_scan: modules.kernel(int4_scan::int4_scan)?,
             int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
             int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
@@ -121,11 +148,13 @@ impl Kernels {
             Ok(oldest)
         }
         let small = [
-            self.prepare_formulas.compiled_for()?,
-            self.prepare_queries.compiled_for()?,
             self.first_thresholds.compiled_for()?,
-            self.raise_thresholds.compiled_for()?,
-            self.rescore.compiled_for()?,
+            self.plain.prepare.compiled_for()?,
+            self.plain.raise_thresholds.compiled_for()?,
+            self.plain.rescore.compiled_for()?,
+            self.formulas.prepare.compiled_for()?,
+            self.formulas.raise_thresholds.compiled_for()?,
+            self.formulas.rescore.compiled_for()?,
             self.int4_scan.compiled_for()?,
             self.int4_threshold.compiled_for()?,
             self.int4_rescore.compiled_for()?,

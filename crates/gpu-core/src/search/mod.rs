@@ -56,18 +56,29 @@ pub struct CudaEngine {
     pace: Pace,
 }
 
+/// A certified pass over the first tiles of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum GraphKey {
+struct GraphKey {
+    tiles: usize,
+    path: Path,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Path {
     Int4,
-    /// The width, the class, and whether there are formulas among the queries.
-    Int8(usize, Class, bool),
+    Int8 {
+        width: usize,
+        class: Class,
+        /// Whether there are formulas among the queries.
+        formulas: bool,
+    },
 }
 
 impl GraphKey {
     fn width_and_class(self) -> (usize, Class) {
-        match self {
-            Self::Int4 => (1, Class::Small),
-            Self::Int8(width, class, _) => (width, class),
+        match self.path {
+            Path::Int4 => (1, Class::Small),
+            Path::Int8 { width, class, .. } => (width, class),
         }
     }
 }
@@ -177,32 +188,47 @@ impl CudaEngine {
         }
     }
 
-    #[allow(unsafe_code)]
+    /// Records the passes over the whole table that most callers need. Others are recorded when they are needed
+    /// first, which takes some hundred microseconds.
     fn record_graphs(&mut self) -> Result<(), GpuError> {
         let Some(quantised) = &self.resident.quantised else { return Ok(()) };
-        let pass = self.pass();
-        let mut graphs = HashMap::new();
-        if let Some(int4) = &quantised.int4 {
-            // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
-            let graph = Graph::record(&self.stream, || unsafe { pass.int4(quantised, int4) })?;
-            graphs.insert(GraphKey::Int4, graph);
+        let tiles = quantised.tiles;
+        if quantised.int4.is_some() {
+            self.prepare_graph(GraphKey { tiles, path: Path::Int4 })?;
         }
         for &width in self.kernels.int8.widths {
             for class in Class::ALL {
                 for formulas in [false, true] {
-                    if width > class.max_batch() || formulas && class != Class::Small {
-                        continue;
+                    if width <= class.max_batch() && (!formulas || class == Class::Small) {
+                        let path = Path::Int8 { width, class, formulas };
+                        self.prepare_graph(GraphKey { tiles, path })?;
                     }
-                    // SAFETY: as above.
-                    let graph = Graph::record(&self.stream, || unsafe {
-                        pass.int8(quantised, width, class, formulas)
-                    })?;
-                    graphs.insert(GraphKey::Int8(width, class, formulas), graph);
                 }
             }
         }
-        self.stream.synchronize().doing("preparing the passes")?;
-        self.graphs = graphs;
+        self.stream.synchronize().doing("preparing the passes")
+    }
+
+    #[allow(unsafe_code)]
+    fn prepare_graph(&mut self, key: GraphKey) -> Result<(), GpuError> {
+        if self.graphs.contains_key(&key) {
+            return Ok(());
+        }
+        let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
+        let GraphKey { tiles, path } = key;
+        assert!(tiles <= quantised.tiles, "{key:?}");
+        let pass = self.pass();
+        // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
+        let graph = Graph::record(&self.stream, || unsafe {
+            match (path, &quantised.int4) {
+                (Path::Int4, Some(int4)) => pass.int4(quantised, int4, tiles),
+                (Path::Int4, None) => unreachable!("there is no 4-bit table"),
+                (Path::Int8 { width, class, formulas }, _) => {
+                    pass.int8(quantised, width, class, formulas, tiles)
+                }
+            }
+        })?;
+        self.graphs.insert(key, graph);
         Ok(())
     }
 }

@@ -32,21 +32,32 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// One query over the 4-bit table: upload, search, download.
+    /// One query over the first `tiles` tiles of the 4-bit table: upload, search, download.
     ///
     /// # Safety
     /// The promise of a pass.
-    pub(crate) unsafe fn int4(&self, quantised: &Quantised, int4: &Int4) -> Result<(), GpuError> {
+    pub(crate) unsafe fn int4(
+        &self,
+        quantised: &Quantised,
+        int4: &Int4,
+        tiles: usize,
+    ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
             self.prepare_one_query()?;
-            self.int4_scan(quantised, int4)?;
-            self.int4_threshold(quantised)?;
-            self.int4_rescore(quantised, int4)
+            self.int4_scan(int4, tiles)?;
+            self.int4_threshold(quantised, tiles)?;
+            self.int4_rescore(quantised, int4, tiles)
         }
     }
 
-    /// A batch of this width over the 8-bit table: upload, search, download.
+    /// The sample and the phases of a pass over the first `tiles` tiles of the 8-bit table.
+    pub(crate) fn phases(&self, width: usize, class: Class, tiles: usize) -> Phases {
+        let max_sample = self.workspace.max_groups(width) / self.kernels.int8.groups_per_tile;
+        Phases::new(class, width, tiles, max_sample, self.multiprocessors())
+    }
+
+    /// A batch of this width over the first `tiles` tiles of the 8-bit table: upload, search, download.
     ///
     /// # Safety
     /// The promise of a pass.
@@ -56,38 +67,24 @@ impl Pass<'_> {
         width: usize,
         class: Class,
         formulas: bool,
+        tiles: usize,
     ) -> Result<(), GpuError> {
-        let groups_per_tile = self.kernels.int8.groups_per_tile;
-        let phases = Phases::new(
-            class,
-            width,
-            quantised.tiles,
-            self.workspace.max_groups(width) / groups_per_tile,
-            self.multiprocessors(),
-        );
-        let groups = phases.sample * groups_per_tile;
+        let Phases { sample, scans } = self.phases(width, class, tiles);
+        let small = if formulas { self.kernels.formulas } else { self.kernels.plain };
+        let small = &small;
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote; all phases
         // are within the table's tiles.
         unsafe {
-            if formulas {
-                self.prepare_formulas(width)?;
-            }
-            self.prepare_queries(width)?;
-            self.int8_sample(quantised, width, groups, phases.sample)?;
-            self.first_thresholds(width, groups)?;
-            let mut begin = 0;
-            for (i, &end) in phases.ends.iter().enumerate() {
+            self.prepare_queries(small, width)?;
+            self.int8_sample(quantised, width, sample)?;
+            self.first_thresholds(quantised, width, sample)?;
+            for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
-                    self.raise_thresholds(quantised, width, formulas, false)?;
+                    self.raise_thresholds(small, quantised, width)?;
                 }
-                self.int8_scan(quantised, width, groups, begin..end)?;
-                begin = end;
+                self.int8_scan(quantised, width, scan)?;
             }
-            if formulas {
-                // Few of a formula's candidates can still reach the floor that all of them give.
-                self.raise_thresholds(quantised, width, formulas, true)?;
-            }
-            self.rescore(quantised, width, class, formulas)?;
+            self.rescore(small, quantised, width, class)?;
             if !Self::in_place(width, class) {
                 self.download(width, class.stride())?;
             }
@@ -106,10 +103,10 @@ impl Pass<'_> {
         class: Class,
         float32_first: bool,
     ) -> Result<(), GpuError> {
-        let Workspace { headers, scan_floors, .. } = self.workspace;
+        let Workspace { scan_floors, .. } = self.workspace;
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
-            start_upload(&headers.host, &headers.device, batch, self.stream)?;
+            self.upload_queries(batch)?;
             start_clearing(scan_floors, batch, self.stream)?;
             let parts = self.scan_parts(batch, class.stride(), float32_first)?;
             self.merge_parts(batch, class.stride(), parts)?;
@@ -122,12 +119,30 @@ impl Pass<'_> {
     /// # Safety
     /// The promise of a pass.
     pub(crate) unsafe fn scores(&self, first: usize, count: usize) -> Result<(), GpuError> {
-        let Workspace { headers, .. } = self.workspace;
         // SAFETY: the caller's promise.
         unsafe {
-            start_upload(&headers.host, &headers.device, 1, self.stream)?;
+            self.upload_queries(1)?;
             self.score_rows(first, count)
         }
+    }
+
+    /// Starts copying the first `batch` queries to the device. Certified passes read them from the host's memory.
+    ///
+    /// # Safety
+    /// The promise of a pass.
+    unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
+        let Workspace { headers, vectors, excluded, uploads, .. } = self.workspace;
+        // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
+        unsafe {
+            start_upload(&headers.host, &headers.device, batch, self.stream)?;
+            if uploads.components > 0 {
+                start_upload(&vectors.host, &vectors.device, uploads.components, self.stream)?;
+            }
+            if uploads.listed > 0 {
+                start_upload(&excluded.host, &excluded.device, uploads.listed, self.stream)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn multiprocessors(&self) -> usize {

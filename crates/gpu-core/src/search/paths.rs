@@ -30,8 +30,8 @@ pub struct Counters {
     pub passes: u64,
     /// Queries answered by a certified pass.
     pub certified: u64,
-    /// Queries that read the float32 table because no certified pass takes them, for example with a vocabulary
-    /// limit or very many hits.
+    /// Queries that read the float32 table because no certified pass takes them, for example because they ask for very
+    /// many hits.
     pub exact: u64,
     /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took them.
     pub retried: u64,

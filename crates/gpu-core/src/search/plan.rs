@@ -1,6 +1,8 @@
 //! The sizes of a certified pass, by its number of queries and their k: what is sampled, where thresholds are
 //! raised, and the capacity for hits.
 
+use super::abi::TileWalk;
+
 /// A range of k. Passes of one class use their buffers in the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
@@ -15,9 +17,9 @@ pub(crate) enum Class {
 impl Class {
     pub(crate) const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
 
-    /// The class for this k and number of excluded rows; `None` if no certified pass takes them.
-    pub(crate) fn of(k: usize, excluded: usize) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| k <= class.stride() && k + excluded <= class.max_rank())
+    /// The class for this k; `None` if no certified pass takes it.
+    pub(crate) fn of(k: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| k <= class.stride())
     }
 
     /// The capacity for a query's hits.
@@ -26,15 +28,6 @@ impl Class {
             Self::Small => 16,
             Self::Medium => 128,
             Self::Large => 1024,
-        }
-    }
-
-    /// The maximum of k + excluded rows: a threshold is the bound with that rank in a sample.
-    fn max_rank(self) -> usize {
-        match self {
-            Self::Small => 48,
-            Self::Medium => 384,
-            Self::Large => 2048,
         }
     }
 
@@ -47,12 +40,11 @@ impl Class {
         }
     }
 
-    /// The cost of a query, in small queries of a full batch: 64 medium queries took 0.376 ms, 64 large ones
-    /// 1.117 ms, and 1,024 small ones 1.229 ms (docs/performance.md).
+    /// The cost of a query, in small queries of a full batch. Medium queries share a pass with small ones; 64 large
+    /// ones took 1.117 ms, and 1,024 small ones 1.229 ms (docs/performance.md).
     pub(crate) fn cost(self) -> usize {
         match self {
-            Self::Small => 1,
-            Self::Medium => 4,
+            Self::Small | Self::Medium => 1,
             Self::Large => 16,
         }
     }
@@ -79,17 +71,19 @@ impl Class {
 }
 
 /// The tiles of a pass: a sample, then all of them in phases between which thresholds are raised.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// The tiles of a table are in the order of its rows, which may mean something: in most models, frequent words come
+/// first. So the sample and each phase take every n-th tile.
+#[derive(Debug, Clone)]
 pub(crate) struct Phases {
-    /// The number of tiles that are sampled, from the first on.
-    pub(crate) sample: usize,
-    /// The tile at which each phase ends; the last is the number of tiles.
-    pub(crate) ends: Vec<usize>,
+    pub(crate) sample: TileWalk,
+    /// Each tile is in one of them.
+    pub(crate) scans: Vec<TileWalk>,
 }
 
 impl Phases {
-    /// `max_sample` is the capacity of the buffer of bounds, in tiles. A sample that is a multiple of
-    /// `multiprocessors` keeps them equally busy.
+    /// For the first `tiles` tiles of the table. `max_sample` is the capacity of the buffer of bounds, in tiles. A
+    /// sample that is a multiple of `multiprocessors` keeps them equally busy.
     pub(crate) fn new(
         class: Class,
         batch: usize,
@@ -107,11 +101,41 @@ impl Phases {
             (Class::Small, _) => &[16, 4],
             (Class::Large, _) => &[8, 2],
         };
-        let mut ends: Vec<usize> =
-            cuts.iter().map(|cut| tiles / cut).filter(|&end| end >= multiprocessors).collect();
-        ends.push(tiles);
-        Self { sample, ends }
+        let mut scans = Vec::new();
+        let mut scanned = 0;
+        for &cut in cuts.iter().filter(|&cut| tiles / cut >= multiprocessors) {
+            scans.push(every(cut, scanned, tiles));
+            scanned = cut;
+        }
+        scans.push(every(1, scanned, tiles));
+        Self { sample: self::sample(sample, tiles), scans }
     }
+}
+
+/// `count` of `tiles` tiles. The first ones are all taken, because queries with a limit have no others.
+fn sample(count: usize, tiles: usize) -> TileWalk {
+    let dense = count.div_ceil(8);
+    let spacing = ((tiles - dense) / (count - dense).max(1)).max(1);
+    TileWalk {
+        count: count as u32,
+        dense: dense as u32,
+        start: 0,
+        spacing: spacing as u32,
+        reciprocal: 0,
+    }
+}
+
+/// Every `nth` tile; of these not each `scanned / nth`-th, unless `scanned` is 0. `nth` divides `scanned`.
+fn every(nth: usize, scanned: usize, tiles: usize) -> TileWalk {
+    let left_out = if scanned == 0 { 0 } else { tiles.div_ceil(scanned) };
+    let count = (tiles.div_ceil(nth) - left_out) as u32;
+    let (start, spacing, reciprocal) = match scanned / nth {
+        0 => (0, nth, 0),
+        1 => unreachable!("a phase has tiles"),
+        2 => (nth, 2 * nth, 0),
+        period => (nth, nth, (1u64 << 32).div_ceil(period as u64 - 1) as u32),
+    };
+    TileWalk { count, dense: 0, start: start as u32, spacing: spacing as u32, reciprocal }
 }
 
 #[cfg(test)]
@@ -120,26 +144,53 @@ mod tests {
 
     #[test]
     fn classes_take_what_fits() {
-        assert_eq!(Class::of(10, 1), Some(Class::Small));
-        assert_eq!(Class::of(16, 32), Some(Class::Small));
-        assert_eq!(Class::of(16, 33), Some(Class::Medium));
-        assert_eq!(Class::of(17, 0), Some(Class::Medium));
-        assert_eq!(Class::of(1000, 1000), Some(Class::Large));
-        assert_eq!(Class::of(1024, 1025), None);
-        assert_eq!(Class::of(1025, 0), None);
+        assert_eq!(Class::of(10), Some(Class::Small));
+        assert_eq!(Class::of(16), Some(Class::Small));
+        assert_eq!(Class::of(17), Some(Class::Medium));
+        assert_eq!(Class::of(1024), Some(Class::Large));
+        assert_eq!(Class::of(1025), None);
+    }
+
+    /// As `tile_at` in tile_walk.cuh.
+    fn tiles_of(walk: &TileWalk) -> Vec<usize> {
+        let tile_at = |i: u32| {
+            let Some(j) = i.checked_sub(walk.dense) else { return i };
+            let left_out = ((u64::from(j) * u64::from(walk.reciprocal)) >> 32) as u32;
+            walk.dense + walk.start + (j + left_out) * walk.spacing
+        };
+        (0..walk.count).map(|i| tile_at(i) as usize).collect()
     }
 
     #[test]
     fn phases_cover_all_tiles_once() {
         for class in Class::ALL {
             for batch in [1, 64, 128, 1024] {
-                for tiles in [1, 2, 63, 64, 131, 132, 1000, 17_157, 80_000] {
+                for tiles in [1, 2, 63, 64, 131, 132, 1000, 1057, 4000, 17_157, 80_000] {
                     let phases = Phases::new(class, batch, tiles, 600, 132);
-                    assert!((1..=tiles.min(600)).contains(&phases.sample));
-                    assert!(phases.ends[0] > 0 && phases.ends.is_sorted_by(|a, b| a < b));
-                    assert_eq!(phases.ends.last(), Some(&tiles));
+                    let sample = tiles_of(&phases.sample);
+                    assert!((1..=tiles.min(600)).contains(&sample.len()));
+                    assert!(
+                        sample.is_sorted_by(|a, b| a < b)
+                            && sample.iter().all(|&tile| tile < tiles)
+                    );
+                    let mut all: Vec<usize> = Vec::new();
+                    for scan in &phases.scans {
+                        let scanned = tiles_of(scan);
+                        assert!(!scanned.is_empty() && scanned.is_sorted_by(|a, b| a < b));
+                        all.extend(scanned);
+                    }
+                    all.sort_unstable();
+                    assert_eq!(all, (0..tiles).collect::<Vec<_>>(), "{class:?}, {batch}, {tiles}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn samples_are_spread_over_all_tiles() {
+        let phases = Phases::new(Class::Small, 256, 17_157, 2000, 132);
+        let sample = tiles_of(&phases.sample);
+        assert_eq!((sample.len(), sample[65], sample[66]), (528, 65, 66));
+        assert!(sample[527] > 16_500, "{}", sample[527]);
     }
 }

@@ -12,7 +12,8 @@ use crate::resident::TILE_ROWS;
 /// Maximum number of queries in a pass.
 pub(crate) const MAX_BATCH: usize = 1024;
 
-/// Maximum number of excluded rows in a pass, over all queries that exclude more than one.
+/// Maximum number of excluded rows in a pass, over all queries that exclude more than one. Slots and words of formulas
+/// are in the same list.
 pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
 
 /// Maximum number of parts of a float32 scan, over all queries.
@@ -28,10 +29,9 @@ pub(crate) struct Workspace {
     pub(crate) excluded: Both<u32>,
     /// `[MAX_BATCH, dim]`: queries that are not rows of the table.
     pub(crate) vectors: Both<f32>,
-    /// `[MAX_BATCH]`: written by the host; the device copies what it needs.
+    /// `[MAX_BATCH]`.
     pub(crate) uploaded_formulas: Pinned<Formula>,
-    /// `[1]`: the number of formulas.
-    pub(crate) formula_count: Pinned<u32>,
+    pub(crate) uploads: Uploads,
     pub(crate) formulas: Array<Formula>,
     /// `[MAX_BATCH]`.
     pub(crate) formula_floors: Array<f64>,
@@ -44,6 +44,8 @@ pub(crate) struct Workspace {
     pub(crate) scales: Array<QueryScale>,
     pub(crate) thresholds: Array<Threshold>,
     pub(crate) floors: Array<f32>,
+    /// The tiles at which the queries' scans end.
+    pub(crate) ends: Array<u32>,
     /// The floors of a float32 scan; cleared before each scan.
     pub(crate) scan_floors: Array<u32>,
     pub(crate) candidate_counts: Array<u32>,
@@ -59,6 +61,15 @@ pub(crate) struct Workspace {
     /// `[INT4_MAX_BLOCKS]`.
     pub(crate) best_of_blocks: Array<u64>,
     pub(crate) part_counts: Array<u32>,
+}
+
+/// How much of the buffers that only some queries need is in use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Uploads {
+    /// Components of vectors.
+    pub(crate) components: usize,
+    /// Elements of the list of excluded rows.
+    pub(crate) listed: usize,
 }
 
 /// The same values on the host and on the device.
@@ -105,7 +116,7 @@ impl Sizes {
             + size_of::<QueryScale>()
             + size_of::<Threshold>()
             + size_of::<f32>()
-            + size_of::<u32>()
+            + 2 * size_of::<u32>()
             + 3 * size_of::<u32>() * COUNTER_STRIDE;
         MAX_BATCH * a_query
             + size_of::<u32>() * MAX_EXCLUDED
@@ -125,7 +136,7 @@ impl Workspace {
             excluded: Both::zeroed(MAX_EXCLUDED)?,
             vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
             uploaded_formulas: Pinned::zeroed(MAX_BATCH)?,
-            formula_count: Pinned::zeroed(1)?,
+            uploads: Uploads::default(),
             formulas: Array::zeroed(MAX_BATCH)?,
             formula_floors: Array::zeroed(MAX_BATCH)?,
             columns: Array::zeroed(MAX_BATCH)?,
@@ -134,6 +145,7 @@ impl Workspace {
             scales: Array::zeroed(MAX_BATCH)?,
             thresholds: Array::zeroed(MAX_BATCH)?,
             floors: Array::zeroed(MAX_BATCH)?,
+            ends: Array::zeroed(MAX_BATCH)?,
             scan_floors: Array::zeroed(MAX_BATCH)?,
             candidate_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
             survivor_counts: Array::zeroed(MAX_BATCH * COUNTER_STRIDE)?,
@@ -158,6 +170,7 @@ impl Workspace {
     /// The output of a scan for `batch` queries that samples `groups` groups.
     pub(crate) fn scan_output(&self, batch: usize, groups: usize) -> ScanOutput {
         ScanOutput {
+            ends: self.ends.pointer(),
             thresholds: self.thresholds.pointer(),
             scales: self.scales.pointer(),
             group_bounds: self.group_bounds(batch, groups),

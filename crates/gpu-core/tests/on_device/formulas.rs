@@ -40,7 +40,11 @@ fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<Quer
         let Ok(scoring) = scoring else { continue };
         let mut filter = Filter::excluding(if numbers.below(4) == 0 { Vec::new() } else { own });
         filter.min_score = (numbers.below(8) == 0).then(|| f64::from(numbers.real()));
-        formulas.push(Query::by(scoring, 1 + numbers.below(16), filter));
+        filter.max_score = (numbers.below(8) == 0).then(|| f64::from(numbers.real()));
+        let limit = 1 + numbers.below(model.rows()) as u32;
+        filter.first_rows = (numbers.below(4) == 0).then_some(limit);
+        let k = if numbers.below(8) == 0 { 100 } else { 16 };
+        formulas.push(Query::by(scoring, 1 + numbers.below(k), filter));
     }
     formulas
 }

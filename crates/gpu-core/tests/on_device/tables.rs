@@ -22,6 +22,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("many_excluded_rows", many_excluded_rows),
         ("synthetic_words", synthetic_words),
         ("queries_are_certified", queries_are_certified),
+        ("filtered_queries_are_certified", filtered_queries_are_certified),
     ]
 }
 
@@ -154,5 +155,72 @@ fn queries_are_certified() {
         assert_eq!((counters.passes, counters.retried), (17, 0), "{name}: {counters:?}");
         assert_eq!(counters.certified, 272, "{name}: {counters:?}");
         assert!(counters.survivors < 272 * 500, "{name}: {counters:?}");
+    }
+}
+
+/// Filters do not take a query out of the certified passes, alone, among its like or among plain queries. A maximum score
+/// may: rows above it take room among the candidates.
+fn filtered_queries_are_certified() {
+    let model = synthetic(600_000, 100, 10);
+    let table = model.table();
+    let rows = model.rows() as u32;
+    let some_rows = |from: u32, count: u32, step: u32| -> Vec<Row> {
+        (0..count).map(|i| Row((from + i * step) % rows)).collect()
+    };
+    type Filters<'a> = Vec<(&'static str, Box<dyn Fn(Row) -> (Filter, usize) + 'a>)>;
+    let limited = |limit| {
+        move |row| {
+            let mut filter = Filter::excluding(vec![row]);
+            filter.first_rows = Some(limit);
+            (filter, 10)
+        }
+    };
+    let minimum = |_| {
+        let mut filter = Filter::default();
+        filter.min_score = Some(0.5);
+        (filter, 10)
+    };
+    let filters: Filters<'_> = vec![
+        ("the first row", Box::new(limited(1))),
+        ("100 rows", Box::new(limited(100))),
+        ("5,000 rows", Box::new(limited(5000))),
+        ("60,000 rows", Box::new(limited(60_000))),
+        ("599,999 rows", Box::new(limited(599_999))),
+        ("50 excluded", Box::new(|row: Row| (Filter::excluding(some_rows(row.0, 50, 7919)), 10))),
+        ("frequent words excluded", Box::new(|_| (Filter::excluding(some_rows(0, 1000, 1)), 10))),
+        ("many excluded", Box::new(|row: Row| (Filter::excluding(some_rows(row.0, 3000, 17)), 10))),
+        ("minimum", Box::new(minimum)),
+        ("k = 100", Box::new(|row| (Filter::excluding(vec![row]), 100))),
+    ];
+    let plain: Vec<Query> = (0..200u32)
+        .map(|i| {
+            let row = Row(i * 2999 % rows);
+            Query::new(&table, QueryVector::Row(row), 10, Filter::excluding(vec![row])).unwrap()
+        })
+        .collect();
+    for (name, paths) in crate::support::all_paths().into_iter().skip(1).take(3) {
+        let mut engine = engine(&model, paths);
+        for (what, filter) in &filters {
+            let asked: Vec<Query> = (0..20u32)
+                .map(|i| {
+                    let row = Row((i * 30_011 + 77) % rows);
+                    let (filter, k) = filter(row);
+                    Query::new(&table, QueryVector::Row(row), k, filter).unwrap()
+                })
+                .collect();
+            let expected = crate::support::reference(&model, &asked);
+            let before = engine.counters();
+            let mixed: Vec<&Query> = asked.iter().chain(&plain).collect();
+            let among_others = engine.search(&mixed.into_iter().collect()).unwrap();
+            let among_its_like = engine.search(&asked.iter().collect()).unwrap();
+            let alone = engine.search(&asked[..1].iter().collect()).unwrap();
+            let bits = crate::support::bits;
+            assert!(bits(&among_others)[..20] == expected, "{what}, {name}, among others");
+            assert!(bits(&among_its_like) == expected, "{what}, {name}, among its like");
+            assert!(bits(&alone)[..] == expected[..1], "{what}, {name}, alone");
+            let after = engine.counters();
+            let uncertified = (after.fallbacks + after.exact) - (before.fallbacks + before.exact);
+            assert_eq!((uncertified, after.passes - before.passes), (0, 3), "{what}, {name}");
+        }
     }
 }

@@ -16,29 +16,30 @@ impl Pass<'_> {
     /// The promise of a [`Pass`].
     pub(in crate::search) unsafe fn int4_scan(
         &self,
-        quantised: &Quantised,
         int4: &Int4,
+        tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let chunks = self.resident.dim.div_ceil(CHUNK4);
         let params = Int4ScanParams {
             levels: int4.levels.pointer(),
             query_bytes: w.query_bytes.pointer(),
+            headers: w.headers.device.pointer(),
             scales: w.scales.pointer(),
-            dots: w.dots(quantised.tiles * TILE_ROWS),
+            dots: w.dots(tiles * TILE_ROWS),
             best: w.best_of_blocks.pointer_mut(),
             chunks: chunks as i32,
-            tiles: quantised.tiles as u32,
+            tiles: tiles as u32,
         };
-        let shape = Shape::grid(self.int4_blocks(quantised), 1);
+        let shape = Shape::grid(self.int4_blocks(tiles), 1);
         let shape = shape.shared(CHUNK4 * chunks).early(self.early);
         // SAFETY: the scratch has a dot product for each slot, asserted by `dots`; at most
         // `INT4_MAX_BLOCKS` blocks; the query's bytes fit the shared memory.
         unsafe { self.kernels.int4_scan.launch(self.stream, shape, &params) }
     }
 
-    fn int4_blocks(&self, quantised: &Quantised) -> usize {
-        (12 * self.multiprocessors()).min(quantised.tiles.div_ceil(4)).min(INT4_MAX_BLOCKS)
+    fn int4_blocks(&self, tiles: usize) -> usize {
+        (12 * self.multiprocessors()).min(tiles.div_ceil(4)).min(INT4_MAX_BLOCKS)
     }
 
     /// Starts computing the threshold from each block's best row.
@@ -48,6 +49,7 @@ impl Pass<'_> {
     pub(in crate::search) unsafe fn int4_threshold(
         &self,
         quantised: &Quantised,
+        tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let params = Int4ThresholdParams {
@@ -56,7 +58,7 @@ impl Pass<'_> {
             slot_rows: quantised.slot_rows.pointer(),
             best: w.best_of_blocks.pointer(),
             floors: w.floors.pointer_mut(),
-            blocks: self.int4_blocks(quantised) as u32,
+            blocks: self.int4_blocks(tiles) as u32,
         };
         let shape = Shape::grid(1, 1).early(self.early);
         // SAFETY: one block, for the blocks of `int4_scan`, whose results name slots of the table.
@@ -71,6 +73,7 @@ impl Pass<'_> {
         &self,
         quantised: &Quantised,
         int4: &Int4,
+        tiles: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let params = Int4RescoreParams {
@@ -79,7 +82,7 @@ impl Pass<'_> {
             scales: w.scales.pointer(),
             residuals: int4.residuals.pointer(),
             slot_rows: quantised.slot_rows.pointer(),
-            dots: w.dots(quantised.tiles * TILE_ROWS).as_const(),
+            dots: w.dots(tiles * TILE_ROWS).as_const(),
             floors: w.floors.pointer(),
             candidate_counts: w.candidate_counts.pointer_mut(),
             survivors: w.survivors.pointer_mut(),
@@ -87,11 +90,11 @@ impl Pass<'_> {
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(1, Class::Small)?,
             half_step: int4.half_step,
-            tiles: quantised.tiles as u32,
+            tiles: tiles as u32,
             survivor_capacity: w.survivors.len().min(1 << 16) as u32,
             stride: Class::Small.stride() as i32,
         };
-        let blocks = (4 * self.multiprocessors()).min(quantised.tiles);
+        let blocks = (4 * self.multiprocessors()).min(tiles);
         let shape = Shape::grid(blocks, 1).shared(LIST_BYTES).early(self.early);
         // SAFETY: blocks divide the tiles among themselves, whatever their number; the scratch has a dot
         // product for each slot; the list fits the shared memory.
