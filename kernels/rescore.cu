@@ -87,7 +87,7 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, con
     for (uint32_t c = 0; c < formula.columns; c++) {
         const uint32_t count = params.candidate_counts[counter(q + c)];
         certified = certified && count <= params.capacity;
-        found += count;
+        found += count & ~FORMULA_FAILED;
     }
     if (certified) {
         // Few candidates can still reach the floor that all of them give.

@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
-use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
+use contract::{
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Ranking,
+};
 use model_store::ModelStore;
 use rayon::prelude::*;
 
@@ -50,6 +52,10 @@ const WORTH_WAKING: usize = 256;
 
 /// A query for more than this fraction of its rows is answered by the full scan.
 const LARGEST_PART: usize = 16;
+
+/// A formula that costs more than this many plain queries takes a full pass, although that is slower: a search can't be
+/// cut into slices, so others would wait for all of it.
+const LARGEST_FORMULA: usize = 32;
 
 /// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half a millisecond.
 const SHORT_FULL_SCAN: usize = 2 << 20;
@@ -180,7 +186,26 @@ impl CpuEngine {
         let filter = query.filter();
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
-        query.k() > 0 && (part || self.paths.always_certify) && query.columns().is_some()
+        let fast = match query.ranking() {
+            Ranking::Cosine(_) => part,
+            Ranking::Formula(_) => part && self.estimate(query) <= LARGEST_FORMULA,
+        };
+        query.k() > 0 && (fast || self.paths.always_certify) && query.columns().is_some()
+    }
+
+    /// The cost of a query in a certified pass, in plain queries.
+    fn estimate(&self, query: &Query) -> usize {
+        let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
+        let cost = Cost { rows, dim, instructions: self.instructions };
+        let limit = filter.row_limit(rows);
+        let each = cost.of(query.k(), limit, filter.excluded().len());
+        match query.ranking() {
+            Ranking::Cosine(_) => each,
+            Ranking::Formula(scoring) => {
+                let columns = query.columns().unwrap_or(1);
+                columns * each + cost.of_scoring(scoring.vectors().len(), query.k(), limit)
+            }
+        }
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.
@@ -336,10 +361,7 @@ impl Engine for CpuEngine {
             let is_short = products <= SHORT_FULL_SCAN;
             return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
         }
-        let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
-        let cost = Cost { rows, dim, instructions: self.instructions };
-        let each = cost.of(query.k(), filter.row_limit(rows), filter.excluded().len());
-        query.columns().unwrap_or(1) * each
+        self.estimate(query)
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.

@@ -76,9 +76,9 @@ impl Slots {
         (Self { of_rows, bands }, rows)
     }
 
-    /// The slot of a row, or [`NOT_A_SLOT`](Self::NOT_A_SLOT).
+    /// The slot of a row, or [`NOT_A_SLOT`](Self::NOT_A_SLOT), also if the table has no such row.
     pub(crate) fn of(&self, row: u32) -> u32 {
-        self.of_rows[row as usize]
+        self.of_rows.get(row as usize).copied().unwrap_or(Self::NOT_A_SLOT)
     }
 
     /// The number of tiles, from the first on, that have only rows below `limit`.
@@ -138,7 +138,7 @@ mod tests {
             for (slot, &row) in slot_rows.iter().enumerate().filter(there) {
                 assert_eq!(slots.of(row) as usize, slot);
             }
-            for row in (0..rows as u32).filter(|row| row % 7 == 3) {
+            for row in (0..rows as u32).filter(|row| row % 7 == 3).chain([rows as u32, u32::MAX]) {
                 assert_eq!(slots.of(row), Slots::NOT_A_SLOT);
             }
         }

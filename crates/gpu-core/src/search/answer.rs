@@ -25,7 +25,8 @@ impl CudaEngine {
         // support it.
         let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
-        let class = Class::of(query.k()).filter(|_| self.certifies() && fits_list(excluded.len()));
+        let fits = fits_list(excluded.len()) && listed(query) <= MAX_EXCLUDED;
+        let class = Class::of(query.k()).filter(|_| self.certifies() && fits);
         match query.ranking() {
             Ranking::Cosine(_) => class,
             Ranking::Formula(scoring) => class.filter(|&class| {

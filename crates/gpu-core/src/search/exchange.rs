@@ -39,7 +39,7 @@ impl Upload<'_> {
             excluded_count: excluded.len() as u32,
             formula: NOT_A_FORMULA,
             column: 0,
-            rank: (query.k() + if few { excluded.len() } else { 0 }) as u32,
+            rank: query.k().saturating_add(if few { excluded.len() } else { 0 }) as u32,
             is_filtered: u32::from(is_filtered),
             tiles_within: 0,
             tiles_covering: 0,

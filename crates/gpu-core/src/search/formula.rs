@@ -12,9 +12,15 @@ use super::abi::{
 /// English vectors.
 const TAIL: f64 = 1.12;
 
-/// Whether a formula has a cover, and all of its vectors are rows.
+/// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the other
+/// queries of the pass wait.
+const MAX_WORDS: usize = 16;
+
+/// Whether a formula has a cover, few words, and all of its vectors are rows.
 pub(super) fn is_certifiable(scoring: &Scoring) -> bool {
-    scoring.cover_len().is_some() && scoring.vectors().iter().all(|vector| row(vector).is_some())
+    let vectors = scoring.vectors();
+    let suits = vectors.len() <= MAX_WORDS && vectors.iter().all(|vector| row(vector).is_some());
+    suits && scoring.cover_len().is_some()
 }
 
 /// The words of a certifiable formula.

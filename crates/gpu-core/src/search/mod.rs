@@ -56,6 +56,10 @@ pub struct CudaEngine {
     pace: Pace,
 }
 
+/// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
+/// of the table are dropped, and recorded again when they are needed.
+const MAX_GRAPHS: usize = 128;
+
 /// A certified pass over the first tiles of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct GraphKey {
@@ -213,6 +217,10 @@ impl CudaEngine {
     fn prepare_graph(&mut self, key: GraphKey) -> Result<(), GpuError> {
         if self.graphs.contains_key(&key) {
             return Ok(());
+        }
+        if self.graphs.len() >= MAX_GRAPHS {
+            let all = self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles);
+            self.graphs.retain(|key, _| key.tiles == all);
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
         let GraphKey { tiles, path } = key;
