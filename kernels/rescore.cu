@@ -8,7 +8,8 @@
 #include "launch.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
-static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES, "they share dynamic memory");
+static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES && sizeof(FloorSpace) <= LIST_BYTES,
+              "they share dynamic memory");
 
 __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, const QueryHeader& query, void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
