@@ -8,18 +8,19 @@ use super::formula::{formula, groups_for_threshold, words};
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Uploads, Workspace};
 use crate::resident::{NOT_A_ROW, Resident};
 
-/// What the host puts together for a pass, in pinned memory.
+/// What the host puts together for a pass, in pinned memory, and how much of each buffer is in use.
 struct Upload<'a> {
     workspace: &'a mut Workspace,
     resident: &'a Resident,
-    slots: usize,
+    headers: usize,
     vectors: usize,
     formulas: usize,
+    /// Of the list of excluded rows, slots and words.
     listed: usize,
 }
 
 impl Upload<'_> {
-    /// Appends a query, in as many slots as it has columns.
+    /// Appends a query: a header for each of its columns.
     fn push(&mut self, query: &Query) {
         // Without `..`: a new field must be handled here, or it does not compile.
         let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
@@ -93,8 +94,8 @@ impl Upload<'_> {
     }
 
     fn put(&mut self, header: QueryHeader) {
-        self.workspace.headers.host[self.slots] = header;
-        self.slots += 1;
+        self.workspace.headers.host[self.headers] = header;
+        self.headers += 1;
     }
 
     fn list(&mut self, values: impl ExactSizeIterator<Item = u32>) {
@@ -129,15 +130,15 @@ impl CudaEngine {
     /// queries in the batch. The stream is idle, and nothing reads this memory before the pass starts.
     pub(super) fn upload_queries(&mut self, batch: &[&Query], indices: &[usize], width: usize) {
         let (workspace, resident) = (&mut self.workspace, &*self.resident);
-        let (slots, vectors, formulas, listed) = (0, 0, 0, 0);
-        let mut upload = Upload { workspace, resident, slots, vectors, formulas, listed };
+        let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
+        let mut upload = Upload { workspace, resident, headers, vectors, formulas, listed };
         for &index in indices {
             upload.push(batch[index]);
         }
-        let Upload { slots, vectors, listed, .. } = upload;
-        assert!(slots.max(width) <= MAX_BATCH, "a pass of {slots}");
+        let Upload { headers, vectors, listed, .. } = upload;
+        assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
         let workspace = &mut self.workspace;
-        workspace.headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
+        workspace.headers.host[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
         workspace.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 
