@@ -53,7 +53,7 @@ impl Upload<'_> {
             [] => {}
             [row] => header.excluded = row.0,
             // The host applies longer lists.
-            long if !fits_list(long.len()) => header.excluded_count = 0,
+            _ if !fits_list(query) => header.excluded_count = 0,
             excluded => {
                 self.list(excluded.iter().map(|row| row.0));
                 if let (false, Some(quantised)) = (few, &self.resident.quantised) {
@@ -110,19 +110,18 @@ fn in_table(row: Row, rows: usize) -> u32 {
     row.0
 }
 
-/// Whether a query with this many excluded rows fits the list of a pass.
-pub(super) fn fits_list(excluded: usize) -> bool {
-    2 * excluded <= MAX_EXCLUDED
+/// Whether a query fits the list of a pass.
+pub(super) fn fits_list(query: &Query) -> bool {
+    listed(query) <= MAX_EXCLUDED
 }
 
-/// The elements of the list that a query needs: excluded rows and their slots, and words.
+/// The most elements of the list that a query needs: excluded rows and their slots, and words.
 pub(super) fn listed(query: &Query) -> usize {
     let words = match query.ranking() {
         Ranking::Cosine(_) => 0,
         Ranking::Formula(_) => query.vectors().len(),
     };
-    let excluded = query.filter().excluded().len();
-    words + if fits_list(excluded) { 2 * excluded } else { 0 }
+    words + 2 * query.filter().excluded().len()
 }
 
 impl CudaEngine {
