@@ -127,9 +127,8 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     // Finds the k-th best score by counting, for each score, those that rank before it.
     if (threadIdx.x < INT4_THRESHOLD_ROWS) {
         const double own = scores[threadIdx.x];
-        uint32_t ahead = 0;
-        for (int i = 0; i < INT4_THRESHOLD_ROWS; i++) ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
-        if (ahead == query.k - 1) params.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
+        const uint32_t before = ranked_before(scores, INT4_THRESHOLD_ROWS, threadIdx.x);
+        if (before == query.k - 1) params.floors[0] = fmaxf(__double2float_rd(own), __double2float_rd(query.min_score));
     }
 }
 

@@ -63,12 +63,9 @@ __device__ __forceinline__ bool make_normal(const PrepareQueriesParams& params, 
     __syncthreads();
     if (threadIdx.x < FORMULA_GUESS_ROWS) {
         const double own = scores[threadIdx.x];
-        uint32_t ahead = 0;
-        for (int i = 0; i < static_cast<int>(FORMULA_GUESS_ROWS); i++) {
-            ahead += scores[i] > own || (scores[i] == own && i < static_cast<int>(threadIdx.x));
-        }
+        const uint32_t before = ranked_before(scores, FORMULA_GUESS_ROWS, threadIdx.x);
         const double guess = formula.center + (own - formula.center) * formula.stretch;
-        if (ahead == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
+        if (before == FORMULA_GUESS_RANK - 1 && isfinite(guess)) likely = fmax(guess, 0.01);
     }
     __syncthreads();
     static_assert(FORMULA_COLUMNS == 3, "four cuts");

@@ -74,3 +74,11 @@ __device__ __forceinline__ double cosine(double dot, double query_norm, double r
 __device__ __forceinline__ bool ranks_before(double score, uint32_t row, double other_score, uint32_t other_row) {
     return score > other_score || (score == other_score && row < other_row);
 }
+
+// How many of `count` scores rank before that of index `own`, if the lower index ranks first between equal scores.
+__device__ __forceinline__ uint32_t ranked_before(const double* scores, int count, int own) {
+    const double score = scores[own];
+    uint32_t before = 0;
+    for (int i = 0; i < count; i++) before += scores[i] > score || (scores[i] == score && i < own);
+    return before;
+}

@@ -3,13 +3,17 @@
 //!
 //! Ranks are counted as follows. The ranked rows are sorted by rank. For each row of the table, a binary search finds
 //! its position among them, and the count at that position is incremented: the row ranks before all ranked rows from
-//! there on. In the end, the number of rows before a ranked row is the sum of the counts up to its own position.
+//! there on. In the end, the number of rows before a ranked row is the sum of the counts up to its own position. If few
+//! rows are ranked, it is faster to compare each of them with some rows of the table at a time.
 
 use super::{FullPassAnswer, FullPassQuery, RankedRow};
-use crate::{Hit, Row, Table};
+use crate::{FilterParts, Hit, Row, Table};
 
 /// The cost of keeping a row, in multiply-adds.
 const KEPT_WORK: usize = 100;
+
+/// Up to this many ranked rows are compared with several rows at a time.
+const FEW_RANKED: usize = 64;
 
 /// A query of a full pass, and its result for the rows processed so far.
 ///
@@ -155,6 +159,9 @@ impl FullPassPart {
     }
 
     fn take(&self, share: &mut FullPassShare, first: Row, scores: &[f64]) {
+        if self.only_counts(first, scores.len()) && self.count_together(&mut share.counts, scores) {
+            return;
+        }
         let least_ranked = self.least_ranked();
         for (row, &score) in (first.0..).map(Row).zip(scores) {
             let hit = Hit { row, score };
@@ -171,6 +178,44 @@ impl FullPassPart {
             }
         }
         share.raise_floor(least_ranked);
+    }
+
+    /// Whether all that these rows can change is counts, and all of them pass the filter, whatever their scores.
+    fn only_counts(&self, first: Row, rows: usize) -> bool {
+        // Without `..`: a new part of the filter must be checked here, or it does not compile.
+        let FilterParts { excluded, first_rows, min_score, max_score } =
+            self.query.filter().parts();
+        let end = first.index() + rows;
+        let few = self.query.k() == 0 && self.ranking.len() <= FEW_RANKED;
+        let any_score = min_score.is_none() && max_score.is_none();
+        let within = first_rows.is_none_or(|limit| end <= limit as usize);
+        few && any_score && within && {
+            let next = excluded.partition_point(|&row| row < first);
+            excluded.get(next).is_none_or(|row| row.index() >= end)
+        }
+    }
+
+    /// Counts some rows. Does nothing and returns `false` if one has the score of a ranked row: then the order of rows
+    /// decides.
+    fn count_together(&self, counts: &mut Vec<u32>, scores: &[f64]) -> bool {
+        let mut ties = 0;
+        for &ranked in &self.ranking_scores {
+            ties += scores.iter().map(|&score| u64::from(score == ranked)).sum::<u64>();
+        }
+        if ties > 0 {
+            return false;
+        }
+        if counts.is_empty() {
+            counts.resize(self.counts.len(), 0);
+        }
+        let mut before = 0;
+        for (count, &ranked) in counts.iter_mut().zip(&self.ranking_scores) {
+            // A comparison with NaN is false.
+            let above = scores.iter().map(|&score| u64::from(score > ranked)).sum::<u64>();
+            *count += (above - before) as u32;
+            before = above;
+        }
+        true
     }
 
     fn count(&self, counts: &mut Vec<u32>, hit: Hit) {

@@ -52,7 +52,7 @@ impl Cost {
         (cost.round() as usize).max(1)
     }
 
-    /// The cost of scoring the candidates of a formula with so many words, in plain queries.
+    /// The cost of scoring the candidates of a formula, in plain queries. It grows with the number of `words`.
     pub(super) fn of_scoring(&self, words: usize, k: usize, limit: usize) -> usize {
         let (k, limit) = (k.max(1) as f64, limit.min(self.rows) as f64);
         let usual = LEAST_SCORED + SCORED_PART * k * (limit / k).ln().max(0.0);

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::{NOT_A_ROW, TILE_ROWS};
 
-/// The most tiles of a band. In more rows, those of a tile would hardly be more alike; with fewer tiles, limits would
-/// cut the table more finely than any request needs.
+/// The most tiles of a band. With more, the rows of a tile would hardly be more alike. With fewer, limits would be met
+/// more closely than any request needs.
 const LARGEST_BAND: usize = 64;
 
 /// A band has at most this part of the tiles before it, so that a limit is near the end of a band.
@@ -39,27 +39,20 @@ impl Slots {
     /// For rows with these largest components; a negative one is that of a row of norm zero. Also returns the row of
     /// each slot, or [`NOT_A_ROW`].
     pub(super) fn new(peaks: &[f32]) -> (Self, Vec<u32>) {
+        let with_norm = |&row: &u32| peaks[row as usize] >= 0.0;
         let mut order: Vec<u32> =
-            (0..peaks.len() as u32).filter(|&row| peaks[row as usize] >= 0.0).collect();
-        let tiles = order.len().div_ceil(TILE_ROWS);
-        let mut bands: Vec<Band> = Vec::new();
-        let mut begin = 0;
-        while begin < tiles {
-            let end = tiles.min(begin + (begin / BAND_PART).clamp(1, LARGEST_BAND));
-            let last = order.len().min(end * TILE_ROWS) - 1;
-            let (first_row, last_row) = (order[begin * TILE_ROWS], order[last]);
-            bands.push(Band { first_row, last_row, end_tile: end as u32 });
-            begin = end;
-        }
+            (0..peaks.len() as u32).into_par_iter().filter(with_norm).collect();
         let mut rest = &mut order[..];
-        let mut parts = Vec::with_capacity(bands.len());
-        let mut begin = 0;
-        for band in &bands {
-            let rows = (band.end_tile as usize - begin) * TILE_ROWS;
-            let rows = rows.min(rest.len());
+        let (mut bands, mut parts, mut tiles) = (Vec::new(), Vec::new(), 0);
+        while !rest.is_empty() {
+            let largest = (tiles / BAND_PART).clamp(1, LARGEST_BAND) * TILE_ROWS;
+            let rows = largest.min(rest.len());
             let (part, after) = std::mem::take(&mut rest).split_at_mut(rows);
+            tiles += rows.div_ceil(TILE_ROWS);
+            let (first_row, last_row) = (part[0], part[rows - 1]);
+            bands.push(Band { first_row, last_row, end_tile: tiles as u32 });
             parts.push(part);
-            (rest, begin) = (after, band.end_tile as usize);
+            rest = after;
         }
         // Non-negative floats have the same order as their bits. The row breaks ties, so the order is the same
         // everywhere.

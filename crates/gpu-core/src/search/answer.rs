@@ -23,10 +23,9 @@ impl CudaEngine {
     fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`, so that a new field does not compile until it is decided whether certified passes
         // support it.
-        let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
+        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
-        let fits = fits_list(excluded.len()) && listed(query) <= MAX_EXCLUDED;
-        let class = Class::of(query.k()).filter(|_| self.certifies() && fits);
+        let class = Class::of(query.k()).filter(|_| self.certifies() && fits_list(query));
         match query.ranking() {
             Ranking::Cosine(_) => class,
             Ranking::Formula(scoring) => class.filter(|&class| {
@@ -37,11 +36,11 @@ impl CudaEngine {
     }
 
     /// The tiles of the quantised tables; 0 without any.
-    fn tiles(&self) -> usize {
+    pub(super) fn tiles(&self) -> usize {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
     }
 
-    /// In passes over so many tiles, thresholds are raised at least once: formulas need that.
+    /// The fewest tiles over which a pass raises its thresholds at least once, as formulas need.
     fn tiles_for_raising(&self) -> usize {
         8 * self.resident.gpu.multiprocessors as usize
     }
@@ -227,6 +226,8 @@ impl CudaEngine {
     pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         self.begin()?;
         self.upload_queries(&[query], &[0], 1);
+        // SAFETY: the promise of a pass: as in `run`.
+        unsafe { self.pass().upload_queries(1)? };
         let limit = query.filter().row_limit(self.resident.rows);
         let step = self.workspace.scratch.len();
         let mut best = TopK::new(query.k());
@@ -296,5 +297,5 @@ fn is_formula(query: &Query) -> bool {
 
 /// Whether a query's hits and excluded rows fit the device's lists.
 fn fits_device_lists(query: &Query) -> bool {
-    query.k() <= MAX_K && fits_list(query.filter().excluded().len())
+    query.k() <= MAX_K && fits_list(query)
 }

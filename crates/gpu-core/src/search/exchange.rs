@@ -8,18 +8,19 @@ use super::formula::{formula, groups_for_threshold, words};
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Uploads, Workspace};
 use crate::resident::{NOT_A_ROW, Resident};
 
-/// What the host puts together for a pass, in pinned memory.
+/// What the host puts together for a pass, in pinned memory, and how much of each buffer is in use.
 struct Upload<'a> {
     workspace: &'a mut Workspace,
     resident: &'a Resident,
-    slots: usize,
+    headers: usize,
     vectors: usize,
     formulas: usize,
+    /// Of the list of excluded rows, slots and words.
     listed: usize,
 }
 
 impl Upload<'_> {
-    /// Appends a query, in as many slots as it has columns.
+    /// Appends a query: a header for each of its columns.
     fn push(&mut self, query: &Query) {
         // Without `..`: a new field must be handled here, or it does not compile.
         let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
@@ -52,7 +53,7 @@ impl Upload<'_> {
             [] => {}
             [row] => header.excluded = row.0,
             // The host applies longer lists.
-            long if !fits_list(long.len()) => header.excluded_count = 0,
+            _ if !fits_list(query) => header.excluded_count = 0,
             excluded => {
                 self.list(excluded.iter().map(|row| row.0));
                 if let (false, Some(quantised)) = (few, &self.resident.quantised) {
@@ -93,8 +94,8 @@ impl Upload<'_> {
     }
 
     fn put(&mut self, header: QueryHeader) {
-        self.workspace.headers.host[self.slots] = header;
-        self.slots += 1;
+        self.workspace.headers.host[self.headers] = header;
+        self.headers += 1;
     }
 
     fn list(&mut self, values: impl ExactSizeIterator<Item = u32>) {
@@ -109,19 +110,18 @@ fn in_table(row: Row, rows: usize) -> u32 {
     row.0
 }
 
-/// Whether a query with this many excluded rows fits the list of a pass.
-pub(super) fn fits_list(excluded: usize) -> bool {
-    2 * excluded <= MAX_EXCLUDED
+/// Whether a query fits the list of a pass.
+pub(super) fn fits_list(query: &Query) -> bool {
+    listed(query) <= MAX_EXCLUDED
 }
 
-/// The elements of the list that a query needs: excluded rows and their slots, and words.
+/// The most elements of the list that a query needs: excluded rows and their slots, and words.
 pub(super) fn listed(query: &Query) -> usize {
     let words = match query.ranking() {
         Ranking::Cosine(_) => 0,
         Ranking::Formula(_) => query.vectors().len(),
     };
-    let excluded = query.filter().excluded().len();
-    words + if fits_list(excluded) { 2 * excluded } else { 0 }
+    words + 2 * query.filter().excluded().len()
 }
 
 impl CudaEngine {
@@ -129,15 +129,15 @@ impl CudaEngine {
     /// queries in the batch. The stream is idle, and nothing reads this memory before the pass starts.
     pub(super) fn upload_queries(&mut self, batch: &[&Query], indices: &[usize], width: usize) {
         let (workspace, resident) = (&mut self.workspace, &*self.resident);
-        let (slots, vectors, formulas, listed) = (0, 0, 0, 0);
-        let mut upload = Upload { workspace, resident, slots, vectors, formulas, listed };
+        let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
+        let mut upload = Upload { workspace, resident, headers, vectors, formulas, listed };
         for &index in indices {
             upload.push(batch[index]);
         }
-        let Upload { slots, vectors, listed, .. } = upload;
-        assert!(slots.max(width) <= MAX_BATCH, "a pass of {slots}");
+        let Upload { headers, vectors, listed, .. } = upload;
+        assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
         let workspace = &mut self.workspace;
-        workspace.headers.host[slots..width.max(slots)].fill(bytemuck::Zeroable::zeroed());
+        workspace.headers.host[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
         workspace.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 

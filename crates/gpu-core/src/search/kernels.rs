@@ -55,7 +55,7 @@ pub(crate) struct Ring {
 
 /// The kernels of a pass over the 8-bit table that are different if there are formulas among its queries.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Small {
+pub(crate) struct QueryKernels {
     pub(crate) prepare: Kernel<PrepareQueriesParams>,
     pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
     pub(crate) rescore: Kernel<RescoreParams>,
@@ -71,9 +71,9 @@ pub(crate) struct Kernels {
     pub(crate) merge_parts: Kernel<MergePartsParams>,
     pub(crate) score_rows: Kernel<ScoreRowsParams>,
     pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
-    pub(crate) plain: Small,
+    pub(crate) plain: QueryKernels,
     /// For passes with formulas.
-    pub(crate) formulas: Small,
+    pub(crate) formulas: QueryKernels,
     pub(crate) int4_scan: Kernel<Int4ScanParams>,
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
@@ -98,21 +98,22 @@ impl Kernels {
         };
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
-        let mut small = |prepare, raise, rescore, rescoring_parts| -> Result<Small, GpuError> {
-            Ok(Small {
-                prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
-                raise_thresholds: modules.kernel(raise)?,
-                rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
-                rescoring_parts,
-            })
-        };
-        let plain = small(
+        let mut query_kernels =
+            |prepare, raise, rescore, rescoring_parts| -> Result<QueryKernels, GpuError> {
+                Ok(QueryKernels {
+                    prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
+                    raise_thresholds: modules.kernel(raise)?,
+                    rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
+                    rescoring_parts,
+                })
+            };
+        let plain = query_kernels(
             prepare_queries::prepare_queries,
             thresholds::raise_thresholds,
             rescore::rescore,
             1,
         )?;
-        let formulas = small(
+        let formulas = query_kernels(
             prepare_queries::prepare_formulas,
             thresholds::raise_formula_thresholds,
             rescore::rescore_formulas,

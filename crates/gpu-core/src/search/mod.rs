@@ -219,7 +219,7 @@ impl CudaEngine {
             return Ok(());
         }
         if self.graphs.len() >= MAX_GRAPHS {
-            let all = self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles);
+            let all = self.tiles();
             self.graphs.retain(|key, _| key.tiles == all);
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");

@@ -52,7 +52,7 @@ impl Pass<'_> {
     }
 
     /// The sample and the phases of a pass over the first `tiles` tiles of the 8-bit table.
-    pub(crate) fn phases(&self, width: usize, class: Class, tiles: usize) -> Phases {
+    fn phases(&self, width: usize, class: Class, tiles: usize) -> Phases {
         let max_sample = self.workspace.max_groups(width) / self.kernels.int8.groups_per_tile;
         Phases::new(class, width, tiles, max_sample, self.multiprocessors())
     }
@@ -70,21 +70,20 @@ impl Pass<'_> {
         tiles: usize,
     ) -> Result<(), GpuError> {
         let Phases { sample, scans } = self.phases(width, class, tiles);
-        let small = if formulas { self.kernels.formulas } else { self.kernels.plain };
-        let small = &small;
+        let kernels = if formulas { &self.kernels.formulas } else { &self.kernels.plain };
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote; all phases
         // are within the table's tiles.
         unsafe {
-            self.prepare_queries(small, width)?;
+            self.prepare_queries(kernels, width)?;
             self.int8_sample(quantised, width, sample)?;
             self.first_thresholds(quantised, width, sample)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
-                    self.raise_thresholds(small, quantised, width)?;
+                    self.raise_thresholds(kernels, quantised, width)?;
                 }
                 self.int8_scan(quantised, width, scan)?;
             }
-            self.rescore(small, quantised, width, class)?;
+            self.rescore(kernels, quantised, width, class)?;
             if !Self::in_place(width, class) {
                 self.download(width, class.stride())?;
             }
@@ -114,23 +113,20 @@ impl Pass<'_> {
         }
     }
 
-    /// The scores of `count` rows from `first` for the first query, into the scratch.
+    /// The scores of `count` rows from `first` for the first query, which is on the device, into the scratch.
     ///
     /// # Safety
     /// The promise of a pass.
     pub(crate) unsafe fn scores(&self, first: usize, count: usize) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
-        unsafe {
-            self.upload_queries(1)?;
-            self.score_rows(first, count)
-        }
+        unsafe { self.score_rows(first, count) }
     }
 
     /// Starts copying the first `batch` queries to the device. Certified passes read them from the host's memory.
     ///
     /// # Safety
     /// The promise of a pass.
-    unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
+    pub(crate) unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
         let Workspace { headers, vectors, excluded, uploads, .. } = self.workspace;
         // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
         unsafe {

@@ -8,7 +8,7 @@ use crate::search::abi::{
     FirstThresholdsParams, HopperScanParams, Int8ScanParams, LIST_BYTES, RaiseThresholdsParams,
     RescoreParams, TileWalk,
 };
-use crate::search::kernels::{Int8Scans, Scans, Small};
+use crate::search::kernels::{Int8Scans, QueryKernels, Scans};
 use crate::search::pass::Pass;
 use crate::search::plan::Class;
 use crate::search::workspace::MAX_BATCH;
@@ -137,7 +137,7 @@ impl Pass<'_> {
     /// The promise of a [`Pass`].
     pub(in crate::search) unsafe fn raise_thresholds(
         &self,
-        small: &Small,
+        kernels: &QueryKernels,
         quantised: &Quantised,
         width: usize,
     ) -> Result<(), GpuError> {
@@ -161,7 +161,7 @@ impl Pass<'_> {
         let shape = Shape::grid(width, 1).early(self.early);
         // SAFETY: a block for each query; the candidates are divided among the queries as in the scan, and name
         // slots of the table.
-        unsafe { small.raise_thresholds.launch(self.stream, shape, &params) }
+        unsafe { kernels.raise_thresholds.launch(self.stream, shape, &params) }
     }
 
     /// Starts computing the answers from the candidates.
@@ -170,7 +170,7 @@ impl Pass<'_> {
     /// The promise of a [`Pass`].
     pub(in crate::search) unsafe fn rescore(
         &self,
-        small: &Small,
+        kernels: &QueryKernels,
         quantised: &Quantised,
         width: usize,
         class: Class,
@@ -199,11 +199,11 @@ impl Pass<'_> {
             stride: class.stride() as i32,
             parts: parts as u32,
         };
-        let shape = Shape::grid(width, parts.max(small.rescoring_parts))
+        let shape = Shape::grid(width, parts.max(kernels.rescoring_parts))
             .shared(LIST_BYTES)
             .early(self.early);
         // SAFETY: candidates, survivors and answers are divided among `width` queries; the list fits the shared
         // memory.
-        unsafe { small.rescore.launch(self.stream, shape, &params) }
+        unsafe { kernels.rescore.launch(self.stream, shape, &params) }
     }
 }

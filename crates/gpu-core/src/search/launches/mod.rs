@@ -9,7 +9,7 @@ mod int4;
 mod int8;
 
 use super::abi::{Layout, PrepareQueriesParams};
-use super::kernels::Small;
+use super::kernels::QueryKernels;
 use super::pass::Pass;
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
@@ -36,19 +36,19 @@ impl Pass<'_> {
     /// The promise of a [`Pass`].
     pub(in crate::search) unsafe fn prepare_queries(
         &self,
-        small: &Small,
+        kernels: &QueryKernels,
         width: usize,
     ) -> Result<(), GpuError> {
         let int8 = &self.kernels.int8;
         // SAFETY: the caller's promise.
-        unsafe { self.prepare(small, width, int8.padded, int8.layout) }
+        unsafe { self.prepare(kernels, width, int8.padded, int8.layout) }
     }
 
     /// # Safety
     /// The promise of a [`Pass`].
     unsafe fn prepare(
         &self,
-        small: &Small,
+        kernels: &QueryKernels,
         batch: usize,
         padded: usize,
         layout: Layout,
@@ -81,6 +81,6 @@ impl Pass<'_> {
         let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.dim);
         // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the caller
         // promises the rest. Not early, because it is the first kernel of its pass.
-        unsafe { small.prepare.launch(self.stream, shape, &params) }
+        unsafe { kernels.prepare.launch(self.stream, shape, &params) }
     }
 }
