@@ -38,18 +38,20 @@ template <bool SAMPLING>
 __device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
                                         uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
     const int t = threadIdx.x % 4;
-    int best[2] = {max(d[0], d[1]), max(d[2], d[3])};
+    // When sampling, a row's index is beside its product, which is at most 320 * 127 * 127 < 2^23.
+    const auto dot_of = [&](int i) { return SAMPLING ? d[i] * 32 + 2 * (i / 4) + i % 2 : d[i]; };
+    int best[2] = {max(dot_of(0), dot_of(1)), max(dot_of(2), dot_of(3))};
 #pragma unroll
     for (int j = 1; j < 16; j++) {
-        best[0] = __vimax3_s32(best[0], d[4 * j], d[4 * j + 1]);
-        best[1] = __vimax3_s32(best[1], d[4 * j + 2], d[4 * j + 3]);
+        best[0] = __vimax3_s32(best[0], dot_of(4 * j), dot_of(4 * j + 1));
+        best[1] = __vimax3_s32(best[1], dot_of(4 * j + 2), dot_of(4 * j + 3));
     }
 #pragma unroll
     for (int up = 0; up < 2; up++) {
         const float unit = scale.step * c.scale[up].step;
         if (SAMPLING) {
             out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + index * HOPPER_GROUPS + t] =
-                static_cast<float>(best[up]) * unit - error_bound(c.scale[up], scale.residual);
+                group_bound(static_cast<float>(best[up] >> 5) * unit - error_bound(c.scale[up], scale.residual), best[up] & 31);
             continue;
         }
         int threshold = integer_threshold(c.threshold[up], scale);

@@ -95,15 +95,22 @@ __device__ __forceinline__ void scan(const Int8ScanParams& params) {
 #pragma unroll
             for (int up = 0; up < 2; up++) {
                 const int q = first_query + m * 16 + up * 8 + g;
+                if (SAMPLING) {
+                    // A product has at most 4096 * 127 * 127 < 2^26, so its row's index fits beside it.
+                    int best = INT_MIN;
+#pragma unroll
+                    for (int n = 0; n < COLUMN_TILES; n++) {
+                        best = max(best, max(d[m][n][2 * up] * 16 + 2 * n, d[m][n][2 * up + 1] * 16 + 2 * n + 1));
+                    }
+                    const float bound = static_cast<float>(best >> 4) * (scale.step * scales[m][up].step) -
+                                        error_bound(scales[m][up], scale.residual);
+                    out.group_bounds[static_cast<size_t>(q) * out.groups + half * (INT8_GROUPS / 2) + t] =
+                        group_bound(bound, best & 15);
+                    continue;
+                }
                 int best = d[m][0][2 * up];
 #pragma unroll
                 for (int n = 0; n < COLUMN_TILES; n++) best = max(best, max(d[m][n][2 * up], d[m][n][2 * up + 1]));
-                if (SAMPLING) {
-                    out.group_bounds[static_cast<size_t>(q) * out.groups + half * (INT8_GROUPS / 2) + t] =
-                        static_cast<float>(best) * (scale.step * scales[m][up].step) -
-                        error_bound(scales[m][up], scale.residual);
-                    continue;
-                }
                 const int threshold = integer_threshold(thresholds[m][up], scale);
                 if (best < threshold || (tile >= lowest_end && tile >= out.ends[q])) continue;
 #pragma unroll

@@ -2,12 +2,14 @@
 //
 // Grid: (batch, parts). The blocks of a query divide its candidates among themselves; the last to finish
 // ranks them. Dynamic shared memory: LIST_BYTES, first for the SelectSpace, then for the TopKList.
+#include "exact_floor.cuh"
 #include "finish.cuh"
 #include "formula_floor.cuh"
 #include "launch.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
-static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES, "they share dynamic memory");
+static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES && sizeof(FloorSpace) <= LIST_BYTES,
+              "they share dynamic memory");
 
 __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, const QueryHeader& query, void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
@@ -21,11 +23,27 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, cons
     const uint32_t* const excluded = params.queries.excluded;
     ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
     if (certified) {
-        const float floor = fmaxf(params.floors[q],
-            select_bound(*static_cast<SelectSpace*>(memory), found, query.rank, [&](int i) {
+        FloorSpace& space = *static_cast<FloorSpace*>(memory);
+        const bool exact = query.k <= FLOOR_HITS;
+        float floor = params.floors[q];
+        if (exact) {
+            const auto guess = [&](int i) { return mine[i].score; };
+            const auto slot = [&](int i) { return mine[i].slot; };
+            const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found, guess, slot);
+            floor = fmaxf(floor, __double2float_rd(best));
+            // The rows that are scored now are not scored again. Every block has the same ones.
+            const double own = threadIdx.x < FLOOR_ROWS ? space.scores[threadIdx.x] : NO_SCORE;
+            if (blockIdx.y == 0 && own > NO_SCORE && own >= floor) {
+                const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
+                if (index < params.survivor_capacity) survivors[index] = {own, space.rows[threadIdx.x], 0};
+            }
+        } else {
+            const float bound = select_bound(*static_cast<SelectSpace*>(memory), found, query.rank, [&](int i) {
                 return threshold_bound(query, excluded, params.slot_rows, mine[i],
                                        error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
-            }));
+            });
+            floor = fmaxf(floor, bound);
+        }
         const float* const vector = components(query, params.table, params.queries.vectors);
         const uint32_t each = (found + parts - 1) / parts;
         const uint32_t begin = min(found, blockIdx.y * each), end = min(found, begin + each);
@@ -37,8 +55,10 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, cons
                 const Candidate candidate = mine[i];
                 const float bound = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
                 const uint32_t row = params.slot_rows[candidate.slot];
-                const bool in_range = !(candidate.score + bound < floor) && candidate.score - bound <= query.max_score;
-                if (in_range && row < query.first_rows) doubtful[atomicAdd(&doubtful_count, 1)] = row;
+                bool in_doubt = !(candidate.score + bound < floor) && candidate.score - bound <= query.max_score &&
+                                row < query.first_rows;
+                for (int j = 0; exact && in_doubt && j < FLOOR_ROWS; j++) in_doubt = space.rows[j] != row;
+                if (in_doubt) doubtful[atomicAdd(&doubtful_count, 1)] = row;
             }
             __syncthreads();
             const bool last = round + blockDim.x >= end;

@@ -1,7 +1,9 @@
 // Computes each query's threshold: a certified lower bound of its k-th best cosine.
 //
-// With e excluded rows, if they are few, it is a lower bound of the (k + e)-th best cosine, which is at most the k-th
-// best of the rows that are not excluded. Other rows that a query's filter leaves out do not count. Grid: (batch).
+// For few hits, it is the k-th best of some exact scores. For more, it is the k-th best lower bound. With e excluded rows,
+// if they are few, that is the (k + e)-th, which is at most the k-th of the rows that are not excluded. Other rows that a
+// query's filter leaves out do not count. Grid: (batch).
+#include "exact_floor.cuh"
 #include "formula_floor.cuh"
 #include "launch.cuh"
 #include "tile_walk.cuh"
@@ -14,65 +16,104 @@ __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale,
     *thresholds = make_threshold(scale, floor);
 }
 
-// The group of a tile that has this slot: as the scans cut them. Both have the rows of a quad's lane together; the
-// portable scan has two halves.
-__device__ __forceinline__ uint32_t group_in_tile(uint32_t slot, uint32_t groups_per_tile) {
-    const uint32_t lane = slot % 8 / 2;
-    return groups_per_tile == HOPPER_GROUPS ? lane : slot % TILE_ROWS / (TILE_ROWS / 2) * (INT8_GROUPS / 2) + lane;
-}
+// The groups of a sample's tile, as the scans cut them: both have the rows of a quad's lane together, and the portable scan
+// has two halves.
+struct Groups {
+    const TileWalk& sample;
+    uint32_t per_tile;
 
-// Sets the first thresholds from the bounds of a sample: the best lower bound of each group of rows. Groups
-// share no rows.
-extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
+    __device__ uint32_t tile(int group) const { return tile_at(sample, group / per_tile); }
+
+    // The slot of the row of this index in a group.
+    __device__ uint32_t slot(int group, uint32_t index) const {
+        const uint32_t part = group % per_tile;
+        const uint32_t half = per_tile == HOPPER_GROUPS ? 0 : part / (INT8_GROUPS / 2) * (TILE_ROWS / 2);
+        return tile(group) * TILE_ROWS + half + index / 2 * 8 + 2 * (part % 4) + index % 2;
+    }
+
+    // The group of a slot in a tile.
+    __device__ uint32_t part(uint32_t slot) const {
+        const uint32_t lane = slot % 8 / 2;
+        return per_tile == HOPPER_GROUPS ? lane : slot % TILE_ROWS / (TILE_ROWS / 2) * (INT8_GROUPS / 2) + lane;
+    }
+};
+
+// The k-th best of the groups' lower bounds, for many hits. Called by all threads.
+__device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& params, const QueryHeader& query,
+                                                 const QueryScale& scale, const Groups& groups, int count, float* bounds) {
     __shared__ SelectSpace space;
-    let_next_start();
-    wait_for_previous();
-    const QueryHeader query = params.headers[blockIdx.x];
-    if (query.norm == 0.0) return;
-    const QueryScale scale = params.scales[blockIdx.x];
-    float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
-    const uint32_t groups = walked_before(params.sample, query.tiles_within) * params.groups_per_tile;
     if (query.excluded_count > FEW_EXCLUDED) {
         // A group with an excluded row gives no bound: the row may be its best.
-        const uint32_t* const slots = params.excluded + query.excluded + query.excluded_count;
+        const uint32_t* const slots = params.queries.excluded + query.excluded + query.excluded_count;
         for (uint32_t i = threadIdx.x; i < query.excluded_count; i += blockDim.x) {
             const uint32_t slot = slots[i], tile = slot / TILE_ROWS;
             if (slot == NOT_A_ROW || tile >= query.tiles_within) continue;
             const uint32_t index = walked_before(params.sample, tile);
             if (index >= params.sample.count || tile_at(params.sample, index) != tile) continue;
-            bounds[index * params.groups_per_tile + group_in_tile(slot, params.groups_per_tile)] = -INFINITY;
+            bounds[index * groups.per_tile + groups.part(slot)] = -INFINITY;
         }
         __syncthreads();
     }
     // A formula's first threshold proves nothing: it only finds rows to score. See raise_formula.
-    const uint32_t rank = is_formula(query) ? max(1u, groups / query.rank) : query.rank;
+    const uint32_t rank = is_formula(query) ? max(1u, count / query.rank) : query.rank;
     const bool has_maximum = query.max_score < 2.0 && !is_formula(query);
     const float most = __double2float_rd(query.max_score);
-    const float floor = select_bound(space, groups, rank, [&](int i) {
+    return select_bound(space, count, rank, [&](int i) {
         const float bound = bounds[i];
         if (!has_maximum) return bound;
         // The group's best row has at most this cosine.
-        const uint32_t tile = tile_at(params.sample, i / params.groups_per_tile);
-        return bound + 2.0f * error_bound(scale, params.tile_scales[tile].residual) <= most ? bound : -INFINITY;
+        const float error = error_bound(scale, params.tile_scales[groups.tile(i)].residual);
+        return bound + 2.0f * error + 1e-4f <= most ? bound : -INFINITY;
     });
-    if (threadIdx.x == 0 && is_formula(query)) {
+}
+
+// Sets the first thresholds from the bounds of a sample: the best lower bound of each group of rows. Groups
+// share no rows.
+extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const QueryHeader query = params.queries.headers[blockIdx.x];
+    if (query.norm == 0.0) return;
+    const QueryScale scale = params.scales[blockIdx.x];
+    float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
+    const Groups groups = {params.sample, params.groups_per_tile};
+    const int count = walked_before(params.sample, query.tiles_within) * groups.per_tile;
+    float floor;
+    if (is_formula(query) || query.k > FLOOR_HITS) {
+        floor = floor_of_groups(params, query, scale, groups, count, bounds);
+    } else {
+        __shared__ FloorSpace space;
+        const auto guess = [&](int i) { return bounds[i]; };
+        const auto slot = [&](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); };
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, count, guess, slot));
+    }
+    if (threadIdx.x != 0) return;
+    if (is_formula(query)) {
         params.floors[blockIdx.x] = floor;
         params.thresholds[blockIdx.x] = make_threshold(scale, floor);
-    } else if (threadIdx.x == 0) {
+    } else {
         set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
     }
 }
 
 // Raises the threshold of a query from the candidates found so far. Called by all threads of a block.
 __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const QueryHeader& query) {
-    __shared__ SelectSpace space;
     const QueryScale scale = params.scales[blockIdx.x];
     const Candidate* const mine = params.candidates + static_cast<size_t>(blockIdx.x) * params.capacity;
     const int count = min(params.candidate_counts[counter(blockIdx.x)], params.capacity);
-    const float floor = select_bound(space, count, query.rank, [&](int i) {
-        return threshold_bound(query, params.queries.excluded, params.slot_rows, mine[i],
-                               error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
-    });
+    float floor;
+    if (query.k > FLOOR_HITS) {
+        __shared__ SelectSpace space;
+        floor = select_bound(space, count, query.rank, [&](int i) {
+            return threshold_bound(query, params.queries.excluded, params.slot_rows, mine[i],
+                                   error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
+        });
+    } else {
+        __shared__ FloorSpace space;
+        const auto guess = [&](int i) { return mine[i].score; };
+        const auto slot = [&](int i) { return mine[i].slot; };
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, count, guess, slot));
+    }
     if (threadIdx.x == 0) {
         set_threshold(query, scale, fmaxf(floor, params.floors[blockIdx.x]), params.floors + blockIdx.x,
                       params.thresholds + blockIdx.x);

@@ -19,6 +19,12 @@ __device__ __forceinline__ int integer_threshold(const Threshold& query, const T
     return __float2int_rd(a - b - ((fabsf(a) + fabsf(b)) * 1e-6f + 1.0f));
 }
 
+// A group's best lower bound, a little lower still, with the index of its row among the group's in the last bits.
+constexpr uint32_t GROUP_INDEX_MASK = 31;
+__device__ __forceinline__ float group_bound(float bound, uint32_t index) {
+    return __uint_as_float((__float_as_uint(bound - fabsf(bound) * 1e-5f) & ~GROUP_INDEX_MASK) | index);
+}
+
 // A lower bound of a candidate's cosine, for a threshold; -infinity if the query's filter may leave the row out.
 __device__ __forceinline__ float threshold_bound(const QueryHeader& query, const uint32_t* excluded,
                                                  const uint32_t* slot_rows, const Candidate& candidate, float error) {

@@ -33,6 +33,8 @@ abi! {
         /// Up to this many excluded rows raise the rank of thresholds. More are left out of what thresholds are made
         /// of.
         FEW_EXCLUDED: u32 = 16;
+        /// Up to this k, thresholds are made of exact scores.
+        FLOOR_HITS: u32 = 16;
         /// Not a formula: a query by the cosine to one vector.
         NOT_A_FORMULA: u32 = u32::MAX;
         /// `Formula::kind`: 3CosMul.
@@ -237,7 +239,7 @@ abi! {
             thresholds: DevicePointer<Threshold>,
             /// `[batch]`.
             scales: DevicePointer<QueryScale>,
-            /// `[batch, groups]`: the sampling scan's lower bounds.
+            /// `[batch, groups]`: the sampling scan's lower bounds, with the index of the row of each.
             group_bounds: DevicePointerMut<f32>,
             /// `[batch]` counters.
             candidate_counts: DevicePointerMut<u32>,
@@ -310,14 +312,14 @@ abi! {
             query_groups: i32,
         }
         struct FirstThresholdsParams {
-            /// `[batch]`.
-            headers: DevicePointer<QueryHeader>,
+            table: TableView,
+            queries: QueriesView,
             /// `[batch]`.
             scales: DevicePointer<QueryScale>,
             /// `[tiles]`.
             tile_scales: DevicePointer<TileScale>,
-            /// The lists of excluded rows, with their slots.
-            excluded: DevicePointer<u32>,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
             /// `[batch, groups]`; those of groups with excluded rows are overwritten.
             group_bounds: DevicePointerMut<f32>,
             /// `[batch]`.
@@ -346,8 +348,8 @@ abi! {
             queries: QueriesView,
             /// `[tiles * TILE_ROWS]`.
             slot_rows: DevicePointer<u32>,
-            /// For formulas, as the following.
             table: TableView,
+            /// For formulas, as the following.
             formulas: DevicePointer<Formula>,
             /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
             formula_floors: DevicePointerMut<f64>,
@@ -498,9 +500,8 @@ abi! {
                 hopper_scan_256_2, hopper_scan_256_4, hopper_scan_256_7, hopper_scan_256_10: HopperScanParams;
         }
         "" / thresholds for Every {
-            (256) first_thresholds: FirstThresholdsParams;
-            (256) raise_thresholds: RaiseThresholdsParams;
-            (512) raise_formula_thresholds: RaiseThresholdsParams;
+            (512) first_thresholds: FirstThresholdsParams;
+            (512) raise_thresholds, raise_formula_thresholds: RaiseThresholdsParams;
         }
         "" / rescore for Every {
             (512) rescore, rescore_formulas: RescoreParams;

@@ -114,10 +114,11 @@ impl Pass<'_> {
         let w = self.workspace;
         let groups = self.groups(sample);
         let params = FirstThresholdsParams {
-            headers: w.headers.device.pointer(),
+            table: self.resident.view(),
+            queries: w.queries(),
             scales: w.scales.pointer(),
             tile_scales: quantised.scales.pointer(),
-            excluded: w.excluded.device.pointer(),
+            slot_rows: quantised.slot_rows.pointer(),
             group_bounds: w.group_bounds(width, groups),
             floors: w.floors.pointer_mut(),
             thresholds: w.thresholds.pointer_mut(),

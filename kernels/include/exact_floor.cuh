@@ -1,0 +1,78 @@
+// A floor of a query's k-th best score, from the exact scores of a few rows.
+//
+// It is higher than the k-th best lower bound by the whole width of a bound. In float vectors of 300 components, several
+// times fewer rows reach it.
+#pragma once
+#include "bounds.cuh"
+#include "contract.cuh"
+
+constexpr int FLOOR_THREADS = 512;                      // of a block that calls exact_floor
+constexpr int FLOOR_ROWS = 2 * FLOOR_THREADS / WARP;    // that it scores: two for each warp
+static_assert(FLOOR_ROWS == WARP && FLOOR_HITS <= FLOOR_ROWS - FEW_EXCLUDED, "one lane for each row");
+
+struct FloorSpace {
+    double scores[FLOOR_ROWS];  // NO_SCORE if the filter leaves the row out
+    uint32_t rows[FLOOR_ROWS];  // or NOT_A_ROW
+    double floor;
+};
+
+// The k-th best score of some of `count` rows: each thread takes the best of its share by `guess(i)`, and each warp the
+// best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE if the filter admits fewer than k
+// of them. `slot(i)` is the slot of a row, or of none if `guess(i)` is -infinity. Called by all FLOOR_THREADS threads of a
+// block, for a query with k <= FLOOR_HITS; ends with a barrier.
+template <class Guess, class Slot>
+__device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView& table, const QueriesView& queries,
+                                              const uint32_t* slot_rows, const QueryHeader& query, int count, Guess guess,
+                                              Slot slot) {
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    float best = -INFINITY;
+    int best_index = -1;
+    // Few rows are spread over all warps, too.
+    for (int i = lane * (FLOOR_THREADS / WARP) + warp; i < count; i += FLOOR_THREADS) {
+        const float own = guess(i);
+        if (!(own > best) || own > query.max_score) continue;
+        // Few excluded rows may be among those that are scored. More would leave no room.
+        if (query.is_filtered != 0 && !admits_row(query, queries.excluded, slot_rows[slot(i)])) continue;
+        best = own, best_index = i;
+    }
+    uint32_t rows[2];
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+        float most = best;
+#pragma unroll
+        for (int step = WARP / 2; step > 0; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
+        const int leader = __ffs(__ballot_sync(ALL_LANES, best == most)) - 1;
+        const int index = __shfl_sync(ALL_LANES, best_index, leader);
+        rows[j] = index >= 0 ? slot_rows[slot(index)] : NOT_A_ROW;
+        if (lane == leader) best = -INFINITY, best_index = -1;
+    }
+    const bool there[2] = {rows[0] != NOT_A_ROW, rows[1] != NOT_A_ROW};
+    double score = NO_SCORE;
+    if (there[0] || there[1]) {
+        const uint32_t within[2] = {there[0] ? rows[0] : rows[1], there[1] ? rows[1] : rows[0]};
+        const float* const addresses[2] = {components(table, within[0]), components(table, within[1])};
+        const double row_norms[2] = {table.norms[within[0]], table.norms[within[1]]};
+        double dots[2];
+        warp_dots(addresses, components(query, table, queries.vectors), table.dim, dots);
+        const uint32_t own = lane == 0 ? rows[0] : rows[1];
+        score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
+        if (own == NOT_A_ROW || !admits(query, queries.excluded, own, score)) score = NO_SCORE;
+    }
+    if (lane < 2) {
+        space.scores[2 * warp + lane] = score;
+        space.rows[2 * warp + lane] = lane == 0 ? rows[0] : rows[1];
+    }
+    if (threadIdx.x == 0) space.floor = NO_SCORE;
+    __syncthreads();
+    if (warp == 0) {
+        const double own = space.scores[lane];
+        uint32_t ahead = 0;
+        for (int i = 0; i < FLOOR_ROWS; i++) {
+            const double other = space.scores[i];
+            ahead += other > own || (other == own && i < lane);
+        }
+        if (ahead + 1 == query.k) space.floor = own;
+    }
+    __syncthreads();
+    return space.floor;
+}
