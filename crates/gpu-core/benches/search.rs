@@ -1,16 +1,17 @@
 //! Measures the CUDA engine on a model folder: device and host time by batch size. Answers are compared with
 //! the device's own float64 pass, and that pass with the CPU.
 //!
-//! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--queries=10000]`: a folder, or
-//! a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`: without
-//! derived tables; `--batches`: word queries in these batches only; `--queries`: this number of random queries,
-//! in batches of 1024 and one by one, compared and not timed. Without a device it says so and exits with 0,
-//! because measurements can't fail.
+//! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--with=3cosmul:10] [--queries=10000]`:
+//! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`:
+//! without derived tables; `--batches`: word queries in these batches only; `--with`: that percentage of them of
+//! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--queries`: this
+//! number of random queries, in batches of 1024 and one by one, compared and not timed. Without a device it says so
+//! and exits with 0, because measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, Hit, Query, QueryVector, Row};
+use contract::{Engine, Filter, Hit, Query, QueryVector, Row, Scoring};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::baselines::time_reading;
@@ -72,7 +73,16 @@ fn main() {
         "batch", "k", "query"
     );
     let batches = value("--batches").unwrap_or("1,2,8,16,32,64,128,256,512,1024");
-    for batch in batches.split(',').map(|batch| batch.parse().expect("a batch")) {
+    let batches = batches.split(',').map(|batch| batch.parse().expect("a batch"));
+    if let Some(kinds) = value("--with") {
+        for batch in batches {
+            for kind in kinds.split(',') {
+                mixed_line(&model, &mut engine, batch, kind, &mut numbers);
+            }
+        }
+        return;
+    }
+    for batch in batches {
         line(&model, &mut engine, &mut oracle, batch, 10, Kind::Word, &mut numbers);
     }
     if value("--batches").is_some() {
@@ -181,6 +191,62 @@ fn compare_oracle_with_cpu(
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
+}
+
+/// Times batches of word queries in which some are of another kind, such as `3cosmul:10`.
+fn mixed_line(
+    model: &ModelStore,
+    engine: &mut CudaEngine,
+    batch: usize,
+    kind: &str,
+    numbers: &mut Numbers,
+) {
+    let (name, percentage) = kind.split_once(':').expect("KIND:PERCENTAGE");
+    let others = batch * percentage.parse::<usize>().expect("a percentage") / 100;
+    let before = engine.counters();
+    let (mut device, mut host) = (Vec::new(), Vec::new());
+    for time in 0..TIMES {
+        let mut asked = queries(model, batch - others, 10, numbers, Kind::Word);
+        asked.extend((0..others).map(|_| other(model, name, numbers)));
+        let asked = asked.iter().collect();
+        let started = Instant::now();
+        let _ = engine.search_overlapped(&asked, &mut || ()).expect("answers");
+        // The first few warm up.
+        if time >= 5 {
+            host.push(started.elapsed());
+            device.push(engine.device_time());
+        }
+    }
+    let after = engine.counters();
+    println!(
+        "{batch:>6} {kind:>18} | {:>9.4} {:>10.4} | {:>10.1} {:>10.1} {:>6}",
+        median(&mut device).as_secs_f64() * 1e3,
+        median(&mut host).as_secs_f64() * 1e3,
+        (after.candidates - before.candidates) as f64 / (TIMES * batch) as f64,
+        (after.survivors - before.survivors) as f64 / (TIMES * batch) as f64,
+        after.fallbacks - before.fallbacks,
+    );
+}
+
+/// A query of this kind, of random words.
+fn other(model: &ModelStore, kind: &str, numbers: &mut Numbers) -> Query {
+    let table = model.table();
+    let [a, b, c] = std::array::from_fn(|_| Row(numbers.below(model.rows()) as u32));
+    let word = |k, filter| Query::new(&table, QueryVector::Row(a), k, filter).expect("a query");
+    let by = |scoring: Result<Scoring, _>| {
+        Query::by(scoring.expect("a formula"), 10, Filter::excluding(vec![a, b, c]))
+    };
+    match kind {
+        "3cosmul" => by(Scoring::three_cos_mul(&table, &[b, c], &[a])),
+        "pairdirection" => by(Scoring::pair_direction(&table, a, b, c)),
+        "k100" => word(100, Filter::excluding(vec![a])),
+        "limit" => {
+            let mut filter = Filter::excluding(vec![a]);
+            filter.first_rows = Some(model.rows() as u32 / 11);
+            word(10, filter)
+        }
+        _ => panic!("{kind}: 3cosmul, pairdirection, k100 or limit"),
+    }
 }
 
 fn line(
