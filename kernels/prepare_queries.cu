@@ -1,5 +1,6 @@
 // Prepares queries for the scans: gathers them from the table or the host's memory, scales them to unit length,
 // rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
+#include "bounds.cuh"
 #include "formula.cuh"
 #include "launch.cuh"
 #include "query.cuh"
@@ -40,13 +41,13 @@ __device__ __forceinline__ bool make_normal(const PrepareQueriesParams& params, 
     __shared__ double scores[FORMULA_GUESS_ROWS];
     __shared__ double likely;
     __shared__ Formula formula;
-    constexpr int WORDS = sizeof(Formula) / sizeof(double);
-    const double* const uploaded = reinterpret_cast<const double*>(params.uploaded_formulas + query.formula);
-    if (threadIdx.x < WORDS) reinterpret_cast<double*>(&formula)[threadIdx.x] = uploaded[threadIdx.x];
-    __syncthreads();
-    // Every column's block writes the same words, and reads only what it wrote.
-    for (uint32_t i = threadIdx.x; i < formula.count; i += blockDim.x) {
-        params.excluded[formula.words + i] = params.uploaded_excluded[formula.words + i];
+    __shared__ uint32_t words[FORMULA_WORDS];
+    __shared__ double weights[FORMULA_WORDS];  // in the normal, over the words' norms
+    copy_formula(formula, params.uploaded_formulas[query.formula]);
+    if (threadIdx.x < formula.count) {
+        const uint32_t word = params.uploaded_excluded[formula.words + threadIdx.x];
+        words[threadIdx.x] = word;
+        if (query.column == 0) params.excluded[formula.words + threadIdx.x] = word;
     }
     if (threadIdx.x == 0) likely = formula.likely;
     __syncthreads();
@@ -57,7 +58,7 @@ __device__ __forceinline__ bool make_normal(const PrepareQueriesParams& params, 
     for (uint32_t i = threadIdx.x / WARP * TOGETHER; i < FORMULA_GUESS_ROWS; i += blockDim.x / WARP * TOGETHER) {
         const uint32_t rows[TOGETHER] = {min(i * stride, last), min((i + 1) * stride, last), min((i + 2) * stride, last),
                                          min((i + 3) * stride, last)};
-        const double score = formula_score<float>(formula, table, params.excluded, rows);
+        const double score = formula_score<float>(formula, table, words, rows);
         if (lane < TOGETHER) scores[i + lane] = isnan(score) ? -INFINITY : score;
     }
     __syncthreads();
@@ -74,31 +75,32 @@ __device__ __forceinline__ bool make_normal(const PrepareQueriesParams& params, 
     const double low = cuts[query.column], high = cuts[query.column + 1];
     const double low_factor = factors[query.column], high_factor = factors[query.column + 1];
     const double slope =
-        (pow(high_factor * likely, formula.power) - pow(low_factor * likely, formula.power)) / (high - low);
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] = 0.0;
-    for (uint32_t w = 0; w < formula.count; w++) {
-        const uint32_t word = params.excluded[formula.words + w];
+        (formula_power(high_factor * likely, formula.power) - formula_power(low_factor * likely, formula.power)) / (high - low);
+    if (threadIdx.x < formula.count) {
+        const uint32_t w = threadIdx.x;
         const bool in_y = formula.kind == FORMULA_DIRECTION ? w == 1 : w >= formula.positive;
         const double weight = in_y ? -slope : formula.kind == FORMULA_DIRECTION && w == 2 ? -formula.weight : formula.weight;
-        const double scale = weight / table.norms[word];
-        const float* const vector = components(table, word);
-        for (int i = threadIdx.x; i < dim; i += blockDim.x) normal[i] += scale * vector[i];
+        weights[w] = weight / table.norms[words[w]];
     }
+    __syncthreads();
     double square = 0.0;
-    for (int i = threadIdx.x; i < dim; i += blockDim.x) square += normal[i] * normal[i];
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) {
+        double sum = 0.0;
+#pragma unroll 4
+        for (uint32_t w = 0; w < formula.count; w++) sum += weights[w] * components(table, words[w])[i];
+        normal[i] = sum;
+        square += sum * sum;
+    }
     square = block_combine(square, space, [](double a, double b) { return a + b; });
     const double norm = sqrt(square);
-    const bool has_direction = norm > 0.01;
+    const bool has_direction = norm > LEAST_NORMAL;
     for (int i = threadIdx.x; i < dim; i += blockDim.x) {
         normal[i] = has_direction ? normal[i] / norm : i == 0 ? 1.0 : 0.0;
     }
     if (threadIdx.x == 0) {
         params.columns[blockIdx.x] = {formula.offset - slope * low, low_factor, formula.offset - slope * high, high_factor,
                                       norm};
-        if (query.column == 0) {
-            params.formulas[query.formula] = formula;
-            params.formula_floors[blockIdx.x] = -INFINITY;
-        }
+        if (query.column == 0) params.formulas[query.formula] = formula;
     }
     __syncthreads();
     return has_direction;
@@ -148,7 +150,7 @@ __device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
         for (int i = threadIdx.x; i < padded; i += blockDim.x) bytes[byte_index(layout, q, i, padded)] = 0;
         if (threadIdx.x == 0) {
             params.scales[q] = {1.0f, 0.0f, 1.0f, 0};
-            params.thresholds[q] = {1e30f, 0.0f};  // nothing reaches it
+            params.thresholds[q] = UNREACHABLE;
             params.floors[q] = 2.0f;
         }
         return;

@@ -4,18 +4,18 @@
 // ranks them. Dynamic shared memory: LIST_BYTES, first for the SelectSpace, then for the TopKList.
 #include "exact_floor.cuh"
 #include "finish.cuh"
-#include "formula_floor.cuh"
+#include "formula.cuh"
 #include "launch.cuh"
+#include "select.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
-static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES && sizeof(FloorSpace) <= LIST_BYTES,
-              "they share dynamic memory");
+static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FloorSpace) <= LIST_BYTES, "they share dynamic memory");
 
-__device__ __forceinline__ void rescore_cosine(const RescoreParams& params, const QueryHeader& query, void* memory) {
+__device__ __forceinline__ void rescore_cosine(const RescoreParams& params, const QueryHeader& query, uint32_t parts,
+                                              void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ int doubtful_count;
     const int q = blockIdx.x;
-    const uint32_t parts = params.parts;
     const uint32_t found = params.candidate_counts[counter(q)];
     const bool certified = found <= params.capacity;
     const QueryScale scale = params.scales[q];
@@ -80,7 +80,8 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, cons
 
 // The same for a formula, by the blocks of its first column.
 __device__ __forceinline__ void rescore_formula(const RescoreParams& params, const QueryHeader& query, void* memory) {
-    const Formula formula = params.formulas[query.formula];
+    __shared__ Formula formula;
+    copy_formula(formula, params.formulas[query.formula]);
     const int q = blockIdx.x;
     ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
     uint32_t found = 0;
@@ -91,41 +92,38 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, con
         found += count & ~FORMULA_FAILED;
     }
     if (certified) {
-        // Few candidates can still reach the floor that all of them give.
-        const FormulaSearch search = {params.table, params.queries, params.slot_rows, params.candidates,
-                                      params.candidate_counts, params.capacity};
-        const double found_floor = formula_floor(*static_cast<FormulaSpace*>(memory), search, formula, query, q);
-        const double least = fmax(fmax(found_floor, query.min_score), params.formula_floors[q]);
-        __shared__ float floors[FORMULA_COLUMNS];
-        if (threadIdx.x < formula.columns) {
-            floors[threadIdx.x] = column_floor(params.columns[q + threadIdx.x], formula.power, least);
-        }
-        __syncthreads();
-        const uint32_t warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+        const double least = params.formula_floors[q];
+        const uint32_t* const words = params.queries.excluded + formula.words;
+        const uint32_t warps = gridDim.y * blockDim.x / WARP, warp = blockIdx.y * blockDim.x / WARP + threadIdx.x / WARP;
+        const uint32_t lane = threadIdx.x % WARP;
+        // A warp looks at a few candidates, and scores those in doubt two at a time: few, so that all warps have some.
+        constexpr uint32_t LOOKS = 8;
+        constexpr int TOGETHER = 2;
         for (uint32_t c = 0; c < formula.columns; c++) {
             const Candidate* const candidates = params.candidates + static_cast<size_t>(q + c) * params.capacity;
             const QueryScale scale = params.scales[q + c];
-            const float floor = floors[c];
+            const float floor = params.floors[q + c];
             const uint32_t count = params.candidate_counts[counter(q + c)];
-            // A warp looks at 32 candidates, and scores those in doubt two at a time.
-            for (uint32_t first = (blockIdx.y * warps + threadIdx.x / WARP) * WARP; first < count;
-                 first += gridDim.y * warps * WARP) {
+            for (uint32_t first = warp * LOOKS; first < count; first += warps * LOOKS) {
                 const Candidate candidate = candidates[min(first + lane, count - 1)];
                 const float bound = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
                 const uint32_t row = params.slot_rows[candidate.slot];
-                const bool doubtful = first + lane < count && !(candidate.score + bound < floor) && row < query.first_rows;
+                const bool doubtful = lane < LOOKS && first + lane < count && !(candidate.score + bound < floor) &&
+                                      row < query.first_rows;
                 uint32_t lanes = __ballot_sync(ALL_LANES, doubtful);
                 while (lanes != 0) {
+                    uint32_t rows[TOGETHER], own = NOT_A_ROW;
                     const int one = __ffs(lanes) - 1;
-                    lanes &= lanes - 1;
-                    const bool pair = lanes != 0;
-                    const int other = pair ? __ffs(lanes) - 1 : one;
-                    lanes &= lanes - 1;
-                    const uint32_t rows[2] = {__shfl_sync(ALL_LANES, row, one), __shfl_sync(ALL_LANES, row, other)};
-                    const double score = formula_score<double>(formula, params.table, params.queries.excluded, rows);
-                    const uint32_t own = lane == 0 ? rows[0] : rows[1];
+#pragma unroll
+                    for (int i = 0; i < TOGETHER; i++) {
+                        const bool there = lanes != 0;
+                        rows[i] = __shfl_sync(ALL_LANES, row, there ? __ffs(lanes) - 1 : one);
+                        if (there && lane == i) own = rows[i];
+                        lanes &= lanes - 1;
+                    }
+                    const double score = formula_score<double>(formula, params.table, words, rows);
                     // NaN does not reach it.
-                    if (lane < (pair ? 2 : 1) && score >= least && admits(query, params.queries.excluded, own, score)) {
+                    if (own != NOT_A_ROW && score >= least && admits(query, params.queries.excluded, own, score)) {
                         const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
                         if (index < params.survivor_capacity) survivors[index] = {score, own, 0};
                     }
@@ -141,11 +139,17 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, con
     }
 }
 
+// The blocks of a query by cosine.
+__device__ __forceinline__ uint32_t parts_of(const RescoreParams& params, const QueryHeader& query) {
+    return query.k <= FLOOR_HITS ? params.parts : params.parts_of_many_hits;
+}
+
 extern "C" __global__ void rescore(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     wait_for_previous();
     const QueryHeader query = params.queries.headers[blockIdx.x];
-    if (query.norm != 0.0) rescore_cosine(params, query, memory);
+    const uint32_t parts = parts_of(params, query);
+    if (query.norm != 0.0 && blockIdx.y < parts) rescore_cosine(params, query, parts, memory);
 }
 
 // For passes with formulas, which take more blocks.
@@ -156,7 +160,7 @@ extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     if (query.norm == 0.0) return;
     if (is_formula(query)) {
         if (query.column == 0) rescore_formula(params, query, memory);
-    } else if (blockIdx.y < params.parts) {
-        rescore_cosine(params, query, memory);
+    } else if (const uint32_t parts = parts_of(params, query); blockIdx.y < parts) {
+        rescore_cosine(params, query, parts, memory);
     }
 }

@@ -6,6 +6,7 @@
 #include "exact_floor.cuh"
 #include "formula_floor.cuh"
 #include "launch.cuh"
+#include "select.cuh"
 #include "tile_walk.cuh"
 
 // Sets the threshold from `floor` or the query's own minimum score, whichever is higher.
@@ -54,11 +55,9 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
         }
         __syncthreads();
     }
-    // A formula's first threshold proves nothing: it only finds rows to score. See raise_formula.
-    const uint32_t rank = is_formula(query) ? max(1u, count / query.rank) : query.rank;
-    const bool has_maximum = query.max_score < 2.0 && !is_formula(query);
+    const bool has_maximum = query.max_score < 2.0;
     const float most = __double2float_rd(query.max_score);
-    return select_bound(space, count, rank, [&](int i) {
+    return select_bound(space, count, query.rank, [&](int i) {
         const float bound = bounds[i];
         if (!has_maximum) return bound;
         // The group's best row has at most this cosine.
@@ -67,32 +66,74 @@ __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& pa
     });
 }
 
-// Sets the first thresholds from the bounds of a sample: the best lower bound of each group of rows. Groups
-// share no rows.
-extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
-    let_next_start();
-    wait_for_previous();
-    const QueryHeader query = params.queries.headers[blockIdx.x];
-    if (query.norm == 0.0) return;
+// The first threshold of a query, from the bounds of a sample: the best lower bound of each group of rows. Groups share no
+// rows. Called by all threads of a block.
+__device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams& params, const QueryHeader& query) {
     const QueryScale scale = params.scales[blockIdx.x];
     float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x) * params.groups;
     const Groups groups = {params.sample, params.groups_per_tile};
-    const int count = walked_before(params.sample, query.tiles_within) * groups.per_tile;
     float floor;
-    if (is_formula(query) || query.k > FLOOR_HITS) {
+    if (query.k > FLOOR_HITS) {
+        const int count = walked_before(params.sample, query.tiles_within) * groups.per_tile;
         floor = floor_of_groups(params, query, scale, groups, count, bounds);
     } else {
+        const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
         __shared__ FloorSpace space;
         const auto guess = [&](int i) { return bounds[i]; };
         const auto slot = [&](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); };
         floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, count, guess, slot));
     }
-    if (threadIdx.x != 0) return;
-    if (is_formula(query)) {
-        params.floors[blockIdx.x] = floor;
-        params.thresholds[blockIdx.x] = make_threshold(scale, floor);
-    } else {
-        set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
+    if (threadIdx.x == 0) set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
+}
+
+extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const QueryHeader query = params.queries.headers[blockIdx.x];
+    if (query.norm != 0.0) set_first_threshold(params, query);
+}
+
+// Sets the thresholds of a formula's columns from its floor. Called by all threads of the block of its first column.
+__device__ __forceinline__ void set_thresholds(const Formula& formula, const FormulaColumn* columns, const QueryScale* scales,
+                                               double floor, float* floors, Threshold* thresholds) {
+    if (threadIdx.x >= formula.columns) return;
+    const int q = blockIdx.x + threadIdx.x;
+    floors[q] = column_floor(columns[q], formula.power, floor);
+    thresholds[q] = columns[q].norm > LEAST_NORMAL ? make_threshold(scales[q], floors[q]) : UNREACHABLE;
+}
+
+// For passes with formulas.
+extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const QueryHeader query = params.queries.headers[blockIdx.x];
+    if (query.norm == 0.0) return;
+    if (!is_formula(query)) {
+        set_first_threshold(params, query);
+        return;
+    }
+    if (query.column != 0) return;
+    __shared__ FormulaSpace space;
+    __shared__ Formula formula;
+    copy_formula(formula, params.formulas[query.formula]);
+    const Groups groups = {params.sample, params.groups_per_tile};
+    const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
+    const auto found_for = [&](int column) {
+        const float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x + column) * params.groups;
+        const auto guess = [=](int i) { return bounds[i]; };
+        return found_rows(count, guess,
+                          [=](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); });
+    };
+    const double found =
+        formula_floor(space, params.table, params.queries.excluded, params.slot_rows, formula, query, found_for);
+    const double floor = fmax(found, query.min_score);
+    if (floor > 0.0) {
+        if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = floor;
+        set_thresholds(formula, params.columns, params.scales, floor, params.floors, params.thresholds);
+    } else if (threadIdx.x < formula.columns) {
+        // Its half-spaces have all rows. So it has no certificate, and no row reaches its thresholds.
+        params.candidate_counts[counter(blockIdx.x)] = FORMULA_FAILED;
+        params.thresholds[blockIdx.x + threadIdx.x] = UNREACHABLE;
     }
 }
 
@@ -120,33 +161,26 @@ __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const
     }
 }
 
-// The same for all columns of a formula: the k-th best score of the best candidates so far gives the columns'
-// thresholds. If a threshold in use was higher, rows may have been ruled out wrongly, and the formula has failed.
-// Called by all threads of one block, for the formula's first column.
+// The same for all columns of a formula. Called by all threads of one block, for the formula's first column.
 __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& params, const QueryHeader& query) {
     __shared__ FormulaSpace space;
-    const Formula formula = params.formulas[query.formula];
-    const int slot = blockIdx.x;
-    // The candidates that a failed formula counts were not all written.
-    for (uint32_t c = 0; c < formula.columns; c++) {
-        if (params.candidate_counts[counter(slot + c)] & FORMULA_FAILED) return;
-    }
-    const FormulaSearch search = {params.table, params.queries, params.slot_rows, params.candidates,
-                                  params.candidate_counts, params.capacity};
-    const double found = formula_floor(space, search, formula, query, slot);
-    const double floor = fmax(fmax(found, query.min_score), params.formula_floors[slot]);
+    __shared__ Formula formula;
+    copy_formula(formula, params.formulas[query.formula]);
+    const auto found_for = [&](int column) {
+        const int q = blockIdx.x + column;
+        const Candidate* const candidates = params.candidates + static_cast<size_t>(q) * params.capacity;
+        const auto guess = [=](int i) { return candidates[i].score; };
+        const uint32_t count = params.candidate_counts[counter(q)];
+        // The candidates that a failed formula counts were not all written.
+        return found_rows(count & FORMULA_FAILED ? 0 : static_cast<int>(min(count, params.capacity)), guess,
+                          [=](int i) { return candidates[i].slot; });
+    };
+    const double found =
+        formula_floor(space, params.table, params.queries.excluded, params.slot_rows, formula, query, found_for);
+    if (found <= params.formula_floors[blockIdx.x]) return;
     __syncthreads();
-    if (threadIdx.x == 0) params.formula_floors[slot] = floor;
-    if (threadIdx.x < formula.columns) {
-        const int q = slot + threadIdx.x;
-        const float raised = column_floor(params.columns[q], formula.power, floor);
-        if (raised >= params.floors[q]) {
-            params.floors[q] = raised;
-            params.thresholds[q] = make_threshold(params.scales[q], raised);
-        } else {
-            atomicOr(params.candidate_counts + counter(slot), FORMULA_FAILED);
-        }
-    }
+    if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = found;
+    set_thresholds(formula, params.columns, params.scales, found, params.floors, params.thresholds);
 }
 
 extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {

@@ -13,6 +13,9 @@ __device__ __forceinline__ Threshold make_threshold(const QueryScale& query, flo
     return {(floor - query.residual - SLACK) / query.step, query.norm / query.step};
 }
 
+// No row reaches it.
+constexpr Threshold UNREACHABLE = {1e30f, 0.0f};
+
 // Rows whose integer dot product is below this are certainly not among a query's best.
 __device__ __forceinline__ int integer_threshold(const Threshold& query, const TileScale& tile) {
     const float a = query.offset * tile.inverse_step, b = query.slope * tile.residual_over_step;

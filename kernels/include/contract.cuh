@@ -19,42 +19,59 @@ __device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, 
 __device__ __forceinline__ float multiply_add(float a, float b, float sum) { return __fmaf_rn(a, b, sum); }
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
 
-// Dot products of ROWS rows with one query, each of `dim` float32, by one warp; every lane gets the results.
-// It takes several rows together, so that their loads overlap.
+// Dot products of ROWS rows with VECTORS vectors, each of `dim` float32, by one warp; every lane gets the results.
+// It takes several together, so that their loads overlap.
 //
 // Component i goes to lane i mod 32 in ascending order; then the lanes fold by 16, 8, 4, 2, 1.
 // A butterfly adds the same pairs as the fold (addition commutes), so all lanes hold lane 0's bits.
-template <int ROWS, typename Sum>
-__device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], const float* query, int dim,
-                                          Sum (&sums)[ROWS]) {
+template <int ROWS, int VECTORS, typename Sum>
+__device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], const float* const (&vectors)[VECTORS], int dim,
+                                          Sum (&sums)[VECTORS][ROWS]) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) sums[r] = 0;
+    for (int i = 0; i < VECTORS * ROWS; i++) sums[i / ROWS][i % ROWS] = 0;
     for (int first = lane; first < dim; first += WARP * DOT_STEP) {
-        float x[ROWS][DOT_STEP], q[DOT_STEP];
+        float x[ROWS][DOT_STEP], q[VECTORS][DOT_STEP];
 #pragma unroll
         for (int j = 0; j < DOT_STEP; j++) {
             // Past the end, the last component is read again and multiplied by zero. This changes no bit of a
             // sum that started at +0, and no load waits for a branch.
             const int i = first + WARP * j, within = min(i, dim - 1);
-            const float component = query[within];
-            q[j] = i < dim ? component : 0.0f;
+#pragma unroll
+            for (int v = 0; v < VECTORS; v++) {
+                const float component = vectors[v][within];
+                q[v][j] = i < dim ? component : 0.0f;
+            }
 #pragma unroll
             for (int r = 0; r < ROWS; r++) x[r][j] = rows[r][within];
         }
 #pragma unroll
         for (int j = 0; j < DOT_STEP; j++) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                sums[r] = multiply_add(x[r][j], q[j], sums[r]);
+            for (int i = 0; i < VECTORS * ROWS; i++) {
+                const int v = i / ROWS, r = i % ROWS;
+                sums[v][r] = multiply_add(x[r][j], q[v][j], sums[v][r]);
             }
         }
     }
 #pragma unroll
     for (int step = WARP / 2; step > 0; step /= 2) {
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) sums[r] = add(sums[r], __shfl_xor_sync(ALL_LANES, sums[r], step));
+        for (int i = 0; i < VECTORS * ROWS; i++) {
+            const int v = i / ROWS, r = i % ROWS;
+            sums[v][r] = add(sums[v][r], __shfl_xor_sync(ALL_LANES, sums[v][r], step));
+        }
     }
+}
+
+// The same for one vector.
+template <int ROWS, typename Sum>
+__device__ __forceinline__ void warp_dots(const float* const (&rows)[ROWS], const float* vector, int dim, Sum (&sums)[ROWS]) {
+    const float* const vectors[1] = {vector};
+    Sum of_vector[1][ROWS];
+    warp_dots(rows, vectors, dim, of_vector);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) sums[r] = of_vector[0][r];
 }
 
 template <typename Sum = double>

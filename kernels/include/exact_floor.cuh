@@ -16,6 +16,17 @@ struct FloorSpace {
     double floor;
 };
 
+// The index of the best of a warp's lanes, which gives it up; negative if they have none. Called by all lanes.
+__device__ __forceinline__ int take_best(float& best, int& best_index) {
+    float most = best;
+#pragma unroll
+    for (int step = WARP / 2; step > 0; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
+    const int leader = __ffs(__ballot_sync(ALL_LANES, best == most)) - 1;
+    const int index = __shfl_sync(ALL_LANES, best_index, leader);
+    if (threadIdx.x % WARP == leader) best = -INFINITY, best_index = -1;
+    return index;
+}
+
 // The k-th best score of some of `count` rows: each thread takes the best of its share by `guess(i)`, and each warp the
 // best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE if the filter admits fewer than k
 // of them. `slot(i)` is the slot of a row, or of none if `guess(i)` is -infinity. Called by all FLOOR_THREADS threads of a
@@ -38,13 +49,8 @@ __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView
     uint32_t rows[2];
 #pragma unroll
     for (int j = 0; j < 2; j++) {
-        float most = best;
-#pragma unroll
-        for (int step = WARP / 2; step > 0; step /= 2) most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
-        const int leader = __ffs(__ballot_sync(ALL_LANES, best == most)) - 1;
-        const int index = __shfl_sync(ALL_LANES, best_index, leader);
+        const int index = take_best(best, best_index);
         rows[j] = index >= 0 ? slot_rows[slot(index)] : NOT_A_ROW;
-        if (lane == leader) best = -INFINITY, best_index = -1;
     }
     const bool there[2] = {rows[0] != NOT_A_ROW, rows[1] != NOT_A_ROW};
     double score = NO_SCORE;

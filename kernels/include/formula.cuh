@@ -34,11 +34,12 @@ struct FormulaScore {
     }
 };
 
-// The scores of ROWS rows, by one warp, together so that their loads overlap. Lane i gets that of row i % ROWS; NaN if
-// the row has none. With Sum = double these are the contract's bits.
+// The scores of ROWS rows, by one warp, together so that their loads overlap. `words` are the formula's. Lane i gets the
+// score of row i % ROWS; NaN if the row has none. With Sum = double these are the contract's bits.
 template <typename Sum, int ROWS>
 __device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
                                                 const uint32_t (&rows)[ROWS]) {
+    constexpr int TOGETHER = 3;  // words; most formulas have three
     const int own = threadIdx.x % ROWS;
     const float* addresses[ROWS];
     double row_norm = 0.0;
@@ -48,25 +49,51 @@ __device__ __forceinline__ double formula_score(const Formula& formula, const Ta
         if (own == r) row_norm = table.norms[rows[r]];
     }
     FormulaScore score(formula);
-    for (uint32_t i = 0; i < formula.count; i++) {
-        const uint32_t word = words[formula.words + i];
-        Sum dots[ROWS];
-        warp_dots<ROWS>(addresses, components(table, word), table.dim, dots);
-        Sum dot = dots[0];
+    for (uint32_t first = 0; first < formula.count; first += TOGETHER) {
+        const float* vectors[TOGETHER];
+        double norms[TOGETHER];
 #pragma unroll
-        for (int r = 1; r < ROWS; r++) dot = own == r ? dots[r] : dot;
-        score.add(i, cosine(dot, table.norms[word], row_norm));
+        for (uint32_t i = 0; i < TOGETHER; i++) {
+            const uint32_t word = words[min(first + i, formula.count - 1)];
+            vectors[i] = components(table, word);
+            norms[i] = table.norms[word];
+        }
+        Sum dots[TOGETHER][ROWS];
+        warp_dots(addresses, vectors, table.dim, dots);
+#pragma unroll
+        for (uint32_t i = 0; i < TOGETHER; i++) {
+            Sum dot = dots[i][0];
+#pragma unroll
+            for (int r = 1; r < ROWS; r++) dot = own == r ? dots[i][r] : dot;
+            if (first + i < formula.count) score.add(first + i, cosine(dot, norms[i], row_norm));
+        }
     }
     return row_norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : score.score();
+}
+
+// A column with a shorter normal has no certificate: divided by it, roundings would be too large.
+constexpr double LEAST_NORMAL = 0.01;
+
+// A formula's power. Those of few words need no general one, which takes about a microsecond.
+__device__ __forceinline__ double formula_power(double x, double power) {
+    return power == 1.0 ? x : power == 0.5 ? sqrt(x) : pow(x, power);
 }
 
 // A lower bound of the cosine between a column's vector and every row of its piece whose score is at least `floor`.
 // -infinity if there is none.
 __device__ __forceinline__ float column_floor(const FormulaColumn& column, double power, double floor) {
     if (!(floor > 0.0)) return -INFINITY;
-    const double low = column.low_offset + pow(column.low_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
-    const double high = column.high_offset + pow(column.high_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
+    const double low = column.low_offset + formula_power(column.low_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
+    const double high = column.high_offset + formula_power(column.high_factor * floor, power) * (1.0 - FORMULA_ROUNDING);
     return __double2float_rd((fmin(low, high) - FORMULA_ROUNDING) / column.norm - FORMULA_ROUNDING);
+}
+
+// Copies a formula into shared memory: in registers it would take as many as a row. Called by all threads; ends with a
+// barrier.
+__device__ __forceinline__ void copy_formula(Formula& to, const Formula& from) {
+    constexpr int PARTS = sizeof(Formula) / sizeof(double);
+    if (threadIdx.x < PARTS) reinterpret_cast<double*>(&to)[threadIdx.x] = reinterpret_cast<const double*>(&from)[threadIdx.x];
+    __syncthreads();
 }
 
 __device__ __forceinline__ bool is_formula(const QueryHeader& query) { return query.formula != NOT_A_FORMULA; }

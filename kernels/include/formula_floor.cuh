@@ -1,18 +1,7 @@
 // A floor of a formula: a score that k rows reach.
 #pragma once
-#include "bounds.cuh"
+#include "exact_floor.cuh"
 #include "formula.cuh"
-#include "select.cuh"
-
-// The candidates of a pass, and what scores them.
-struct FormulaSearch {
-    const TableView& table;
-    const QueriesView& queries;
-    const uint32_t* slot_rows;
-    const Candidate* candidates;
-    const uint32_t* candidate_counts;
-    uint32_t capacity;
-};
 
 constexpr int FORMULA_THREADS = 512;  // of a block that calls formula_floor
 
@@ -22,72 +11,72 @@ struct FormulaSpace {
     double floor;
 };
 
-// The k-th best score of some candidates: in each warp's share of a column, each lane takes its best candidate, and the
-// warp the best of its lanes. Any choice gives a floor; better rows give a higher one. -infinity if there are fewer than
-// k rows. Called by all FORMULA_THREADS threads of a block; `slot` is that of the formula's first column.
-__device__ __forceinline__ double formula_floor(FormulaSpace& space, const FormulaSearch& search, const Formula& formula,
-                                                const QueryHeader& query, int slot) {
-    constexpr int WARPS = FORMULA_THREADS / WARP;
+// The rows that a pass found for one column of a formula. Each is one of `count`, with a guess of how good it is, and a
+// slot; of none if the guess is -infinity.
+template <class Guess, class Slot>
+struct FoundRows {
+    int count;
+    Guess guess;
+    Slot slot;
+};
+template <class Guess, class Slot>
+__device__ __forceinline__ FoundRows<Guess, Slot> found_rows(int count, Guess guess, Slot slot) {
+    return {count, guess, slot};
+}
+
+// The k-th best score of some of the rows found for a formula's columns: each thread takes the best of its share, and each
+// warp the best of these. Any choice gives a floor; better rows give a higher one. -infinity if the filter admits fewer
+// than k of them. `found_for(c)` are the FoundRows of column c. Called by all FORMULA_THREADS threads of a block; ends with
+// a barrier.
+template <class FoundFor>
+__device__ __forceinline__ double formula_floor(FormulaSpace& space, const TableView& table, const uint32_t* excluded,
+                                                const uint32_t* slot_rows, const Formula& formula, const QueryHeader& query,
+                                                FoundFor found_for) {
+    constexpr int WARPS = FORMULA_THREADS / WARP, TOGETHER = 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int columns = static_cast<int>(formula.columns), column = warp % columns;
     const int shares = WARPS / columns + (column < WARPS % columns ? 1 : 0);
-    const Candidate* const mine = search.candidates + static_cast<size_t>(slot + column) * search.capacity;
-    const int count = min(search.candidate_counts[counter(slot + column)], search.capacity);
+    const auto found = found_for(column);
     float best = -INFINITY;
-    uint32_t best_slot = NOT_A_ROW;
-    for (int i = warp / columns * WARP + lane; i < count; i += shares * WARP) {
-        const Candidate candidate = mine[i];
-        if (candidate.score > best) best = candidate.score, best_slot = candidate.slot;
-    }
-    int ahead = 0;
-    for (int other = 0; other < WARP; other++) {
-        const float theirs = __shfl_sync(ALL_LANES, best, other);
-        ahead += theirs > best || (theirs == best && other < lane);
+    int best_index = -1;
+#pragma unroll 4
+    for (int i = warp / columns * WARP + lane; i < found.count; i += shares * WARP) {
+        const float own = found.guess(i);
+        if (!(own > best) || (query.is_filtered != 0 && !admits_row(query, excluded, slot_rows[found.slot(i)]))) continue;
+        best = own, best_index = i;
     }
     // More rows for more hits.
-    const int each = query.k <= FORMULA_FEW_HITS ? FORMULA_RAISE_ROWS : WARP;
-    space.rows[threadIdx.x] = NOT_A_ROW;
-    __syncwarp();
-    if (ahead < each && best_slot != NOT_A_ROW) space.rows[warp * WARP + ahead] = search.slot_rows[best_slot];
-    space.scores[threadIdx.x] = -INFINITY;
-    __syncthreads();
-    // A row that several columns found counts once.
-    const uint32_t row = space.rows[threadIdx.x];
-    bool counts = row != NOT_A_ROW;
-    for (int before = 0; before < warp; before++) {
-        for (int i = 0; i < each; i++) counts = counts && space.rows[before * WARP + i] != row;
-    }
-    __syncthreads();
-    if (!counts) space.rows[threadIdx.x] = NOT_A_ROW;
-    __syncwarp();
-    constexpr int TOGETHER = 4;
-    for (int first = 0; first < each; first += TOGETHER) {
-        uint32_t rows[TOGETHER];
-        bool any = false;
+    const int each = query.k <= FLOOR_HITS ? FORMULA_FLOOR_ROWS : WARP;
+    for (int j = 0; j < each; j += TOGETHER) {
+        uint32_t rows[TOGETHER], own = NOT_A_ROW;
 #pragma unroll
         for (int i = 0; i < TOGETHER; i++) {
-            rows[i] = space.rows[warp * WARP + first + i];
-            any = any || rows[i] != NOT_A_ROW;
+            const int index = take_best(best, best_index);
+            const uint32_t row = index >= 0 ? slot_rows[found.slot(index)] : NOT_A_ROW;
+            if (lane == i) own = row;
+            rows[i] = row != NOT_A_ROW ? row : 0;
         }
-        if (!any) continue;
-        const uint32_t own = rows[lane % TOGETHER];
-#pragma unroll
-        for (int i = 0; i < TOGETHER; i++) rows[i] = rows[i] != NOT_A_ROW ? rows[i] : 0;
-        const double score = formula_score<double>(formula, search.table, search.queries.excluded, rows);
-        if (lane < TOGETHER && own != NOT_A_ROW && !isnan(score) && admits(query, search.queries.excluded, own, score)) {
-            space.scores[warp * WARP + first + lane] = score;
+        const double score = formula_score<double>(formula, table, excluded + formula.words, rows);
+        if (lane < TOGETHER) {
+            // NaN is no score.
+            const bool counts = own != NOT_A_ROW && score == score && admits(query, excluded, own, score);
+            space.scores[warp * each + j + lane] = counts ? score : -INFINITY;
+            space.rows[warp * each + j + lane] = own;
         }
     }
     if (threadIdx.x == 0) space.floor = -INFINITY;
     __syncthreads();
-    const double own = space.scores[threadIdx.x];
-    if (own > -INFINITY) {
-        uint32_t better = 0;
-        for (int i = 0; i < WARPS * each; i++) {
-            const int other = i / each * WARP + i % each;
-            better += space.scores[other] > own || (space.scores[other] == own && other < static_cast<int>(threadIdx.x));
-        }
-        if (better + 1 == query.k) space.floor = own;
+    const int count = WARPS * each, self = threadIdx.x;
+    if (self < count) {
+        // A row that several columns found counts once.
+        const uint32_t row = space.rows[self];
+        bool is_first = true;
+        for (int i = 0; i < count; i++) is_first = is_first && (i >= self || space.rows[i] != row);
+        if (!is_first) space.scores[self] = -INFINITY;
+    }
+    __syncthreads();
+    if (self < count && space.scores[self] > -INFINITY && ranked_before(space.scores, count, self) + 1 == query.k) {
+        space.floor = space.scores[self];
     }
     __syncthreads();
     return space.floor;

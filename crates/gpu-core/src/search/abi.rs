@@ -52,11 +52,12 @@ abi! {
         /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
         FORMULA_GUESS_ROWS: usize = 128;
         FORMULA_GUESS_RANK: usize = 4;
-        /// Rows of each warp that are scored for a formula's floor, if k is at most `FORMULA_FEW_HITS`; a multiple of
-        /// 4.
-        FORMULA_RAISE_ROWS: usize = 12;
-        FORMULA_FEW_HITS: u32 = 16;
-        /// Set in the count of candidates of a formula whose first thresholds were too high: no certificate.
+        /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 4.
+        FORMULA_FLOOR_ROWS: usize = 4;
+        /// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the
+        /// other queries of the pass wait.
+        FORMULA_WORDS: usize = 16;
+        /// Set in the count of candidates of a formula without a certificate.
         FORMULA_FAILED: u32 = 1 << 30;
         /// The status of a query that has its answer.
         ANSWERED: u32 = 0;
@@ -102,8 +103,7 @@ abi! {
             formula: u32,
             /// The index of the column, from 0. The columns of a formula are next to each other.
             column: u32,
-            /// The rank of the bound that is a threshold: k, and the excluded rows if they are few. For a formula, its
-            /// first threshold is that of one in this many groups of the sample.
+            /// The rank of the bound that is a threshold: k, and the excluded rows if they are few.
             rank: u32,
             /// 1 if the filter leaves out rows for which the rank does not make up.
             is_filtered: u32,
@@ -263,8 +263,6 @@ abi! {
             formulas: DevicePointerMut<Formula>,
             /// `[batch]`, of formulas.
             columns: DevicePointerMut<FormulaColumn>,
-            /// `[batch]`, of formulas.
-            formula_floors: DevicePointerMut<f64>,
             /// `[batch, padded]` in the given layout.
             bytes: DevicePointerMut<u8>,
             /// `[batch]`.
@@ -326,6 +324,13 @@ abi! {
             floors: DevicePointerMut<f32>,
             /// `[batch]`.
             thresholds: DevicePointerMut<Threshold>,
+            /// For formulas, as the following: `[batch]` counters; a formula that fails is marked.
+            candidate_counts: DevicePointerMut<u32>,
+            formulas: DevicePointer<Formula>,
+            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
+            formula_floors: DevicePointerMut<f64>,
+            /// `[batch]`.
+            columns: DevicePointer<FormulaColumn>,
             sample: TileWalk,
             groups: u32,
             groups_per_tile: u32,
@@ -339,8 +344,8 @@ abi! {
             tile_scales: DevicePointer<TileScale>,
             /// `[batch, capacity]`.
             candidates: DevicePointer<Candidate>,
-            /// `[batch]` counters; a formula that fails is marked.
-            candidate_counts: DevicePointerMut<u32>,
+            /// `[batch]` counters.
+            candidate_counts: DevicePointer<u32>,
             /// `[batch]`.
             floors: DevicePointerMut<f32>,
             /// `[batch]`.
@@ -351,7 +356,7 @@ abi! {
             table: TableView,
             /// For formulas, as the following.
             formulas: DevicePointer<Formula>,
-            /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
+            /// `[batch]`.
             formula_floors: DevicePointerMut<f64>,
             /// `[batch]`.
             columns: DevicePointer<FormulaColumn>,
@@ -389,8 +394,9 @@ abi! {
             capacity: u32,
             survivor_capacity: u32,
             stride: i32,
-            /// Blocks for a query that is no formula, at most the grid's.
+            /// Blocks for a query by cosine, at most the grid's: with k up to `FLOOR_HITS`, and with more.
             parts: u32,
+            parts_of_many_hits: u32,
         }
         struct Int4ScanParams {
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
@@ -485,7 +491,7 @@ abi! {
     files {
         "" / prepare_queries for Every {
             (128) prepare_queries: PrepareQueriesParams;
-            (512) prepare_formulas: PrepareQueriesParams;
+            (512, 2) prepare_formulas: PrepareQueriesParams;
         }
         "" / int8_scan for Every {
             (128) int8_sample_16, int8_sample_32, int8_sample_64,
@@ -501,10 +507,15 @@ abi! {
         }
         "" / thresholds for Every {
             (512) first_thresholds: FirstThresholdsParams;
-            (512) raise_thresholds, raise_formula_thresholds: RaiseThresholdsParams;
+            (512) raise_thresholds: RaiseThresholdsParams;
+            // Two blocks per multiprocessor: most queries of a pass are plain, and wait for as few registers as they would
+            // without formulas.
+            (512, 2) first_formula_thresholds: FirstThresholdsParams;
+            (512, 2) raise_formula_thresholds: RaiseThresholdsParams;
         }
         "" / rescore for Every {
-            (512) rescore, rescore_formulas: RescoreParams;
+            (512) rescore: RescoreParams;
+            (512, 2) rescore_formulas: RescoreParams;
         }
         "" / int4_scan for Every {
             (128) int4_scan: Int4ScanParams;

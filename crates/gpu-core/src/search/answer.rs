@@ -28,10 +28,9 @@ impl CudaEngine {
         let class = Class::of(query.k()).filter(|_| self.certifies() && fits_list(query));
         match query.ranking() {
             Ranking::Cosine(_) => class,
-            Ranking::Formula(scoring) => class.filter(|&class| {
-                let certifies = class != Class::Large && self.tiles() >= self.tiles_for_raising();
-                certifies && formula::is_certifiable(scoring)
-            }),
+            Ranking::Formula(scoring) => {
+                class.filter(|&class| class != Class::Large && formula::is_certifiable(scoring))
+            }
         }
     }
 
@@ -40,20 +39,14 @@ impl CudaEngine {
         self.resident.quantised.as_ref().map_or(0, |quantised| quantised.tiles)
     }
 
-    /// The fewest tiles over which a pass raises its thresholds at least once, as formulas need.
-    fn tiles_for_raising(&self) -> usize {
-        8 * self.resident.gpu.multiprocessors as usize
-    }
-
     /// How many of the table's tiles a pass for these queries scans, from the first on: all of them, or a few more
     /// than the highest limit needs. Rounded, because each number has its own graphs.
-    fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize], formulas: bool) -> usize {
+    fn tiles_to_scan(&self, batch: &[&Query], indices: &[usize]) -> usize {
         let Some(quantised) = &self.resident.quantised else { return 0 };
         let limit = |&index: &usize| batch[index].filter().row_limit(self.resident.rows);
         let limit = indices.iter().map(limit).max().unwrap_or(0);
         let covering = quantised.slots.tiles_covering(limit as u32) as usize;
-        let least = if formulas { self.tiles_for_raising() } else { 64 };
-        let needed = covering.max(least);
+        let needed = covering.max(64);
         let rounded = needed.next_multiple_of(needed.next_power_of_two() / 8);
         if 2 * rounded > quantised.tiles { quantised.tiles } else { rounded }
     }
@@ -157,7 +150,7 @@ impl CudaEngine {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
         let formulas = indices.iter().any(|&index| is_formula(batch[index]));
-        let tiles = self.tiles_to_scan(batch, indices, formulas);
+        let tiles = self.tiles_to_scan(batch, indices);
         let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
         if indices.len() == 1 && !formulas && class == Class::Small && has_int4 {
             let key = GraphKey { tiles, path: Path::Int4 };

@@ -4,7 +4,7 @@ use contract::{FilterParts, Hit, Query, QueryVector, Ranking, Row, ScoringVector
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
-use super::formula::{formula, groups_for_threshold, words};
+use super::formula::{formula, words};
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Uploads, Workspace};
 use crate::resident::{NOT_A_ROW, Resident};
 
@@ -80,7 +80,6 @@ impl Upload<'_> {
             Ranking::Formula(scoring) => {
                 // The norms of its columns are computed on the device.
                 header.formula = self.formulas as u32;
-                header.rank = groups_for_threshold(scoring, query.k(), first_rows as usize);
                 let formula = formula(scoring, query.k(), first_rows as usize, self.listed);
                 let rows = self.resident.rows;
                 self.list(words(scoring).map(|row| in_table(row, rows)));

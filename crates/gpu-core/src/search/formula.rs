@@ -5,21 +5,18 @@ use contract::{QueryVector, Row, Scoring, ScoringVector};
 
 use super::abi::{
     FORMULA_COLUMNS, FORMULA_DIRECTION, FORMULA_GUESS_RANK, FORMULA_GUESS_ROWS, FORMULA_MUL,
-    Formula,
+    FORMULA_WORDS, Formula,
 };
 
 /// The best scores are about this much further from the center than those of normal deviates, on synthetic and on
 /// English vectors.
 const TAIL: f64 = 1.12;
 
-/// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the other
-/// queries of the pass wait.
-const MAX_WORDS: usize = 16;
-
 /// Whether a formula has a cover, few words, and all of its vectors are rows.
 pub(super) fn is_certifiable(scoring: &Scoring) -> bool {
     let vectors = scoring.vectors();
-    let suits = vectors.len() <= MAX_WORDS && vectors.iter().all(|vector| row(vector).is_some());
+    let suits =
+        vectors.len() <= FORMULA_WORDS && vectors.iter().all(|vector| row(vector).is_some());
     suits && scoring.cover_len().is_some()
 }
 
@@ -33,14 +30,6 @@ fn row(vector: &ScoringVector) -> Option<Row> {
         QueryVector::Row(row) => Some(row),
         QueryVector::Components(_) => None,
     }
-}
-
-/// A formula's first thresholds are those of one in this many groups of the sample. The more, the fewer candidates the
-/// first phase of a scan has; but a formula whose first threshold was too high has no certificate. So a phase of few
-/// rows should find at least some dozens for each hit.
-pub(super) fn groups_for_threshold(scoring: &Scoring, k: usize, rows: usize) -> u32 {
-    let most = if scoring.direction().is_some() { 4 } else { 12 };
-    (rows / (2000 * k.max(1))).clamp(1, most) as u32
 }
 
 /// The formula for the `k` best of `rows` rows. `words` is the index of its first word in the uploaded list.

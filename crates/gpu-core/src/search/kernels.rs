@@ -15,7 +15,7 @@ use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
 /// Blocks that score the candidates of one formula: it has more of them than a cosine, and each takes several dot
 /// products.
-const FORMULA_BLOCKS: usize = 4;
+const FORMULA_BLOCKS: usize = 8;
 
 /// The sampling and the scanning kernel for one number of queries per block.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,7 @@ pub(crate) struct Ring {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueryKernels {
     pub(crate) prepare: Kernel<PrepareQueriesParams>,
+    pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
     pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
     pub(crate) rescore: Kernel<RescoreParams>,
     /// The minimum number of blocks that divide a query's candidates among themselves.
@@ -70,7 +71,6 @@ pub(crate) struct Kernels {
     pub(crate) float32_scan: Kernel<ExactScanParams>,
     pub(crate) merge_parts: Kernel<MergePartsParams>,
     pub(crate) score_rows: Kernel<ScoreRowsParams>,
-    pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
     pub(crate) plain: QueryKernels,
     /// For passes with formulas.
     pub(crate) formulas: QueryKernels,
@@ -99,9 +99,10 @@ impl Kernels {
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
         let mut query_kernels =
-            |prepare, raise, rescore, rescoring_parts| -> Result<QueryKernels, GpuError> {
+            |prepare, first, raise, rescore, rescoring_parts| -> Result<QueryKernels, GpuError> {
                 Ok(QueryKernels {
                     prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
+                    first_thresholds: modules.kernel(first)?,
                     raise_thresholds: modules.kernel(raise)?,
                     rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
                     rescoring_parts,
@@ -109,12 +110,14 @@ impl Kernels {
             };
         let plain = query_kernels(
             prepare_queries::prepare_queries,
+            thresholds::first_thresholds,
             thresholds::raise_thresholds,
             rescore::rescore,
             1,
         )?;
         let formulas = query_kernels(
             prepare_queries::prepare_formulas,
+            thresholds::first_formula_thresholds,
             thresholds::raise_formula_thresholds,
             rescore::rescore_formulas,
             FORMULA_BLOCKS,
@@ -124,7 +127,6 @@ impl Kernels {
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
             score_rows: modules.kernel(exact_scan::score_rows)?,
-            first_thresholds: modules.kernel(thresholds::first_thresholds)?,
             plain,
             formulas,
             int4_scan: modules.kernel(int4_scan::int4_scan)?,
@@ -149,11 +151,12 @@ impl Kernels {
             Ok(oldest)
         }
         let small = [
-            self.first_thresholds.compiled_for()?,
             self.plain.prepare.compiled_for()?,
+            self.plain.first_thresholds.compiled_for()?,
             self.plain.raise_thresholds.compiled_for()?,
             self.plain.rescore.compiled_for()?,
             self.formulas.prepare.compiled_for()?,
+            self.formulas.first_thresholds.compiled_for()?,
             self.formulas.raise_thresholds.compiled_for()?,
             self.formulas.rescore.compiled_for()?,
             self.int4_scan.compiled_for()?,

@@ -76,7 +76,7 @@ impl Pass<'_> {
         unsafe {
             self.prepare_queries(kernels, width)?;
             self.int8_sample(quantised, width, sample)?;
-            self.first_thresholds(quantised, width, sample)?;
+            self.first_thresholds(kernels, quantised, width, sample)?;
             for (i, scan) in scans.into_iter().enumerate() {
                 if i > 0 {
                     self.raise_thresholds(kernels, quantised, width)?;

@@ -58,14 +58,17 @@ impl Class {
         }
     }
 
-    /// The number of blocks that divide a query's candidates among themselves to score them.
+    /// The number of blocks that divide the candidates of a query of this class among themselves to score them.
     pub(crate) fn rescoring_parts(self, batch: usize) -> usize {
-        // Enough blocks to fill a device when queries are few.
         match (self, batch) {
             (Self::Large, _) => 16,
-            (_, 0..=64) => 4,
-            (_, 65..=128) => 2,
-            _ => 1,
+            // Most queries of a pass have few hits. Those with many must not take much longer.
+            (Self::Medium, 0..=256) => 8,
+            (Self::Medium, _) => 4,
+            // Enough blocks to fill a device when queries are few.
+            (Self::Small, 0..=64) => 4,
+            (Self::Small, 65..=128) => 2,
+            (Self::Small, _) => 1,
         }
     }
 }

@@ -107,6 +107,7 @@ impl Pass<'_> {
     /// The promise of a [`Pass`].
     pub(in crate::search) unsafe fn first_thresholds(
         &self,
+        kernels: &QueryKernels,
         quantised: &Quantised,
         width: usize,
         sample: TileWalk,
@@ -122,13 +123,17 @@ impl Pass<'_> {
             group_bounds: w.group_bounds(width, groups),
             floors: w.floors.pointer_mut(),
             thresholds: w.thresholds.pointer_mut(),
+            candidate_counts: w.candidate_counts.pointer_mut(),
+            formulas: w.formulas.pointer(),
+            formula_floors: w.formula_floors.pointer_mut(),
+            columns: w.columns.pointer(),
             sample,
             groups: groups as u32,
             groups_per_tile: self.kernels.int8.groups_per_tile as u32,
         };
         let shape = Shape::grid(width, 1).early(self.early);
         // SAFETY: a block for each query; the scratch has `groups` bounds of each.
-        unsafe { self.kernels.first_thresholds.launch(self.stream, shape, &params) }
+        unsafe { kernels.first_thresholds.launch(self.stream, shape, &params) }
     }
 
     /// Starts raising the thresholds from the candidates so far.
@@ -147,7 +152,7 @@ impl Pass<'_> {
             scales: w.scales.pointer(),
             tile_scales: quantised.scales.pointer(),
             candidates: w.candidates.pointer(),
-            candidate_counts: w.candidate_counts.pointer_mut(),
+            candidate_counts: w.candidate_counts.pointer(),
             floors: w.floors.pointer_mut(),
             thresholds: w.thresholds.pointer_mut(),
             table: self.resident.view(),
@@ -177,7 +182,8 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         assert!(width * (1 + class.stride()) <= w.answers.device.len());
-        let parts = class.rescoring_parts(width);
+        let parts = Class::Small.rescoring_parts(width);
+        let parts_of_many_hits = class.rescoring_parts(width);
         let params = RescoreParams {
             table: self.resident.view(),
             queries: w.queries(),
@@ -198,10 +204,10 @@ impl Pass<'_> {
             survivor_capacity: (w.survivors.len() / width) as u32,
             stride: class.stride() as i32,
             parts: parts as u32,
+            parts_of_many_hits: parts_of_many_hits as u32,
         };
-        let shape = Shape::grid(width, parts.max(kernels.rescoring_parts))
-            .shared(LIST_BYTES)
-            .early(self.early);
+        let most = parts.max(parts_of_many_hits).max(kernels.rescoring_parts);
+        let shape = Shape::grid(width, most).shared(LIST_BYTES).early(self.early);
         // SAFETY: candidates, survivors and answers are divided among `width` queries; the list fits the shared
         // memory.
         unsafe { kernels.rescore.launch(self.stream, shape, &params) }

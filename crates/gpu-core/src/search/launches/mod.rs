@@ -66,7 +66,6 @@ impl Pass<'_> {
             excluded: w.excluded.device.pointer_mut(),
             formulas: w.formulas.pointer_mut(),
             columns: w.columns.pointer_mut(),
-            formula_floors: w.formula_floors.pointer_mut(),
             bytes: w.query_bytes.pointer_mut(),
             scales: w.scales.pointer_mut(),
             thresholds: w.thresholds.pointer_mut(),
