@@ -1,21 +1,86 @@
 // Scores the candidates that are still in doubt by the contract's formula; the best k of them are the answer.
-//
-// Grid: (batch, parts). The blocks of a query divide its candidates among themselves; the last to finish
-// ranks them. Dynamic shared memory: LIST_BYTES, first for the SelectSpace, then for the TopKList.
 #include "exact_floor.cuh"
 #include "finish.cuh"
-#include "formula.cuh"
+#include "formula_floor.cuh"
 #include "launch.cuh"
 #include "select.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
-static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FloorSpace) <= LIST_BYTES, "they share dynamic memory");
+static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES, "they share dynamic memory");
 
-__device__ __forceinline__ void rescore_cosine(const RescoreParams& params, const QueryHeader& query, uint32_t parts,
-                                              void* memory) {
+constexpr uint32_t MAX_FORMULA_PARTS = 32;  // blocks for one formula
+
+// What several blocks do for one query.
+struct Share {
+    uint32_t part, parts;
+};
+
+__device__ __forceinline__ Answer* answer_of(const RescoreParams& params, int q) {
+    return params.answers + static_cast<size_t>(q) * (1 + params.stride);
+}
+
+// Answers a query with few hits, by one block: what it scores stays in shared memory.
+__device__ __forceinline__ void rescore_few(const RescoreParams& params, const QueryHeader& query, int q, TopKList& list) {
+    __shared__ FloorSpace space;
+    __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
+    __shared__ int doubtful_count, scored;
+    const uint32_t found = params.candidate_counts[counter(q)];
+    if (found > params.capacity) {
+        if (threadIdx.x == 0) answer_of(params, q)->result = {0, CANDIDATES_OVERFLOWED, found, 0};
+        return;
+    }
+    const QueryScale scale = params.scales[q];
+    const Candidate* const mine = params.candidates + static_cast<size_t>(q) * params.capacity;
+    const uint32_t* const excluded = params.queries.excluded;
+    struct Look {
+        float score, error;
+        uint32_t row;
+    };
+    const auto look = [&](uint32_t i) -> Look {
+        if (i >= found) return {-INFINITY, 0.0f, NOT_A_ROW};
+        const Candidate candidate = mine[i];
+        return {candidate.score, error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual),
+                params.slot_rows[candidate.slot]};
+    };
+    // Loaded while the rows for the floor are scored.
+    Look next = look(threadIdx.x);
+    if (threadIdx.x == 0) doubtful_count = scored = 0;
+    list.clear(query.k);
+    const auto guess = [&](int i) { return mine[i].score; };
+    const auto slot = [&](int i) { return mine[i].slot; };
+    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found, guess, slot);
+    const float floor = fmaxf(params.floors[q], __double2float_rd(best));
+    if (threadIdx.x < FLOOR_ROWS && space.rows[threadIdx.x] != NOT_A_ROW) {
+        const double own = space.scores[threadIdx.x];
+        if (own > NO_SCORE && own >= floor) list.append(own, space.rows[threadIdx.x]);
+        atomicAdd(&scored, 1);
+    }
+    const float* const vector = components(query, params.table, params.queries.vectors);
+    for (uint32_t round = 0; round < found; round += blockDim.x) {
+        const Look own = next;
+        next = look(round + blockDim.x + threadIdx.x);
+        bool in_doubt = own.row < query.first_rows && !(own.score + own.error < floor) && own.score - own.error <= query.max_score;
+        // Those that were scored for the floor are not scored again.
+        for (int j = 0; in_doubt && j < FLOOR_ROWS; j++) in_doubt = space.rows[j] != own.row;
+        if (in_doubt) doubtful[atomicAdd(&doubtful_count, 1)] = own.row;
+        __syncthreads();
+        const int count = doubtful_count;
+        if (round + blockDim.x >= found || count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
+            score_rows(params.table, vector, query, excluded, doubtful, count,
+                       [&](double score, uint32_t row) { list.append(score, row); });
+            list.make_room();
+            if (threadIdx.x == 0) doubtful_count = 0, scored += count;
+        }
+        __syncthreads();
+    }
+    finish_list(list, 1, query, {0, ANSWERED, found, static_cast<uint32_t>(scored)}, params.stride, answer_of(params, q));
+}
+
+// Scores a share of the candidates of a query with many hits; the block that finishes last ranks them.
+__device__ __forceinline__ void rescore_many(const RescoreParams& params, const QueryHeader& query, int q, Share share,
+                                             void* memory) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ int doubtful_count;
-    const int q = blockIdx.x;
     const uint32_t found = params.candidate_counts[counter(q)];
     const bool certified = found <= params.capacity;
     const QueryScale scale = params.scales[q];
@@ -23,144 +88,154 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, cons
     const uint32_t* const excluded = params.queries.excluded;
     ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
     if (certified) {
-        FloorSpace& space = *static_cast<FloorSpace*>(memory);
-        const bool exact = query.k <= FLOOR_HITS;
-        float floor = params.floors[q];
-        if (exact) {
-            const auto guess = [&](int i) { return mine[i].score; };
-            const auto slot = [&](int i) { return mine[i].slot; };
-            const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found, guess, slot);
-            floor = fmaxf(floor, __double2float_rd(best));
-            // The rows that are scored now are not scored again. Every block has the same ones.
-            const double own = threadIdx.x < FLOOR_ROWS ? space.scores[threadIdx.x] : NO_SCORE;
-            if (blockIdx.y == 0 && own > NO_SCORE && own >= floor) {
-                const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
-                if (index < params.survivor_capacity) survivors[index] = {own, space.rows[threadIdx.x], 0};
-            }
-        } else {
-            const float bound = select_bound(*static_cast<SelectSpace*>(memory), found, query.rank, [&](int i) {
-                return threshold_bound(query, excluded, params.slot_rows, mine[i],
-                                       error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
-            });
-            floor = fmaxf(floor, bound);
-        }
+        const float bound = select_bound(*static_cast<SelectSpace*>(memory), found, query.rank, [&](int i) {
+            return threshold_bound(query, excluded, params.slot_rows, mine[i],
+                                   error_bound(scale, params.tile_scales[mine[i].slot / TILE_ROWS].residual));
+        });
+        const float floor = fmaxf(params.floors[q], bound);
         const float* const vector = components(query, params.table, params.queries.vectors);
-        const uint32_t each = (found + parts - 1) / parts;
-        const uint32_t begin = min(found, blockIdx.y * each), end = min(found, begin + each);
+        const uint32_t each = (found + share.parts - 1) / share.parts;
+        const uint32_t begin = min(found, share.part * each), end = min(found, begin + each);
         if (threadIdx.x == 0) doubtful_count = 0;
         __syncthreads();
         for (uint32_t round = begin; round < end; round += blockDim.x) {
             const uint32_t i = round + threadIdx.x;
             if (i < end) {
                 const Candidate candidate = mine[i];
-                const float bound = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
+                const float error = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
                 const uint32_t row = params.slot_rows[candidate.slot];
-                bool in_doubt = !(candidate.score + bound < floor) && candidate.score - bound <= query.max_score &&
-                                row < query.first_rows;
-                for (int j = 0; exact && in_doubt && j < FLOOR_ROWS; j++) in_doubt = space.rows[j] != row;
+                const bool in_doubt = !(candidate.score + error < floor) && candidate.score - error <= query.max_score &&
+                                      row < query.first_rows;
                 if (in_doubt) doubtful[atomicAdd(&doubtful_count, 1)] = row;
             }
             __syncthreads();
-            const bool last = round + blockDim.x >= end;
-            if (last || doubtful_count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
-                score_survivors(params.table, vector, query, excluded, doubtful, doubtful_count, NO_SCORE,
-                                survivors, params.survivor_counts + counter(q), params.survivor_capacity);
+            const int count = doubtful_count;
+            if (round + blockDim.x >= end || count > CANDIDATE_CAPACITY - static_cast<int>(blockDim.x)) {
+                score_survivors(params.table, vector, query, excluded, doubtful, count, NO_SCORE, survivors,
+                                params.survivor_counts + counter(q), params.survivor_capacity);
                 __syncthreads();
                 if (threadIdx.x == 0) doubtful_count = 0;
             }
             __syncthreads();
         }
     }
-    if (last_block(params.tickets + counter(q), parts)) {
+    if (last_block(params.tickets + counter(q), share.parts)) {
         finish_query(*static_cast<TopKList*>(memory), query, 1, survivors, params.survivor_counts[counter(q)],
-                     params.survivor_capacity, found, certified, params.stride,
-                     params.answers + static_cast<size_t>(q) * (1 + params.stride));
+                     params.survivor_capacity, found, certified, params.stride, answer_of(params, q));
     }
 }
 
-// The same for a formula, by the blocks of its first column.
-__device__ __forceinline__ void rescore_formula(const RescoreParams& params, const QueryHeader& query, void* memory) {
-    __shared__ Formula formula;
-    copy_formula(formula, params.formulas[query.formula]);
-    const int q = blockIdx.x;
-    ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
-    uint32_t found = 0;
+// The same for a formula whose first column is `q`.
+__device__ __forceinline__ void rescore_formula(const RescoreParams& params, int q, const Formula& formula, Share share,
+                                                void* memory) {
+    __shared__ uint32_t words[FORMULA_WORDS];
+    const QueryHeader query = params.queries.headers[q];
+    const uint32_t* const excluded = params.queries.excluded;
+    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = excluded[query.words + threadIdx.x];
+    // The candidates of all columns are counted through: those of column c end at ends[c].
+    uint32_t found = 0, ends[FORMULA_COLUMNS];
     bool certified = true;
-    for (uint32_t c = 0; c < formula.columns; c++) {
-        const uint32_t count = params.candidate_counts[counter(q + c)];
+#pragma unroll
+    for (uint32_t c = 0; c < FORMULA_COLUMNS; c++) {
+        const uint32_t count = c < formula.columns ? params.candidate_counts[counter(q + c)] : 0;
         certified = certified && count <= params.capacity;
         found += count & ~FORMULA_FAILED;
+        ends[c] = found;
     }
+    __syncthreads();
+    ScoredRow* const survivors = params.survivors + static_cast<size_t>(q) * params.survivor_capacity;
     if (certified) {
-        const double least = params.formula_floors[q];
-        const uint32_t* const words = params.queries.excluded + formula.words;
-        const uint32_t warps = gridDim.y * blockDim.x / WARP, warp = blockIdx.y * blockDim.x / WARP + threadIdx.x / WARP;
-        const uint32_t lane = threadIdx.x % WARP;
+        __shared__ float floors[FORMULA_COLUMNS];
+        double least = params.formula_floors[q];
+        const uint32_t warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+        // If a block has many candidates, it is worth finding the floor that all of them give.
+        const bool many = found / share.parts > 8 * warps;
+        if (many) {
+            const auto found_for = [&](int column) {
+                return candidates_found(params.candidates, params.candidate_counts, params.capacity, q + column);
+            };
+            least = fmax(least, formula_floor(*static_cast<FormulaSpace*>(memory), params.table, excluded, words,
+                                              params.slot_rows, formula, query, found_for));
+        }
+        if (threadIdx.x < formula.columns) {
+            const int column = q + threadIdx.x;
+            floors[threadIdx.x] = many ? column_floor(params.columns[column], formula.power, least) : params.floors[column];
+        }
+        __syncthreads();
         // A warp looks at a few candidates, and scores those in doubt two at a time: few, so that all warps have some.
-        constexpr uint32_t LOOKS = 8;
         constexpr int TOGETHER = 2;
-        for (uint32_t c = 0; c < formula.columns; c++) {
-            const Candidate* const candidates = params.candidates + static_cast<size_t>(q + c) * params.capacity;
-            const QueryScale scale = params.scales[q + c];
-            const float floor = params.floors[q + c];
-            const uint32_t count = params.candidate_counts[counter(q + c)];
-            for (uint32_t first = warp * LOOKS; first < count; first += warps * LOOKS) {
-                const Candidate candidate = candidates[min(first + lane, count - 1)];
-                const float bound = error_bound(scale, params.tile_scales[candidate.slot / TILE_ROWS].residual);
-                const uint32_t row = params.slot_rows[candidate.slot];
-                const bool doubtful = lane < LOOKS && first + lane < count && !(candidate.score + bound < floor) &&
-                                      row < query.first_rows;
-                uint32_t lanes = __ballot_sync(ALL_LANES, doubtful);
-                while (lanes != 0) {
-                    uint32_t rows[TOGETHER], own = NOT_A_ROW;
-                    const int one = __ffs(lanes) - 1;
+        const uint32_t looks = min(static_cast<uint32_t>(WARP), max(2u, found / (share.parts * warps) + 1));
+        const uint32_t stride = share.parts * warps * looks;
+        for (uint32_t first = (share.part * warps + threadIdx.x / WARP) * looks; first < found; first += stride) {
+            const uint32_t i = min(first + lane, found - 1);
+            const uint32_t c = (i >= ends[0]) + (i >= ends[1]);
+            const uint32_t begin = c == 0 ? 0 : c == 1 ? ends[0] : ends[1];
+            const Candidate candidate = params.candidates[static_cast<size_t>(q + c) * params.capacity + (i - begin)];
+            const float error = error_bound(params.scales[q + c], params.tile_scales[candidate.slot / TILE_ROWS].residual);
+            const uint32_t row = params.slot_rows[candidate.slot];
+            const bool in_doubt = lane < looks && first + lane < found && !(candidate.score + error < floors[c]) &&
+                                  row < query.first_rows;
+            uint32_t lanes = __ballot_sync(ALL_LANES, in_doubt);
+            while (lanes != 0) {
+                uint32_t rows[TOGETHER], own = NOT_A_ROW;
+                const int one = __ffs(lanes) - 1;
 #pragma unroll
-                    for (int i = 0; i < TOGETHER; i++) {
-                        const bool there = lanes != 0;
-                        rows[i] = __shfl_sync(ALL_LANES, row, there ? __ffs(lanes) - 1 : one);
-                        if (there && lane == i) own = rows[i];
-                        lanes &= lanes - 1;
-                    }
-                    const double score = formula_score<double>(formula, params.table, words, rows);
-                    // NaN does not reach it.
-                    if (own != NOT_A_ROW && score >= least && admits(query, params.queries.excluded, own, score)) {
-                        const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
-                        if (index < params.survivor_capacity) survivors[index] = {score, own, 0};
-                    }
+                for (int j = 0; j < TOGETHER; j++) {
+                    const bool there = lanes != 0;
+                    rows[j] = __shfl_sync(ALL_LANES, row, there ? __ffs(lanes) - 1 : one);
+                    if (there && lane == j) own = rows[j];
+                    lanes &= lanes - 1;
+                }
+                const double score = formula_score<double>(formula, params.table, words, rows);
+                // NaN does not reach it.
+                if (own != NOT_A_ROW && score >= least && admits(query, excluded, own, score)) {
+                    const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
+                    if (index < params.survivor_capacity) survivors[index] = {score, own, 0};
                 }
             }
         }
     }
-    if (last_block(params.tickets + counter(q), gridDim.y)) {
+    if (last_block(params.tickets + counter(q), share.parts)) {
         // Each column may have found a row.
         finish_query(*static_cast<TopKList*>(memory), query, static_cast<int>(formula.columns), survivors,
-                     params.survivor_counts[counter(q)], params.survivor_capacity, found, certified,
-                     params.stride, params.answers + static_cast<size_t>(q) * (1 + params.stride));
+                     params.survivor_counts[counter(q)], params.survivor_capacity, found, certified, params.stride,
+                     answer_of(params, q));
     }
 }
 
-// The blocks of a query by cosine.
-__device__ __forceinline__ uint32_t parts_of(const RescoreParams& params, const QueryHeader& query) {
-    return query.k <= FLOOR_HITS ? params.parts : params.parts_of_many_hits;
+__device__ __forceinline__ void rescore_cosine(const RescoreParams& params, int q, void* memory) {
+    const QueryHeader query = params.queries.headers[q];
+    if (query.norm == 0.0 || is_formula(query)) return;
+    if (query.k > FLOOR_HITS) rescore_many(params, query, q, {blockIdx.y, gridDim.y}, memory);
+    else if (blockIdx.y == 0) rescore_few(params, query, q, *static_cast<TopKList*>(memory));
 }
 
+// Grid: (batch, parts of queries with many hits). Dynamic shared memory: LIST_BYTES, first for what finds a floor, then for
+// the TopKList.
 extern "C" __global__ void rescore(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     wait_for_previous();
-    const QueryHeader query = params.queries.headers[blockIdx.x];
-    const uint32_t parts = parts_of(params, query);
-    if (query.norm != 0.0 && blockIdx.y < parts) rescore_cosine(params, query, parts, memory);
+    rescore_cosine(params, blockIdx.x, memory);
 }
 
-// For passes with formulas, which take more blocks.
+// For passes with formulas. Grid: as above, with `formula_blocks` more in x, which come first because they take longest. They
+// divide the candidates of all formulas among themselves.
 extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ Formula formula;
     wait_for_previous();
-    const QueryHeader query = params.queries.headers[blockIdx.x];
-    if (query.norm == 0.0) return;
-    if (is_formula(query)) {
-        if (query.column == 0) rescore_formula(params, query, memory);
-    } else if (const uint32_t parts = parts_of(params, query); blockIdx.y < parts) {
-        rescore_cosine(params, query, parts, memory);
+    const uint32_t blocks = params.formula_blocks;
+    if (blockIdx.x >= blocks) {
+        rescore_cosine(params, blockIdx.x - blocks, memory);
+        return;
+    }
+    const uint32_t formulas = *params.formula_count;
+    if (blockIdx.y > 0 || formulas == 0) return;
+    // More would leave too little for each, and the other queries' blocks would have to wait.
+    const uint32_t parts = min(MAX_FORMULA_PARTS, max(1u, blocks / formulas));
+    for (uint32_t i = blockIdx.x; i < formulas * parts; i += blocks) {
+        copy_formula(formula, params.formulas[i % formulas]);
+        rescore_formula(params, formula.first_column, formula, {i / formulas, parts}, memory);
+        __syncthreads();
     }
 }

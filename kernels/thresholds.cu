@@ -5,9 +5,13 @@
 // query's filter leaves out do not count. Grid: (batch).
 #include "exact_floor.cuh"
 #include "formula_floor.cuh"
+#include "formula_normal.cuh"
 #include "launch.cuh"
+#include "round_query.cuh"
 #include "select.cuh"
 #include "tile_walk.cuh"
+
+constexpr uint32_t RAISE_FORMULA_FROM = 384;  // candidates of a column
 
 // Sets the threshold from `floor` or the query's own minimum score, whichever is higher.
 __device__ void set_threshold(const QueryHeader& query, const QueryScale& scale, float floor, float* floors,
@@ -93,48 +97,55 @@ extern "C" __global__ void first_thresholds(const FirstThresholdsParams params) 
     if (query.norm != 0.0) set_first_threshold(params, query);
 }
 
-// Sets the thresholds of a formula's columns from its floor. Called by all threads of the block of its first column.
-__device__ __forceinline__ void set_thresholds(const Formula& formula, const FormulaColumn* columns, const QueryScale* scales,
-                                               double floor, float* floors, Threshold* thresholds) {
-    if (threadIdx.x >= formula.columns) return;
-    const int q = blockIdx.x + threadIdx.x;
-    floors[q] = column_floor(columns[q], formula.power, floor);
-    thresholds[q] = columns[q].norm > LEAST_NORMAL ? make_threshold(scales[q], floors[q]) : UNREACHABLE;
-}
-
-// For passes with formulas.
+// For passes with formulas. Each column's block finds the formula's floor, which makes a better guess of the k-th best score,
+// and rounds the column's normal again. Dynamic shared memory: [dim] float64.
 extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams params) {
+    extern __shared__ double normal[];
     let_next_start();
     wait_for_previous();
-    const QueryHeader query = params.queries.headers[blockIdx.x];
+    const int q = blockIdx.x;
+    const QueryHeader query = params.queries.headers[q];
     if (query.norm == 0.0) return;
     if (!is_formula(query)) {
         set_first_threshold(params, query);
         return;
     }
-    if (query.column != 0) return;
     __shared__ FormulaSpace space;
     __shared__ Formula formula;
+    __shared__ uint32_t words[FORMULA_WORDS];
+    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = params.queries.excluded[query.words + threadIdx.x];
     copy_formula(formula, params.formulas[query.formula]);
     const Groups groups = {params.sample, params.groups_per_tile};
     const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
     const auto found_for = [&](int column) {
-        const float* const bounds = params.group_bounds + static_cast<size_t>(blockIdx.x + column) * params.groups;
+        const float* const bounds = params.group_bounds + static_cast<size_t>(q - query.column + column) * params.groups;
         const auto guess = [=](int i) { return bounds[i]; };
         return found_rows(count, guess,
                           [=](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); });
     };
     const double found =
-        formula_floor(space, params.table, params.queries.excluded, params.slot_rows, formula, query, found_for);
+        formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
     const double floor = fmax(found, query.min_score);
-    if (floor > 0.0) {
-        if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = floor;
-        set_thresholds(formula, params.columns, params.scales, floor, params.floors, params.thresholds);
-    } else if (threadIdx.x < formula.columns) {
-        // Its half-spaces have all rows. So it has no certificate, and no row reaches its thresholds.
-        params.candidate_counts[counter(blockIdx.x)] = FORMULA_FAILED;
-        params.thresholds[blockIdx.x + threadIdx.x] = UNREACHABLE;
+    if (!(floor > 0.0)) {
+        // The half-spaces have all rows. So there is no certificate, and no row reaches the threshold.
+        if (threadIdx.x == 0) {
+            params.candidate_counts[counter(q)] = FORMULA_FAILED;
+            params.thresholds[q] = UNREACHABLE;
+            params.formula_floors[q] = INFINITY;
+        }
+        return;
     }
+    const double likely = formula.center + (floor - formula.center) * formula.stretch;
+    const FormulaColumn column =
+        make_normal(formula, params.table, words, query.column, fmax(likely, LEAST_LIKELY), normal);
+    const QueryScale scale = round_query(normal, params.table.dim, params.padded, params.layout, params.bytes, q);
+    if (threadIdx.x != 0) return;
+    if (!(column.norm > LEAST_NORMAL)) params.candidate_counts[counter(q)] = FORMULA_FAILED;
+    if (query.column == 0) params.formula_floors[q] = floor;
+    params.columns[q] = column;
+    params.scales[q] = scale;
+    params.floors[q] = column_floor(column, formula.power, floor);
+    params.thresholds[q] = column.norm > LEAST_NORMAL ? make_threshold(scale, params.floors[q]) : UNREACHABLE;
 }
 
 // Raises the threshold of a query from the candidates found so far. Called by all threads of a block.
@@ -161,26 +172,32 @@ __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const
     }
 }
 
-// The same for all columns of a formula. Called by all threads of one block, for the formula's first column.
+// The same for all columns of a formula, if it has many candidates: fewer are scored in less time than a floor takes. Called
+// by all threads of one block, for the formula's first column.
 __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& params, const QueryHeader& query) {
     __shared__ FormulaSpace space;
     __shared__ Formula formula;
+    __shared__ uint32_t words[FORMULA_WORDS];
+    const int first = blockIdx.x;
+    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = params.queries.excluded[query.words + threadIdx.x];
     copy_formula(formula, params.formulas[query.formula]);
+    uint32_t most = 0;
+    for (uint32_t c = 0; c < formula.columns; c++) most = max(most, params.candidate_counts[counter(first + c)]);
+    if (most <= RAISE_FORMULA_FROM) return;
     const auto found_for = [&](int column) {
-        const int q = blockIdx.x + column;
-        const Candidate* const candidates = params.candidates + static_cast<size_t>(q) * params.capacity;
-        const auto guess = [=](int i) { return candidates[i].score; };
-        const uint32_t count = params.candidate_counts[counter(q)];
-        // The candidates that a failed formula counts were not all written.
-        return found_rows(count & FORMULA_FAILED ? 0 : static_cast<int>(min(count, params.capacity)), guess,
-                          [=](int i) { return candidates[i].slot; });
+        return candidates_found(params.candidates, params.candidate_counts, params.capacity, first + column);
     };
-    const double found =
-        formula_floor(space, params.table, params.queries.excluded, params.slot_rows, formula, query, found_for);
-    if (found <= params.formula_floors[blockIdx.x]) return;
+    const double floor =
+        formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
+    if (floor <= params.formula_floors[first]) return;
     __syncthreads();
-    if (threadIdx.x == 0) params.formula_floors[blockIdx.x] = found;
-    set_thresholds(formula, params.columns, params.scales, found, params.floors, params.thresholds);
+    if (threadIdx.x == 0) params.formula_floors[first] = floor;
+    if (threadIdx.x >= formula.columns) return;
+    const int q = first + threadIdx.x;
+    // That of a column without a certificate stays.
+    if (!(params.columns[q].norm > LEAST_NORMAL)) return;
+    params.floors[q] = column_floor(params.columns[q], formula.power, floor);
+    params.thresholds[q] = make_threshold(params.scales[q], params.floors[q]);
 }
 
 extern "C" __global__ void raise_thresholds(const RaiseThresholdsParams params) {

@@ -38,8 +38,10 @@ __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     float best = -INFINITY;
     int best_index = -1;
-    // Few rows are spread over all warps, too.
-    for (int i = lane * (FLOOR_THREADS / WARP) + warp; i < count; i += FLOOR_THREADS) {
+    // Few rows are spread over all warps. Many are read in the order of threads.
+    const int begin = count < FLOOR_THREADS ? lane * (FLOOR_THREADS / WARP) + warp : threadIdx.x;
+#pragma unroll 4
+    for (int i = begin; i < count; i += FLOOR_THREADS) {
         const float own = guess(i);
         if (!(own > best) || own > query.max_score) continue;
         // Few excluded rows may be among those that are scored. More would leave no room.

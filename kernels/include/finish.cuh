@@ -3,11 +3,11 @@
 #include "query.cuh"
 #include "top_k_list.cuh"
 
-// Scores `count` rows by the contract's formula, and appends those that pass the query's filter and reach
-// `floor`. Each warp scores two rows together, so that their loads overlap. Called by all threads.
-__device__ __forceinline__ void score_survivors(const TableView& table, const float* vector, const QueryHeader& query,
-                                                const uint32_t* excluded, const uint32_t* rows, int count, double floor,
-                                                ScoredRow* survivors, uint32_t* survivor_count, uint32_t capacity) {
+// Scores `count` rows by the contract's formula, and gives those that pass the query's filter to `add(score, row)`. Each
+// warp scores two rows together, so that their loads overlap. Called by all threads.
+template <class Add>
+__device__ __forceinline__ void score_rows(const TableView& table, const float* vector, const QueryHeader& query,
+                                           const uint32_t* excluded, const uint32_t* rows, int count, Add add) {
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     for (int i = 2 * warp; i < count; i += 2 * warps) {
         const bool pair = i + 1 < count;
@@ -20,12 +20,21 @@ __device__ __forceinline__ void score_survivors(const TableView& table, const fl
         if (lane < (pair ? 2 : 1)) {
             const double score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
             const uint32_t row = lane == 0 ? two[0] : two[1];
-            if (score >= floor && admits(query, excluded, row, score)) {
-                const uint32_t index = atomicAdd(survivor_count, 1u);
-                if (index < capacity) survivors[index] = {score, row, 0};
-            }
+            if (admits(query, excluded, row, score)) add(score, row);
         }
     }
+}
+
+// The same for several blocks: those that reach `floor` are appended to the survivors. Beyond the capacity only the count
+// grows.
+__device__ __forceinline__ void score_survivors(const TableView& table, const float* vector, const QueryHeader& query,
+                                                const uint32_t* excluded, const uint32_t* rows, int count, double floor,
+                                                ScoredRow* survivors, uint32_t* survivor_count, uint32_t capacity) {
+    score_rows(table, vector, query, excluded, rows, count, [&](double score, uint32_t row) {
+        if (!(score >= floor)) return;
+        const uint32_t index = atomicAdd(survivor_count, 1u);
+        if (index < capacity) survivors[index] = {score, row, 0};
+    });
 }
 
 // Whether this block is the last of `blocks` blocks to call this. If so, it sees what the others wrote before
@@ -38,6 +47,46 @@ __device__ __forceinline__ bool last_block(uint32_t* ticket, uint32_t blocks) {
     __syncthreads();
     if (last) __threadfence();
     return last;
+}
+
+// Writes the hits of a list, best first, as the answer. A row may be in the list up to `copies` times. `result` lacks only the
+// number of hits. Called by all threads of one block.
+__device__ __forceinline__ void finish_list(TopKList& list, int copies, const QueryHeader& query, QueryResult result, int stride,
+                                            Answer* answer) {
+    __syncthreads();
+    const int k = min(static_cast<int>(query.k), stride);
+    if (copies == 1 && list.count <= blockDim.x) {
+        // Few rows are ranked by counting, which takes less time than sorting.
+        const int own = threadIdx.x, count = list.count;
+        if (own < count) {
+            int before = 0;
+            for (int i = 0; i < count; i++) before += ranks_before(list.score[i], list.row[i], list.score[own], list.row[own]);
+            if (before < k) answer[1 + before].hit = {list.score[own], list.row[own], 0};
+        }
+        result.count = static_cast<uint32_t>(min(count, k));
+        if (threadIdx.x == 0) answer->result = result;
+        return;
+    }
+    list.sort_and_cut();
+    if (copies == 1) {
+        for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
+        result.count = static_cast<uint32_t>(list.count);
+        if (threadIdx.x == 0) answer->result = result;
+        return;
+    }
+    // Copies of a row have the same score, so they are next to each other. One warp leaves them out.
+    if (threadIdx.x >= WARP) return;
+    int hits = 0;
+    for (int first = 0; first < list.count && hits < k; first += WARP) {
+        const int i = first + threadIdx.x;
+        const bool is_first = i < list.count && (i == 0 || list.row[i] != list.row[i - 1]);
+        const uint32_t lanes = __ballot_sync(ALL_LANES, is_first);
+        const int index = hits + __popc(lanes & ((1u << threadIdx.x) - 1));
+        if (is_first && index < k) answer[1 + index].hit = {list.score[i], list.row[i], 0};
+        hits += __popc(lanes);
+    }
+    result.count = static_cast<uint32_t>(min(hits, k));
+    if (threadIdx.x == 0) answer->result = result;
 }
 
 // Ranks the survivors and writes the answer. A row may be among them up to `copies` times. Called by all threads of one
@@ -61,22 +110,5 @@ __device__ __forceinline__ void finish_query(TopKList& list, const QueryHeader& 
         }
         list.make_room();
     }
-    list.sort_and_cut();
-    if (copies == 1) {
-        for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
-        if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, candidates, all};
-        return;
-    }
-    // Copies of a row have the same score, so they are next to each other. One warp leaves them out.
-    if (threadIdx.x >= WARP) return;
-    int hits = 0;
-    for (int first = 0; first < list.count && hits < k; first += WARP) {
-        const int i = first + threadIdx.x;
-        const bool is_first = i < list.count && (i == 0 || list.row[i] != list.row[i - 1]);
-        const uint32_t lanes = __ballot_sync(ALL_LANES, is_first);
-        const int index = hits + __popc(lanes & ((1u << threadIdx.x) - 1));
-        if (is_first && index < k) answer[1 + index].hit = {list.score[i], list.row[i], 0};
-        hits += __popc(lanes);
-    }
-    if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(min(hits, k)), ANSWERED, candidates, all};
+    finish_list(list, copies, query, {0, ANSWERED, candidates, all}, stride, answer);
 }

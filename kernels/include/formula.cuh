@@ -73,6 +73,8 @@ __device__ __forceinline__ double formula_score(const Formula& formula, const Ta
 
 // A column with a shorter normal has no certificate: divided by it, roundings would be too large.
 constexpr double LEAST_NORMAL = 0.01;
+// The least guess of a score: a slope of zero would leave out Y.
+constexpr double LEAST_LIKELY = 0.01;
 
 // A formula's power. Those of few words need no general one, which takes about a microsecond.
 __device__ __forceinline__ double formula_power(double x, double power) {

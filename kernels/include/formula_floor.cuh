@@ -24,13 +24,21 @@ __device__ __forceinline__ FoundRows<Guess, Slot> found_rows(int count, Guess gu
     return {count, guess, slot};
 }
 
+// The candidates of query `q`; none if the query has no certificate, because not all of them were written.
+__device__ __forceinline__ auto candidates_found(const Candidate* candidates, const uint32_t* counts, uint32_t capacity, int q) {
+    const Candidate* const own = candidates + static_cast<size_t>(q) * capacity;
+    const uint32_t count = counts[counter(q)];
+    return found_rows(count <= capacity ? static_cast<int>(count) : 0, [=](int i) { return own[i].score; },
+                      [=](int i) { return own[i].slot; });
+}
+
 // The k-th best score of some of the rows found for a formula's columns: each thread takes the best of its share, and each
 // warp the best of these. Any choice gives a floor; better rows give a higher one. -infinity if the filter admits fewer
-// than k of them. `found_for(c)` are the FoundRows of column c. Called by all FORMULA_THREADS threads of a block; ends with
+// than k of them. `words` are the formula's, and `found_for(c)` the FoundRows of column c. Called by all FORMULA_THREADS threads of a block; ends with
 // a barrier.
 template <class FoundFor>
 __device__ __forceinline__ double formula_floor(FormulaSpace& space, const TableView& table, const uint32_t* excluded,
-                                                const uint32_t* slot_rows, const Formula& formula, const QueryHeader& query,
+                                                const uint32_t* words, const uint32_t* slot_rows, const Formula& formula, const QueryHeader& query,
                                                 FoundFor found_for) {
     constexpr int WARPS = FORMULA_THREADS / WARP, TOGETHER = 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -56,7 +64,7 @@ __device__ __forceinline__ double formula_floor(FormulaSpace& space, const Table
             if (lane == i) own = row;
             rows[i] = row != NOT_A_ROW ? row : 0;
         }
-        const double score = formula_score<double>(formula, table, excluded + formula.words, rows);
+        const double score = formula_score<double>(formula, table, words, rows);
         if (lane < TOGETHER) {
             // NaN is no score.
             const bool counts = own != NOT_A_ROW && score == score && admits(query, excluded, own, score);

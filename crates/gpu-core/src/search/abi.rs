@@ -49,9 +49,6 @@ abi! {
         FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
         /// Covers the roundings of a formula, its vectors and its thresholds.
         FORMULA_ROUNDING: f64 = 1e-6;
-        /// Rows that are scored to guess a formula's k-th best score, and the rank of the score that is used.
-        FORMULA_GUESS_ROWS: usize = 128;
-        FORMULA_GUESS_RANK: usize = 4;
         /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 4.
         FORMULA_FLOOR_ROWS: usize = 4;
         /// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the
@@ -111,6 +108,10 @@ abi! {
             /// together have all of them.
             tiles_within: u32,
             tiles_covering: u32,
+            /// The index of a formula's first word in the list of excluded rows. The list can be read for
+            /// `FORMULA_WORDS` from there.
+            words: u32,
+            unused: u32,
         }
         /// A formula of several cosines. It takes a column for each half-space of its cover.
         struct Formula {
@@ -131,20 +132,20 @@ abi! {
             /// PairDirection: `cos(b, c) - cos(a, c)` and `sqrt(2 - 2 cos(a, b))`.
             at_c: f64,
             length: f64,
-            /// A guess of the k-th best score if the sample gives none.
+            /// A guess of the k-th best score, before the sample.
             likely: f64,
             /// The score of a row with all cosines zero, and by how much the k-th best score of the table is
             /// further from it than that of the sample.
             center: f64,
             stretch: f64,
-            /// The index of the first word in the list of excluded rows.
-            words: u32,
             /// The number of words; at most two words of PairDirection are equal.
             count: u32,
             /// 3CosMul: the words that are multiplied, which are the first.
             positive: u32,
             kind: u32,
             columns: u32,
+            /// The query that is its first column.
+            first_column: u32,
             unused: u32,
         }
         /// A column's half-space: see `column_floor`.
@@ -256,13 +257,13 @@ abi! {
             uploaded_vectors: DevicePointer<f32>,
             uploaded_excluded: DevicePointer<u32>,
             uploaded_formulas: DevicePointer<Formula>,
+            uploaded_formula_count: DevicePointer<u32>,
             /// The same on the device, for the kernels that follow.
             headers: DevicePointerMut<QueryHeader>,
             vectors: DevicePointerMut<f32>,
             excluded: DevicePointerMut<u32>,
             formulas: DevicePointerMut<Formula>,
-            /// `[batch]`, of formulas.
-            columns: DevicePointerMut<FormulaColumn>,
+            formula_count: DevicePointerMut<u32>,
             /// `[batch, padded]` in the given layout.
             bytes: DevicePointerMut<u8>,
             /// `[batch]`.
@@ -313,7 +314,7 @@ abi! {
             table: TableView,
             queries: QueriesView,
             /// `[batch]`.
-            scales: DevicePointer<QueryScale>,
+            scales: DevicePointerMut<QueryScale>,
             /// `[tiles]`.
             tile_scales: DevicePointer<TileScale>,
             /// `[tiles * TILE_ROWS]`.
@@ -330,7 +331,11 @@ abi! {
             /// `[batch]`: the highest score known to be reached by k rows, for each formula's first column.
             formula_floors: DevicePointerMut<f64>,
             /// `[batch]`.
-            columns: DevicePointer<FormulaColumn>,
+            columns: DevicePointerMut<FormulaColumn>,
+            /// `[batch, padded]` in the given layout.
+            bytes: DevicePointerMut<u8>,
+            padded: i32,
+            layout: Layout,
             sample: TileWalk,
             groups: u32,
             groups_per_tile: u32,
@@ -387,6 +392,7 @@ abi! {
             answers: DevicePointerMut<Answer>,
             /// For formulas, as the following.
             formulas: DevicePointer<Formula>,
+            formula_count: DevicePointer<u32>,
             /// `[batch]`.
             formula_floors: DevicePointer<f64>,
             /// `[batch]`.
@@ -394,9 +400,8 @@ abi! {
             capacity: u32,
             survivor_capacity: u32,
             stride: i32,
-            /// Blocks for a query by cosine, at most the grid's: with k up to `FLOOR_HITS`, and with more.
-            parts: u32,
-            parts_of_many_hits: u32,
+            /// Blocks for all formulas.
+            formula_blocks: u32,
         }
         struct Int4ScanParams {
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.

@@ -163,8 +163,9 @@ impl CudaEngine {
         let columns: usize = indices.iter().map(|&index| slots(batch[index])).sum();
         let widths = self.kernels.int8.widths;
         let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
-        let started = Instant::now();
         let key = GraphKey { tiles, path: Path::Int8 { width, class, formulas } };
+        self.prepare_graph(key)?;
+        let started = Instant::now();
         let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
         // Other passes take longer or shorter, and say nothing of these.
         if class != Class::Large && tiles == self.tiles() {

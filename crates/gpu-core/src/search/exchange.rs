@@ -44,6 +44,8 @@ impl Upload<'_> {
             is_filtered: u32::from(is_filtered),
             tiles_within: 0,
             tiles_covering: 0,
+            words: 0,
+            unused: 0,
         };
         if let Some(quantised) = &self.resident.quantised {
             header.tiles_within = quantised.slots.tiles_within(first_rows);
@@ -80,7 +82,8 @@ impl Upload<'_> {
             Ranking::Formula(scoring) => {
                 // The norms of its columns are computed on the device.
                 header.formula = self.formulas as u32;
-                let formula = formula(scoring, query.k(), first_rows as usize, self.listed);
+                header.words = self.listed as u32;
+                let formula = formula(scoring, query.k(), first_rows as usize, self.headers);
                 let rows = self.resident.rows;
                 self.list(words(scoring).map(|row| in_table(row, rows)));
                 for column in 0..formula.columns {
@@ -133,10 +136,11 @@ impl CudaEngine {
         for &index in indices {
             upload.push(batch[index]);
         }
-        let Upload { headers, vectors, listed, .. } = upload;
+        let Upload { headers, vectors, formulas, listed, .. } = upload;
         assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
         let workspace = &mut self.workspace;
         workspace.headers.host[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
+        workspace.uploaded_formula_count[0] = formulas as u32;
         workspace.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 

@@ -3,14 +3,13 @@
 use contract::scoring::stretch;
 use contract::{QueryVector, Row, Scoring, ScoringVector};
 
-use super::abi::{
-    FORMULA_COLUMNS, FORMULA_DIRECTION, FORMULA_GUESS_RANK, FORMULA_GUESS_ROWS, FORMULA_MUL,
-    FORMULA_WORDS, Formula,
-};
+use super::abi::{FORMULA_COLUMNS, FORMULA_DIRECTION, FORMULA_MUL, FORMULA_WORDS, Formula};
 
-/// The best scores are about this much further from the center than those of normal deviates, on synthetic and on
-/// English vectors.
-const TAIL: f64 = 1.12;
+/// The sample that gives a formula's first threshold has about one row in this many of the table.
+const SAMPLED: usize = 32;
+/// A guess of the k-th best score is this part of what the sample leads to expect. Fewer rows are in doubt if it is too low
+/// than if it is too high by as much.
+const CAUTION: f64 = 0.93;
 
 /// Whether a formula has a cover, few words, and all of its vectors are rows.
 pub(super) fn is_certifiable(scoring: &Scoring) -> bool {
@@ -32,8 +31,8 @@ fn row(vector: &ScoringVector) -> Option<Row> {
     }
 }
 
-/// The formula for the `k` best of `rows` rows. `words` is the index of its first word in the uploaded list.
-pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) -> Formula {
+/// The formula for the `k` best of `rows` rows. `first_column` is the index of its first column among the pass's queries.
+pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, first_column: usize) -> Formula {
     let curve = scoring.curve().expect("only certifiable formulas get here");
     assert!(
         curve.cuts.len() <= FORMULA_COLUMNS + 1,
@@ -45,7 +44,6 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) ->
     let cut = |i: usize| curve.cuts.get(i).copied().unwrap_or_default();
     let [(cut_0, factor_0), (cut_1, factor_1), (cut_2, factor_2), (cut_3, factor_3)] =
         std::array::from_fn(cut);
-    let sampled = [FORMULA_GUESS_RANK, FORMULA_GUESS_ROWS];
     Formula {
         offset: curve.offset,
         power: curve.power,
@@ -62,12 +60,12 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, words: usize) ->
         length,
         likely: curve.likely,
         center: scoring.center(),
-        stretch: TAIL * stretch(sampled, [k, rows]),
-        words: words as u32,
+        stretch: CAUTION * stretch([k, rows / SAMPLED], [k, rows]),
         count: count as u32,
         positive: scoring.factors().unwrap_or(0) as u32,
         kind: if scoring.direction().is_some() { FORMULA_DIRECTION } else { FORMULA_MUL },
         columns: (curve.cuts.len() - 1) as u32,
+        first_column: first_column as u32,
         unused: 0,
     }
 }

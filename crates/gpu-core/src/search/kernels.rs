@@ -13,9 +13,8 @@ use crate::abi::{Entry, Params};
 use crate::driver::{Gpu, Kernel, Modules};
 use crate::resident::{CHUNK_BYTES, CHUNK8, TILE_ROWS};
 
-/// Blocks that score the candidates of one formula: it has more of them than a cosine, and each takes several dot
-/// products.
-const FORMULA_BLOCKS: usize = 8;
+/// Blocks for each multiprocessor that score the candidates of formulas: a multiprocessor has room for two.
+const FORMULA_BLOCKS: usize = 2;
 
 /// The sampling and the scanning kernel for one number of queries per block.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +59,10 @@ pub(crate) struct QueryKernels {
     pub(crate) first_thresholds: Kernel<FirstThresholdsParams>,
     pub(crate) raise_thresholds: Kernel<RaiseThresholdsParams>,
     pub(crate) rescore: Kernel<RescoreParams>,
-    /// The minimum number of blocks that divide a query's candidates among themselves.
-    pub(crate) rescoring_parts: usize,
+    /// Bytes of dynamic shared memory of `first_thresholds`.
+    pub(crate) first_shared: usize,
+    /// Blocks of `rescore` for formulas, for each multiprocessor.
+    pub(crate) formula_blocks: usize,
 }
 
 /// Every kernel of the search.
@@ -98,28 +99,36 @@ impl Kernels {
         };
         // Tables with longer rows have no derived tables, see `resident::fit`.
         let vector_bytes = size_of::<f64>() * dim.min(certificate::MAX_DIM);
-        let mut query_kernels =
-            |prepare, first, raise, rescore, rescoring_parts| -> Result<QueryKernels, GpuError> {
-                Ok(QueryKernels {
-                    prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
-                    first_thresholds: modules.kernel(first)?,
-                    raise_thresholds: modules.kernel(raise)?,
-                    rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
-                    rescoring_parts,
-                })
-            };
+        let mut query_kernels = |prepare,
+                                 first,
+                                 raise,
+                                 rescore,
+                                 first_shared,
+                                 formula_blocks|
+         -> Result<QueryKernels, GpuError> {
+            Ok(QueryKernels {
+                prepare: modules.kernel(prepare)?.allow_shared(vector_bytes)?,
+                first_thresholds: modules.kernel(first)?.allow_shared(first_shared)?,
+                raise_thresholds: modules.kernel(raise)?,
+                rescore: modules.kernel(rescore)?.allow_shared(LIST_BYTES)?,
+                first_shared,
+                formula_blocks,
+            })
+        };
         let plain = query_kernels(
             prepare_queries::prepare_queries,
             thresholds::first_thresholds,
             thresholds::raise_thresholds,
             rescore::rescore,
-            1,
+            0,
+            0,
         )?;
         let formulas = query_kernels(
             prepare_queries::prepare_formulas,
             thresholds::first_formula_thresholds,
             thresholds::raise_formula_thresholds,
             rescore::rescore_formulas,
+            vector_bytes,
             FORMULA_BLOCKS,
         )?;
         let mut kernels = Self {

@@ -21,8 +21,8 @@ impl Pace {
                 Some(before) if *known == width => {
                     Some(before - before / 8 + took.min(2 * before) / 8)
                 }
-                // A width that was slow once is tried again after some seconds of work.
-                Some(before) => Some(before - before / 8192),
+                // A width that was slow once is tried again after some hundred passes.
+                Some(before) => Some(before - before / 1024),
             };
         }
     }
@@ -95,6 +95,6 @@ mod tests {
             pace.note(128, Duration::from_micros(290));
             pace.best(250) == 250
         });
-        assert!(tried.is_some_and(|passes| passes > 1000), "{tried:?}");
+        assert!(tried.is_some_and(|passes| passes > 300), "{tried:?}");
     }
 }

@@ -50,25 +50,24 @@ impl Class {
     }
 
     /// The sample is one in this many tiles.
-    fn sampling(self) -> usize {
-        match self {
-            Self::Small => 32,
-            Self::Medium => 16,
-            Self::Large => 8,
+    fn sampling(self, batch: usize) -> usize {
+        match (self, batch) {
+            (Self::Small, 0..=64) => 20,
+            (Self::Small, _) => 32,
+            (Self::Medium, _) => 16,
+            (Self::Large, _) => 8,
         }
     }
 
-    /// The number of blocks that divide the candidates of a query of this class among themselves to score them.
+    /// The number of blocks that divide the candidates of a query with more than a few hits among themselves to score
+    /// them.
     pub(crate) fn rescoring_parts(self, batch: usize) -> usize {
         match (self, batch) {
-            (Self::Large, _) => 16,
+            (Self::Small, _) => 1,
             // Most queries of a pass have few hits. Those with many must not take much longer.
             (Self::Medium, 0..=256) => 8,
             (Self::Medium, _) => 4,
-            // Enough blocks to fill a device when queries are few.
-            (Self::Small, 0..=64) => 4,
-            (Self::Small, 65..=128) => 2,
-            (Self::Small, _) => 1,
+            (Self::Large, _) => 16,
         }
     }
 }
@@ -94,13 +93,14 @@ impl Phases {
         max_sample: usize,
         multiprocessors: usize,
     ) -> Self {
-        let wanted = tiles.div_ceil(class.sampling()).max(64);
+        let wanted = tiles.div_ceil(class.sampling(batch)).max(64);
         let even = wanted / multiprocessors * multiprocessors;
         let sample = if even > 0 { even } else { wanted }.min(tiles).min(max_sample);
-        // One raise pays once the candidates of many queries cost more than its launch; with still more
-        // candidates, two raises pay.
+        // A raise pays once the candidates of many queries cost more than its launch; with still more candidates, two
+        // raises pay.
         let cuts: &[usize] = match (class, batch) {
-            (Class::Small, 0..=512) | (Class::Medium, _) => &[8],
+            (Class::Small, 0..=64) => &[],
+            (Class::Small, 65..=512) | (Class::Medium, _) => &[8],
             (Class::Small, _) => &[16, 4],
             (Class::Large, _) => &[8, 2],
         };

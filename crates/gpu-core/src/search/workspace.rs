@@ -1,8 +1,8 @@
 //! Every buffer of a pass, allocated once.
 
 use super::abi::{
-    Answer, COUNTER_STRIDE, Candidate, Formula, FormulaColumn, INT4_MAX_BLOCKS, QueriesView,
-    QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
+    Answer, COUNTER_STRIDE, Candidate, FORMULA_WORDS, Formula, FormulaColumn, INT4_MAX_BLOCKS,
+    QueriesView, QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
 };
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
@@ -31,8 +31,12 @@ pub(crate) struct Workspace {
     pub(crate) vectors: Both<f32>,
     /// `[MAX_BATCH]`.
     pub(crate) uploaded_formulas: Pinned<Formula>,
+    /// `[1]`.
+    pub(crate) uploaded_formula_count: Pinned<u32>,
     pub(crate) uploads: Uploads,
     pub(crate) formulas: Array<Formula>,
+    /// `[1]`.
+    pub(crate) formula_count: Array<u32>,
     /// `[MAX_BATCH]`.
     pub(crate) formula_floors: Array<f64>,
     /// `[MAX_BATCH]`.
@@ -133,10 +137,13 @@ impl Workspace {
     pub(crate) fn new(sizes: Sizes) -> Result<Self, GpuError> {
         Ok(Self {
             headers: Both::zeroed(MAX_BATCH)?,
-            excluded: Both::zeroed(MAX_EXCLUDED)?,
+            // Words of a formula are read together, however few there are.
+            excluded: Both::zeroed(MAX_EXCLUDED + FORMULA_WORDS)?,
             vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
             uploaded_formulas: Pinned::zeroed(MAX_BATCH)?,
+            uploaded_formula_count: Pinned::zeroed(1)?,
             uploads: Uploads::default(),
+            formula_count: Array::zeroed(1)?,
             formulas: Array::zeroed(MAX_BATCH)?,
             formula_floors: Array::zeroed(MAX_BATCH)?,
             columns: Array::zeroed(MAX_BATCH)?,

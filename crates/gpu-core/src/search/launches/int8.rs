@@ -112,12 +112,12 @@ impl Pass<'_> {
         width: usize,
         sample: TileWalk,
     ) -> Result<(), GpuError> {
-        let w = self.workspace;
+        let (w, int8) = (self.workspace, &self.kernels.int8);
         let groups = self.groups(sample);
         let params = FirstThresholdsParams {
             table: self.resident.view(),
             queries: w.queries(),
-            scales: w.scales.pointer(),
+            scales: w.scales.pointer_mut(),
             tile_scales: quantised.scales.pointer(),
             slot_rows: quantised.slot_rows.pointer(),
             group_bounds: w.group_bounds(width, groups),
@@ -126,13 +126,17 @@ impl Pass<'_> {
             candidate_counts: w.candidate_counts.pointer_mut(),
             formulas: w.formulas.pointer(),
             formula_floors: w.formula_floors.pointer_mut(),
-            columns: w.columns.pointer(),
+            columns: w.columns.pointer_mut(),
+            bytes: w.query_bytes.pointer_mut(),
+            padded: int8.padded as i32,
+            layout: int8.layout,
             sample,
             groups: groups as u32,
-            groups_per_tile: self.kernels.int8.groups_per_tile as u32,
+            groups_per_tile: int8.groups_per_tile as u32,
         };
-        let shape = Shape::grid(width, 1).early(self.early);
-        // SAFETY: a block for each query; the scratch has `groups` bounds of each.
+        let shape = Shape::grid(width, 1).shared(kernels.first_shared).early(self.early);
+        // SAFETY: a block for each query; the scratch has `groups` bounds of each; the shared memory has the
+        // vector that a formula's kernel makes.
         unsafe { kernels.first_thresholds.launch(self.stream, shape, &params) }
     }
 
@@ -182,8 +186,7 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         assert!(width * (1 + class.stride()) <= w.answers.device.len());
-        let parts = Class::Small.rescoring_parts(width);
-        let parts_of_many_hits = class.rescoring_parts(width);
+        let formula_blocks = kernels.formula_blocks * self.multiprocessors();
         let params = RescoreParams {
             table: self.resident.view(),
             queries: w.queries(),
@@ -198,18 +201,19 @@ impl Pass<'_> {
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(width, class)?,
             formulas: w.formulas.pointer(),
+            formula_count: w.formula_count.pointer(),
             formula_floors: w.formula_floors.pointer(),
             columns: w.columns.pointer(),
             capacity: (w.candidates.len() / width) as u32,
             survivor_capacity: (w.survivors.len() / width) as u32,
             stride: class.stride() as i32,
-            parts: parts as u32,
-            parts_of_many_hits: parts_of_many_hits as u32,
+            formula_blocks: formula_blocks as u32,
         };
-        let most = parts.max(parts_of_many_hits).max(kernels.rescoring_parts);
-        let shape = Shape::grid(width, most).shared(LIST_BYTES).early(self.early);
-        // SAFETY: candidates, survivors and answers are divided among `width` queries; the list fits the shared
-        // memory.
+        let shape = Shape::grid(formula_blocks + width, class.rescoring_parts(width))
+            .shared(LIST_BYTES)
+            .early(self.early);
+        // SAFETY: candidates, survivors and answers are divided among `width` queries, and the other blocks take
+        // formulas; the list fits the shared memory.
         unsafe { kernels.rescore.launch(self.stream, shape, &params) }
     }
 }
