@@ -140,6 +140,7 @@ extern "C" __global__ void int4_rescore(const Int4RescoreParams params) {
     __shared__ uint32_t doubtful[CANDIDATE_CAPACITY];
     __shared__ uint32_t doubtful_count;
     if (threadIdx.x == 0) doubtful_count = 0;
+    tell_host(params.almost_over);
     wait_for_previous();
     __syncthreads();
     const QueryHeader query = params.queries.headers[0];

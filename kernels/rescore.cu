@@ -214,6 +214,7 @@ __device__ __forceinline__ void rescore_cosine(const RescoreParams& params, int 
 // the TopKList.
 extern "C" __global__ void rescore(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
+    tell_host(params.almost_over);
     wait_for_previous();
     rescore_cosine(params, blockIdx.x, memory);
 }
@@ -223,6 +224,7 @@ extern "C" __global__ void rescore(const RescoreParams params) {
 extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ Formula formula;
+    tell_host(params.almost_over);
     wait_for_previous();
     const uint32_t blocks = params.formula_blocks;
     if (blockIdx.x >= blocks) {

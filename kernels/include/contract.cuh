@@ -96,6 +96,7 @@ __device__ __forceinline__ bool ranks_before(double score, uint32_t row, double 
 __device__ __forceinline__ uint32_t ranked_before(const double* scores, int count, int own) {
     const double score = scores[own];
     uint32_t before = 0;
+#pragma unroll 8
     for (int i = 0; i < count; i++) before += scores[i] > score || (scores[i] == score && i < own);
     return before;
 }

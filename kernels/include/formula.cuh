@@ -19,7 +19,7 @@ struct FormulaScore {
             cosines[2] = word == 2 ? cosine : cosines[2];
             return;
         }
-        const double factor = __ddiv_rn(__dadd_rn(cosine, 1.0), 2.0);
+        const double factor = __dmul_rn(__dadd_rn(cosine, 1.0), 0.5);  // half of it is exact
         if (word < formula.positive) above = __dmul_rn(above, factor);
         else below = __dmul_rn(below, __dadd_rn(factor, FORMULA_EPSILON));
     }
@@ -40,7 +40,9 @@ template <typename Sum, int ROWS>
 __device__ __forceinline__ double formula_score(const Formula& formula, const TableView& table, const uint32_t* words,
                                                 const uint32_t (&rows)[ROWS]) {
     constexpr int TOGETHER = 3;  // words; most formulas have three
-    const int own = threadIdx.x % ROWS;
+    const int lane = threadIdx.x % WARP, own = lane % ROWS;
+    // Lanes divide the words' cosines among themselves: a division takes as long for one as for all.
+    const uint32_t own_word = lane / ROWS % TOGETHER;
     const float* addresses[ROWS];
     double row_norm = 0.0;
 #pragma unroll
@@ -51,21 +53,25 @@ __device__ __forceinline__ double formula_score(const Formula& formula, const Ta
     FormulaScore score(formula);
     for (uint32_t first = 0; first < formula.count; first += TOGETHER) {
         const float* vectors[TOGETHER];
-        double norms[TOGETHER];
+        double norm = 0.0;
 #pragma unroll
         for (uint32_t i = 0; i < TOGETHER; i++) {
             const uint32_t word = words[min(first + i, formula.count - 1)];
             vectors[i] = components(table, word);
-            norms[i] = table.norms[word];
+            if (own_word == i) norm = table.norms[word];
         }
         Sum dots[TOGETHER][ROWS];
         warp_dots(addresses, vectors, table.dim, dots);
+        Sum dot = dots[0][0];
+#pragma unroll
+        for (int i = 0; i < TOGETHER * ROWS; i++) {
+            if (own_word == i / ROWS && own == i % ROWS) dot = dots[i / ROWS][i % ROWS];
+        }
+        const double cosine_of_word = cosine(dot, norm, row_norm);
 #pragma unroll
         for (uint32_t i = 0; i < TOGETHER; i++) {
-            Sum dot = dots[i][0];
-#pragma unroll
-            for (int r = 1; r < ROWS; r++) dot = own == r ? dots[i][r] : dot;
-            if (first + i < formula.count) score.add(first + i, cosine(dot, norms[i], row_norm));
+            const double one = __shfl_sync(ALL_LANES, cosine_of_word, i * ROWS + own);
+            if (first + i < formula.count) score.add(first + i, one);
         }
     }
     return row_norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : score.score();

@@ -78,9 +78,10 @@ __device__ __forceinline__ double formula_floor(FormulaSpace& space, const Table
     if (self < count) {
         // A row that several columns found counts once.
         const uint32_t row = space.rows[self];
-        bool is_first = true;
-        for (int i = 0; i < count; i++) is_first = is_first && (i >= self || space.rows[i] != row);
-        if (!is_first) space.scores[self] = -INFINITY;
+        bool is_copy = false;
+#pragma unroll 8
+        for (int i = 0; i < count; i++) is_copy |= i < self & space.rows[i] == row;
+        if (is_copy) space.scores[self] = -INFINITY;
     }
     __syncthreads();
     if (self < count && space.scores[self] > -INFINITY && ranked_before(space.scores, count, self) + 1 == query.k) {

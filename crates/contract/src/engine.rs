@@ -44,6 +44,41 @@ pub trait Engine {
         Ok(self.search(batch)?.into_iter().map(Some).collect())
     }
 
+    /// Starts a search and returns while the device works on it, after searches that were started before. Returns
+    /// `false`, and starts nothing, if that is not possible for this batch, or with this engine.
+    ///
+    /// Every started search is [finished](Self::finish_search), in the order of their starts; while there is one,
+    /// [`search`](Self::search) and [`search_overlapped`](Self::search_overlapped) are not called. After an error none of
+    /// them needs to be finished.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        let _ = batch;
+        Ok(false)
+    }
+
+    /// Waits until the search that was started first is almost over: when it is time to start another, so that the device
+    /// does not have to wait.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Waits for the search that was started first, which was for this batch. Returns its answers, as
+    /// [`search_overlapped`](Self::search_overlapped) does.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn finish_search(
+        &mut self,
+        batch: &QueryBatch<'_>,
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.search_overlapped(batch, &mut || ())
+    }
+
     /// Estimates the cost of this query in a search pass, in plain queries (k = 10, all rows) of a full batch. At
     /// least 1.
     fn search_cost(&self, query: &Query) -> usize {

@@ -4,14 +4,15 @@
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--with=3cosmul:10] [--queries=10000]`:
 //! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`:
 //! without derived tables; `--batches`: word queries in these batches only; `--with`: that percentage of them of
-//! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--queries`: this
-//! number of random queries, in batches of 1024 and one by one, compared and not timed. Without a device it says so
-//! and exits with 0, because measurements can't fail.
+//! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--overlapped`: each
+//! batch starts before the last one is over, and answers are not compared; `--queries`: this number of random
+//! queries, in batches of 1024 and one by one, compared and not timed. Without a device it says so and exits with 0,
+//! because measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, Hit, Query, QueryVector, Row, Scoring};
+use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::baselines::time_reading;
@@ -46,7 +47,6 @@ fn main() {
     let paths = Paths { portable: has("--portable"), int8, ..Paths::default() };
     let started = Instant::now();
     let mut engine = CudaEngine::with_paths(&model, Options::default(), paths).expect("an engine");
-    engine.measure().expect("events");
     let mut numbers = Numbers(0x1234_5678_9abc_def1);
     let first = queries(&model, 1, 10, &mut numbers, Kind::Word);
     let _ = engine.search(&first.iter().collect()).expect("an answer");
@@ -74,6 +74,13 @@ fn main() {
     );
     let batches = value("--batches").unwrap_or("1,2,8,16,32,64,128,256,512,1024");
     let batches = batches.split(',').map(|batch| batch.parse().expect("a batch"));
+    if has("--overlapped") {
+        for batch in batches {
+            overlapped_line(&model, &mut engine, batch, &mut numbers);
+        }
+        return;
+    }
+    engine.measure().expect("events");
     if let Some(kinds) = value("--with") {
         for batch in batches {
             for kind in kinds.split(',') {
@@ -226,6 +233,32 @@ fn mixed_line(
         (after.survivors - before.survivors) as f64 / (TIMES * batch) as f64,
         after.fallbacks - before.fallbacks,
     );
+}
+
+/// Times passes of word queries of which each is started before the last one is over.
+fn overlapped_line(
+    model: &ModelStore,
+    engine: &mut CudaEngine,
+    batch: usize,
+    numbers: &mut Numbers,
+) {
+    let asked: Vec<Vec<Query>> =
+        (0..20).map(|_| queries(model, batch, 10, numbers, Kind::Word)).collect();
+    let mut times = Vec::new();
+    let started = Instant::now();
+    let mut before: Option<QueryBatch<'_>> = None;
+    for asked in asked.iter().cycle().take(20 * TIMES) {
+        let asked: QueryBatch<'_> = asked.iter().collect();
+        engine.wait_until_almost_over().expect("a device that works");
+        assert!(engine.start_search(&asked).expect("a started pass"), "it overlaps");
+        if let Some(before) = before.replace(asked) {
+            let _ = engine.finish_search(&before).expect("answers");
+            times.push(started.elapsed());
+        }
+    }
+    let _ = engine.finish_search(&before.expect("the last")).expect("answers");
+    let mut between: Vec<Duration> = times.windows(2).map(|two| two[1] - two[0]).collect();
+    println!("{batch:>6} overlapped | {:>9.4} ms a pass", median(&mut between).as_secs_f64() * 1e3);
 }
 
 /// A query of this kind, of random words.

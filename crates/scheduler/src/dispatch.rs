@@ -27,6 +27,7 @@ pub(crate) struct Dispatch<D: ?Sized> {
 }
 
 /// What a worker does next.
+#[derive(Debug, Clone)]
 pub(crate) struct Turn {
     pub(crate) lane: usize,
     /// Whether others wait: then callers are charged for the slice.

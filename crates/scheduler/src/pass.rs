@@ -40,6 +40,12 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn first_clock(&self, turns: &Turns) -> u64;
     /// Runs a slice. Returns whether it was the last.
     fn run(&mut self, device: &mut D, slice: Slice<'_>) -> Result<bool, PassError>;
+    /// Starts the pass as a whole, if the device can. Returns whether it did.
+    fn start(&mut self, device: &mut D) -> Result<bool, PassError>;
+    /// Waits for it.
+    fn complete(&mut self, device: &mut D) -> Result<(), PassError>;
+    /// Whether it had a slice.
+    fn has_begun(&self) -> bool;
     /// Whether it was over after its first slice.
     fn had_one_slice(&self) -> bool;
     /// Notes the time of a slice.
@@ -126,6 +132,19 @@ impl<W: Workload> Pass<W> {
     }
 }
 
+fn requests<W: Workload>(jobs: &VecDeque<Waiting<W>>) -> Vec<&W::Request> {
+    jobs.iter().flat_map(|job| job.requests.as_slice()).collect()
+}
+
+/// These responses, if there are enough.
+fn complete<R>(responses: Vec<R>, wanted: usize) -> Result<Vec<R>, PassError> {
+    if responses.len() == wanted {
+        Ok(responses)
+    } else {
+        Err(PassError::Device(format!("it returned {} answers", responses.len())))
+    }
+}
+
 impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     fn name(&self) -> &'static str {
         self.workload.name()
@@ -141,18 +160,28 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn run(&mut self, device: &mut W::Device, slice: Slice<'_>) -> Result<bool, PassError> {
-        let requests: Vec<&W::Request> =
-            self.jobs.iter().flat_map(|job| job.requests.as_slice()).collect();
+        let requests = requests(&self.jobs);
         match self.workload.run(device, &requests, &mut self.state, slice)? {
             None => Ok(false),
-            Some(responses) if responses.len() == requests.len() => {
-                self.responses = responses;
+            Some(responses) => {
+                self.responses = complete(responses, requests.len())?;
                 Ok(true)
             }
-            Some(responses) => {
-                Err(PassError::Device(format!("it returned {} answers", responses.len())))
-            }
         }
+    }
+
+    fn start(&mut self, device: &mut W::Device) -> Result<bool, PassError> {
+        self.workload.start(device, &requests(&self.jobs))
+    }
+
+    fn complete(&mut self, device: &mut W::Device) -> Result<(), PassError> {
+        let requests = requests(&self.jobs);
+        self.responses = complete(self.workload.finish(device, &requests)?, requests.len())?;
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.slices > 0
     }
 
     fn had_one_slice(&self) -> bool {

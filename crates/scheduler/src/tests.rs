@@ -303,6 +303,7 @@ async fn settle() {
 mod admission;
 mod fairness;
 mod full_passes;
+mod overlap;
 mod several_workers;
 mod share;
 mod supervision;

@@ -26,8 +26,19 @@ pub(crate) struct Worker<D: ?Sized> {
     index: usize,
     /// For each lane, its pass that is between two slices.
     under_way: Vec<Option<Box<dyn AnyPass<D>>>>,
+    /// The pass that was started and that the device works on.
+    started: Option<Started<D>>,
+    /// When the device finished the last started pass.
+    finished: Instant,
     /// How many callers had hung up when the passes were last checked for them.
     hung_up: u64,
+}
+
+/// A pass that a device works on while the worker does other things.
+struct Started<D: ?Sized> {
+    turn: Turn,
+    pass: Box<dyn AnyPass<D>>,
+    began: Instant,
 }
 
 /// Why a worker stops using its device.
@@ -44,27 +55,47 @@ pub(crate) enum End {
 impl<D: Device + ?Sized> Worker<D> {
     pub(crate) fn new(core: Arc<Core<D>>, index: usize) -> Self {
         let under_way = core.inboxes.iter().map(|_| None).collect();
-        Self { core, index, under_way, hung_up: 0 }
+        let (started, finished) = (None, Instant::now());
+        Self { core, index, under_way, started, finished, hung_up: 0 }
     }
 
     /// Runs passes on this device. Returns why it stopped.
     pub(crate) fn run(&mut self, device: &mut D) -> End {
         loop {
-            match self.next(device) {
-                Some(turn) => {
-                    if let Err(end) = self.slice(device, &turn) {
-                        return end;
-                    }
-                }
-                None => {
-                    // No slice follows during which these answers would be handed out.
-                    self.core.hand_out(self.index);
-                    if !self.sleep(device) {
-                        return End::NobodyAsks;
-                    }
-                }
+            match self.turn(device) {
+                Ok(true) => {}
+                Ok(false) => return End::NobodyAsks,
+                Err(end) => return end,
             }
         }
+    }
+
+    /// One pass, or a slice of one. `false` when there will never be more.
+    ///
+    /// If the device can, the next pass is started before the last one is over. So a started pass is finished one turn
+    /// later; in between, the last answers are handed out, and jobs gather.
+    fn turn(&mut self, device: &mut D) -> Result<bool, End> {
+        if self.started.is_some() {
+            self.core.hand_out(self.index);
+            self.wait_until_almost_over(device)?;
+        }
+        let turn = self.next(device);
+        let was_busy = self.started.is_some();
+        let started = match &turn {
+            Some(turn) => self.start(device, turn.clone())?,
+            None => None,
+        };
+        self.finish(device, started)?;
+        match turn {
+            Some(turn) if self.under_way[turn.lane].is_some() => self.slice(device, &turn)?,
+            None if !was_busy => {
+                // No pass follows during which these answers would be handed out.
+                self.core.hand_out(self.index);
+                return Ok(self.sleep(device));
+            }
+            _ => {}
+        }
+        Ok(true)
     }
 
     /// Collects jobs and chooses what to do next, if anything waits.
@@ -90,36 +121,79 @@ impl<D: Device + ?Sized> Worker<D> {
         core.shared.parking.sleep(|| core.has_work())
     }
 
+    /// Starts the pass of this turn, if it has not begun and the device can. Otherwise the pass stays where it is.
+    fn start(&mut self, device: &mut D, turn: Turn) -> Result<Option<Started<D>>, End> {
+        let Some(mut pass) = self.under_way[turn.lane].take() else { return Ok(None) };
+        if pass.has_begun() {
+            self.under_way[turn.lane] = Some(pass);
+            return Ok(None);
+        }
+        let began = Instant::now();
+        match self.watched(&mut pass, began, |pass| pass.start(device)) {
+            Ok(Ok(true)) => Ok(Some(Started { turn, pass, began })),
+            Ok(Ok(false)) => {
+                self.under_way[turn.lane] = Some(pass);
+                Ok(None)
+            }
+            Ok(Err(error)) => self.fail(pass, error).map(|()| None),
+            Err(end) => Err(self.give_up(pass, end)),
+        }
+    }
+
+    fn wait_until_almost_over(&mut self, device: &mut D) -> Result<(), End> {
+        let Some(Started { turn, mut pass, began }) = self.started.take() else { return Ok(()) };
+        match self.watched(&mut pass, began, |_| device.wait_until_almost_over()) {
+            Ok(Ok(())) => {
+                self.started = Some(Started { turn, pass, began });
+                Ok(())
+            }
+            Ok(Err(error)) => self.fail(pass, error),
+            Err(end) => Err(self.give_up(pass, end)),
+        }
+    }
+
+    /// Finishes the started pass, if there is one, after `next` was started.
+    fn finish(&mut self, device: &mut D, next: Option<Started<D>>) -> Result<(), End> {
+        let before = std::mem::replace(&mut self.started, next);
+        let Some(Started { turn, mut pass, began }) = before else { return Ok(()) };
+        // Until then the device worked on the pass before.
+        let began = began.max(self.finished);
+        let result = match self.watched(&mut pass, began, |pass| pass.complete(device)) {
+            Ok(result) => result,
+            Err(end) => return Err(self.give_up(pass, end)),
+        };
+        self.finished = Instant::now();
+        let took = self.finished - began;
+        match result {
+            Ok(()) => {
+                pass.note_slice(took);
+                self.core.dispatch().note_slice(&turn, &*pass, took);
+                self.keep(device, pass, began);
+                Ok(())
+            }
+            Err(error) => self.fail(pass, error),
+        }
+    }
+
     /// Runs one slice of a pass. If it was the last, its answers are handed out during the next slice, or before the
     /// worker sleeps.
     fn slice(&mut self, device: &mut D, turn: &Turn) -> Result<(), End> {
         let mut pass = self.under_way[turn.lane].take().expect("the turn is that of a pass");
         let (core, index) = (self.core.clone(), self.index);
         let began = Instant::now();
-        // The callers of all begun passes: during one slice the others wait too.
-        let mut lent = vec![pass.lend()];
-        lent.extend(self.under_way.iter_mut().flatten().map(|pass| pass.lend()));
-        core.begin(index, pass.name(), began, lent);
         let go_on = || {
             let took = began.elapsed();
             took < turn.slice || (took < LONGEST_SLICE && !core.has_arrived())
         };
         let mut hand_out = || core.hand_out(index);
         let slice = Slice { go_on: &go_on, meanwhile: &mut hand_out };
-        let result = caught(|| pass.run(device, slice));
+        let result = match self.watched(&mut pass, began, |pass| pass.run(device, slice)) {
+            Ok(result) => result,
+            Err(end) => return Err(self.give_up(pass, end)),
+        };
         let took = began.elapsed();
         core.hand_out(index);
-        let Some(lent) = core.end(index) else {
-            // `lose` has told all callers. Free the slots of all passes for the other workers.
-            for pass in self.under_way.iter_mut().filter_map(Option::take).chain([pass]) {
-                pass.fail(SubmitError::EngineGone);
-            }
-            return Err(End::GivenUp);
-        };
-        let passes = [&mut pass].into_iter().chain(self.under_way.iter_mut().flatten());
-        passes.zip(lent).for_each(|(pass, lent)| pass.take_back(lent));
         pass.note_slice(took);
-        let result = result.unwrap_or_else(|panic| Err(PassError::Device(panic)));
         if result.is_ok() {
             core.dispatch().note_slice(turn, &*pass, took);
         }
@@ -129,18 +203,70 @@ impl<D: Device + ?Sized> Worker<D> {
                 Ok(())
             }
             Ok(true) => {
-                let (size, microseconds) = (pass.len(), pass.took().as_micros() as u64);
-                debug!(requests = size, microseconds, "{}", pass.name());
-                core.counters(index).refresh(began, || device.counters());
-                core.keep(index, pass.finish());
+                self.keep(device, pass, began);
                 Ok(())
             }
-            Err(PassError::Request(reason)) => {
+            Err(error) => self.fail(pass, error),
+        }
+    }
+
+    /// Lets the device do what may take long, while the timer watches it and answers callers that are late: those of this
+    /// pass and of all others of this worker, because they wait too.
+    ///
+    /// # Errors
+    /// [`End::GivenUp`]. The timer has told all callers.
+    fn watched<T>(
+        &mut self,
+        pass: &mut Box<dyn AnyPass<D>>,
+        since: Instant,
+        work: impl FnOnce(&mut dyn AnyPass<D>) -> Result<T, PassError>,
+    ) -> Result<Result<T, PassError>, End> {
+        let mut lent = vec![pass.lend()];
+        lent.extend(self.others().map(|pass| pass.lend()));
+        self.core.begin(self.index, pass.name(), since, lent);
+        let result = caught(|| work(&mut **pass));
+        let Some(lent) = self.core.end(self.index) else { return Err(End::GivenUp) };
+        [pass]
+            .into_iter()
+            .chain(self.others())
+            .zip(lent)
+            .for_each(|(pass, lent)| pass.take_back(lent));
+        Ok(result.unwrap_or_else(|panic| Err(PassError::Device(panic))))
+    }
+
+    fn others(&mut self) -> impl Iterator<Item = &mut Box<dyn AnyPass<D>>> {
+        let started = self.started.iter_mut().map(|started| &mut started.pass);
+        started.chain(self.under_way.iter_mut().flatten())
+    }
+
+    /// Frees the slots of all passes for the other workers. Returns `end`.
+    fn give_up(&mut self, pass: Box<dyn AnyPass<D>>, end: End) -> End {
+        let started = self.started.take().map(|started| started.pass);
+        let others = started.into_iter().chain(self.under_way.iter_mut().filter_map(Option::take));
+        others.chain([pass]).for_each(|pass| pass.fail(SubmitError::EngineGone));
+        end
+    }
+
+    /// Keeps the answers of a pass that is over until they are handed out.
+    fn keep(&self, device: &D, pass: Box<dyn AnyPass<D>>, began: Instant) {
+        let (size, microseconds) = (pass.len(), pass.took().as_micros() as u64);
+        debug!(requests = size, microseconds, "{}", pass.name());
+        self.core.counters(self.index).refresh(began, || device.counters());
+        self.core.keep(self.index, pass.finish());
+    }
+
+    /// Fails a pass.
+    ///
+    /// # Errors
+    /// [`End::Failed`] if the device is at fault.
+    fn fail(&self, pass: Box<dyn AnyPass<D>>, error: PassError) -> Result<(), End> {
+        match error {
+            PassError::Request(reason) => {
                 error!("{} of {} requests failed: {reason}", pass.name(), pass.len());
                 pass.fail(SubmitError::EngineFailed);
                 Ok(())
             }
-            Err(PassError::Device(reason)) => {
+            PassError::Device(reason) => {
                 error!(
                     "the engine failed in {} of {} requests and will be replaced: {reason}",
                     pass.name(),
@@ -148,16 +274,21 @@ impl<D: Device + ?Sized> Worker<D> {
                 );
                 // A caller whose pass failed must not see a ready service a moment later.
                 let state = DeviceState::Restarting { retry_after: Duration::ZERO };
-                core.shared.set_state(index, state);
+                self.core.shared.set_state(self.index, state);
                 pass.fail(SubmitError::EngineFailed);
                 Err(End::Failed(reason))
             }
         }
     }
 
-    /// The device is gone. Passes between two slices begin again, on this worker's next device or on another's.
+    /// The device is gone. Started passes, and those between two slices, begin again, on this worker's next device or on
+    /// another's. Answers that were not handed out are handed out now.
     pub(crate) fn put_back(&mut self) {
+        self.core.hand_out(self.index);
         let mut dispatch = self.core.dispatch();
+        if let Some(Started { turn, pass, .. }) = self.started.take() {
+            dispatch.put_back(turn.lane, pass);
+        }
         for (lane, pass) in self.under_way.iter_mut().enumerate() {
             if let Some(pass) = pass.take() {
                 dispatch.put_back(lane, pass);

@@ -16,6 +16,14 @@ pub trait Device {
 
     /// The device's counters since it started, as names and counts.
     fn counters(&self) -> Vec<(&'static str, u64)>;
+
+    /// Waits until the pass that was [started](Workload::start) first is almost over.
+    ///
+    /// # Errors
+    /// [`PassError::Device`].
+    fn wait_until_almost_over(&mut self) -> Result<(), PassError> {
+        Ok(())
+    }
 }
 
 impl Device for dyn Engine {
@@ -25,6 +33,10 @@ impl Device for dyn Engine {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Engine::counters(self)
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), PassError> {
+        Ok(Engine::wait_until_almost_over(self)?)
     }
 }
 
@@ -90,6 +102,33 @@ pub trait Workload: Send + Sync + 'static {
         pass: &mut Self::Pass,
         slice: Slice<'_>,
     ) -> Result<Option<Vec<Self::Response>>, PassError>;
+
+    /// Starts a pass of these requests and returns while the device works on it, after passes that were started before.
+    /// Returns `false`, and starts nothing, if the pass must [run](Self::run) instead.
+    ///
+    /// # Errors
+    /// [`PassError`]. The pass is over then.
+    fn start(
+        &self,
+        device: &mut Self::Device,
+        requests: &[&Self::Request],
+    ) -> Result<bool, PassError> {
+        let _ = (device, requests);
+        Ok(false)
+    }
+
+    /// Waits for the pass that was started first, which was of these requests. Returns their responses, in order.
+    ///
+    /// # Errors
+    /// [`PassError`]. The pass is over then.
+    fn finish(
+        &self,
+        device: &mut Self::Device,
+        requests: &[&Self::Request],
+    ) -> Result<Vec<Self::Response>, PassError> {
+        let _ = (device, requests);
+        Err(PassError::Device(format!("{} was not started", self.name())))
+    }
 
     /// Called between two slices. Keeps only the requests for whose index `stays` returns true.
     fn retain(&self, pass: &mut Self::Pass, stays: &mut dyn FnMut(usize) -> bool) {

@@ -51,12 +51,28 @@ impl Workload for Search {
         slice: Slice<'_>,
     ) -> Result<Option<Vec<SearchResponse>>, PassError> {
         let batch: QueryBatch<'_> = queries.iter().copied().collect();
-        let found = engine.search_overlapped(&batch, slice.meanwhile)?;
-        let one = |(found, query): (Option<Vec<Hit>>, &&Query)| match found {
-            Some(hits) => SearchResponse::Hits(hits),
-            None => SearchResponse::Unproven(Box::new((*query).clone())),
-        };
-        // `Pass::run` fails the pass if answers are missing.
-        Ok(Some(found.into_iter().zip(queries).map(one).collect()))
+        Ok(Some(responses(engine.search_overlapped(&batch, slice.meanwhile)?, queries)))
     }
+
+    fn start(&self, engine: &mut Self::Device, queries: &[&Query]) -> Result<bool, PassError> {
+        Ok(engine.start_search(&queries.iter().copied().collect())?)
+    }
+
+    fn finish(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&Query],
+    ) -> Result<Vec<SearchResponse>, PassError> {
+        let batch: QueryBatch<'_> = queries.iter().copied().collect();
+        Ok(responses(engine.finish_search(&batch)?, queries))
+    }
+}
+
+/// As many as the engine found; the scheduler fails a pass in which some are missing.
+fn responses(found: Vec<Option<Vec<Hit>>>, queries: &[&Query]) -> Vec<SearchResponse> {
+    let one = |(found, query): (Option<Vec<Hit>>, &&Query)| match found {
+        Some(hits) => SearchResponse::Hits(hits),
+        None => SearchResponse::Unproven(Box::new((*query).clone())),
+    };
+    found.into_iter().zip(queries).map(one).collect()
 }

@@ -175,6 +175,16 @@ impl<T: Pod> Pinned<T> {
     }
 }
 
+impl Pinned<u32> {
+    /// The first value, which the device may write at any time.
+    #[allow(unsafe_code)]
+    pub(crate) fn watch(&self) -> u32 {
+        assert!(self.len > 0);
+        // SAFETY: the first value is allocated, aligned to a page, and stays so while `self` is borrowed.
+        unsafe { self.address.read_volatile() }
+    }
+}
+
 impl<T> Deref for Pinned<T> {
     type Target = [T];
     #[allow(unsafe_code)]

@@ -390,6 +390,8 @@ abi! {
             tickets: DevicePointerMut<u32>,
             /// `[batch, 1 + stride]`.
             answers: DevicePointerMut<Answer>,
+            /// In the host's memory: set to 1 once the kernel has started.
+            almost_over: DevicePointerMut<u32>,
             /// For formulas, as the following.
             formulas: DevicePointer<Formula>,
             formula_count: DevicePointer<u32>,
@@ -454,6 +456,8 @@ abi! {
             tickets: DevicePointerMut<u32>,
             /// `[1 + stride]`.
             answers: DevicePointerMut<Answer>,
+            /// In the host's memory: set to 1 once the kernel has started.
+            almost_over: DevicePointerMut<u32>,
             /// Half of the step between two levels.
             half_step: f32,
             tiles: u32,

@@ -20,7 +20,7 @@ const EXACT_COST: usize = 48;
 #[allow(unsafe_code)]
 impl CudaEngine {
     /// The class of the certified pass that can answer this query, if there is one.
-    fn certified_class(&self, query: &Query) -> Option<Class> {
+    pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
         // Without `..`, so that a new field does not compile until it is decided whether certified passes
         // support it.
         let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } =
@@ -107,6 +107,19 @@ impl CudaEngine {
                 }
             }
         }
+        self.without_certificates(batch, exact, formulas, answers, meanwhile)
+    }
+
+    /// Completes the answers of a batch: scores every row for the cosines `exact`. What the device can't answer, such as
+    /// `formulas`, becomes `None`.
+    pub(super) fn without_certificates(
+        &mut self,
+        batch: &[&Query],
+        exact: Vec<usize>,
+        formulas: Vec<usize>,
+        mut answers: Vec<Vec<Hit>>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
         let (listed, unlisted): (Vec<_>, Vec<_>) =
             exact.into_iter().partition(|&index| fits_device_lists(batch[index]));
         for indices in self.pieces(batch, &listed, 64) {
@@ -120,7 +133,12 @@ impl CudaEngine {
     }
 
     /// Cuts a batch into pieces for one pass each: at most `max` columns, and lists that fit.
-    fn pieces(&self, batch: &[&Query], indices: &[usize], max: usize) -> Vec<Vec<usize>> {
+    pub(super) fn pieces(
+        &self,
+        batch: &[&Query],
+        indices: &[usize],
+        max: usize,
+    ) -> Vec<Vec<usize>> {
         let mut pieces: Vec<Vec<usize>> = Vec::new();
         let (mut taken, mut in_list) = (0, usize::MAX);
         for &index in indices {
@@ -140,6 +158,23 @@ impl CudaEngine {
         pieces
     }
 
+    /// The certified pass for these queries, which it has room for.
+    pub(super) fn key(&self, batch: &[&Query], indices: &[usize], class: Class) -> GraphKey {
+        let formulas = indices.iter().any(|&index| is_formula(batch[index]));
+        let tiles = self.tiles_to_scan(batch, indices);
+        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
+        let alone = indices.len() == 1 && !formulas && class == Class::Small && has_int4;
+        let path = if alone { Path::Int4 } else { self.int8(batch, indices, class) };
+        GraphKey { exchange: self.free_exchange(), tiles, path }
+    }
+
+    fn int8(&self, batch: &[&Query], indices: &[usize], class: Class) -> Path {
+        let columns: usize = indices.iter().map(|&index| slots(batch[index])).sum();
+        let widths = self.kernels.int8.widths;
+        let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
+        Path::Int8 { width, class, formulas: indices.iter().any(|&index| is_formula(batch[index])) }
+    }
+
     /// Runs one certified pass. Returns the indices of queries without a certificate.
     fn certified(
         &mut self,
@@ -149,29 +184,26 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
-        let formulas = indices.iter().any(|&index| is_formula(batch[index]));
-        let tiles = self.tiles_to_scan(batch, indices);
-        let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
-        if indices.len() == 1 && !formulas && class == Class::Small && has_int4 {
-            let key = GraphKey { tiles, path: Path::Int4 };
-            let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
-            if doubtful.is_empty() {
-                return Ok(doubtful);
-            }
-            self.counters.retried += 1;
-        }
-        let columns: usize = indices.iter().map(|&index| slots(batch[index])).sum();
-        let widths = self.kernels.int8.widths;
-        let width = widths.iter().copied().find(|&width| width >= columns).unwrap_or(MAX_BATCH);
-        let key = GraphKey { tiles, path: Path::Int8 { width, class, formulas } };
-        self.prepare_graph(key)?;
-        let started = Instant::now();
+        let key = self.key(batch, indices, class);
         let doubtful = self.run(batch, indices, key, answers, meanwhile)?;
-        // Other passes take longer or shorter, and say nothing of these.
-        if class != Class::Large && tiles == self.tiles() {
-            self.pace.note(width, started.elapsed());
+        self.retry(batch, doubtful, key, answers, meanwhile)
+    }
+
+    /// Runs a pass again for the queries that it could not certify, if that was with 4 bits. Returns those that are left.
+    pub(super) fn retry(
+        &mut self,
+        batch: &[&Query],
+        doubtful: Vec<usize>,
+        key: GraphKey,
+        answers: &mut [Vec<Hit>],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<usize>, GpuError> {
+        if key.path != Path::Int4 || doubtful.is_empty() {
+            return Ok(doubtful);
         }
-        Ok(doubtful)
+        self.counters.retried += 1;
+        let path = self.int8(batch, &doubtful, Class::Small);
+        self.run(batch, &doubtful, GraphKey { path, ..key }, answers, meanwhile)
     }
 
     fn run(
@@ -182,19 +214,53 @@ impl CudaEngine {
         answers: &mut [Vec<Hit>],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, GpuError> {
-        let (width, class) = key.width_and_class();
         self.prepare_graph(key)?;
+        let began = Instant::now();
         self.begin()?;
-        self.upload_queries(batch, indices, width);
-        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers and tables; the
-        // stream is idle after `begin`; `upload_queries` has filled the headers up to its width, with queries of its
-        // class, which have no row beyond its tiles; nothing accesses the workspace before `end` or `abandon` has
-        // synchronised.
-        unsafe { self.graphs[&key].launch(&self.stream)? };
+        self.launch(batch, indices, key)?;
         self.end(meanwhile)?;
-        let doubtful = self.collect(batch, indices, class.stride(), answers);
+        self.note_time(key, began.elapsed());
+        Ok(self.collect_certified(batch, indices, key, answers))
+    }
+
+    /// Starts a pass of a graph that is prepared. Its exchange is free.
+    pub(super) fn launch(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        key: GraphKey,
+    ) -> Result<(), GpuError> {
+        let (width, _) = key.width_and_class();
+        self.upload_queries(key.exchange, batch, indices, width);
+        // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers, stream and tables;
+        // no other pass that is under way uses its exchange; `upload_queries` has filled the headers up to its width, with
+        // queries of its class, which have no row beyond its tiles; nothing accesses the exchange before the pass has
+        // been waited for.
+        unsafe { self.graphs[&key].launch(&self.stream) }
+    }
+
+    /// Notes how long the device took for a pass. Those over a part of the table, or for many hits, say nothing of others.
+    pub(super) fn note_time(&mut self, key: GraphKey, took: Duration) {
+        if let Path::Int8 { width, class, .. } = key.path
+            && class != Class::Large
+            && key.tiles == self.tiles()
+        {
+            self.pace.note(width, took);
+        }
+    }
+
+    /// Reads the answers of a pass that is over. Returns the indices of queries without a certificate.
+    pub(super) fn collect_certified(
+        &mut self,
+        batch: &[&Query],
+        indices: &[usize],
+        key: GraphKey,
+        answers: &mut [Vec<Hit>],
+    ) -> Vec<usize> {
+        let (_, class) = key.width_and_class();
+        let doubtful = self.collect(key.exchange, batch, indices, class.stride(), answers);
         self.counters.certified += (indices.len() - doubtful.len()) as u64;
-        Ok(doubtful)
+        doubtful
     }
 
     fn exact(
@@ -206,29 +272,31 @@ impl CudaEngine {
     ) -> Result<(), GpuError> {
         let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
         let class = Class::of(most).unwrap_or(Class::Large);
+        let exchange = self.free_exchange();
         self.begin()?;
-        self.upload_queries(batch, indices, indices.len());
-        // SAFETY: the promise of a pass: as in `run`; no query asks for more hits than its class.
-        unsafe { self.pass().exact(indices.len(), class, self.paths.float32)? };
+        self.upload_queries(exchange, batch, indices, indices.len());
+        // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its class.
+        unsafe { self.pass(exchange).exact(indices.len(), class, self.paths.float32)? };
         self.end(meanwhile)?;
-        self.collect(batch, indices, class.stride(), answers);
+        self.collect(exchange, batch, indices, class.stride(), answers);
         Ok(())
     }
 
     /// Answers a query with more hits or excluded rows than the device's lists hold: the device scores, the
     /// host ranks.
     pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
+        let exchange = self.free_exchange();
         self.begin()?;
-        self.upload_queries(&[query], &[0], 1);
-        // SAFETY: the promise of a pass: as in `run`.
-        unsafe { self.pass().upload_queries(1)? };
+        self.upload_queries(exchange, &[query], &[0], 1);
+        // SAFETY: the promise of a pass: as in `launch`.
+        unsafe { self.pass(exchange).upload_queries(1)? };
         let limit = query.filter().row_limit(self.resident.rows);
         let step = self.workspace.scratch.len();
         let mut best = TopK::new(query.k());
         for first in (0..limit).step_by(step) {
             let count = step.min(limit - first);
-            // SAFETY: the promise of a pass: as in `run`. No list is made, so any number of hits is allowed.
-            unsafe { self.pass().scores(first, count)? };
+            // SAFETY: the promise of a pass: as in `launch`. No list is made, so any number of hits is allowed.
+            unsafe { self.pass(exchange).scores(first, count)? };
             self.stream.synchronize().doing("scoring rows")?;
             for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
                 let hit = Hit { row: Row((first + i) as u32), score: f64::from_bits(*bits) };
@@ -244,7 +312,7 @@ impl CudaEngine {
         Ok(best.into_sorted())
     }
 
-    /// Begins a pass, and ensures that the stream is idle. Every pass ends with [`end`](Self::end), or with
+    /// Begins a pass that this thread waits for, after those that were started. Every one ends with [`end`](Self::end), or with
     /// [`abandon`](Self::abandon) if something failed or panicked.
     fn begin(&mut self) -> Result<(), GpuError> {
         if self.under_way {
@@ -258,10 +326,11 @@ impl CudaEngine {
         Ok(())
     }
 
-    /// Waits for a pass that failed half way, so that its buffers may be used again.
+    /// Waits for passes that failed half way, so that their buffers may be used again.
     pub(super) fn abandon(&mut self) {
         let _ = self.stream.synchronize();
         self.under_way = false;
+        self.started.clear();
     }
 
     /// Ends a pass, with the pass's only wait.
@@ -272,6 +341,7 @@ impl CudaEngine {
         meanwhile();
         self.stream.synchronize().doing("searching")?;
         self.under_way = false;
+        self.finished = Instant::now();
         if let Some([start, end]) = &self.timing {
             let milliseconds = end.elapsed_time_f32(start).doing("reading an event")?;
             self.device_time += Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
@@ -285,7 +355,7 @@ pub(super) fn slots(query: &Query) -> usize {
     query.columns().unwrap_or(1)
 }
 
-fn is_formula(query: &Query) -> bool {
+pub(super) fn is_formula(query: &Query) -> bool {
     matches!(query.ranking(), Ranking::Formula(_))
 }
 

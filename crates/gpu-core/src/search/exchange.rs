@@ -5,12 +5,12 @@ use contract::{FilterParts, Hit, Query, QueryVector, Ranking, Row, ScoringVector
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
 use super::formula::{formula, words};
-use super::workspace::{MAX_BATCH, MAX_EXCLUDED, Uploads, Workspace};
+use super::workspace::{Exchange, MAX_BATCH, MAX_EXCLUDED, Uploads};
 use crate::resident::{NOT_A_ROW, Resident};
 
 /// What the host puts together for a pass, in pinned memory, and how much of each buffer is in use.
 struct Upload<'a> {
-    workspace: &'a mut Workspace,
+    exchange: &'a mut Exchange,
     resident: &'a Resident,
     headers: usize,
     vectors: usize,
@@ -72,7 +72,7 @@ impl Upload<'_> {
                     QueryVector::Components(components) => {
                         header.vector = self.vectors as u32;
                         let dim = self.resident.dim;
-                        let to = &mut self.workspace.vectors.host[self.vectors * dim..][..dim];
+                        let to = &mut self.exchange.vectors[self.vectors * dim..][..dim];
                         to.copy_from_slice(components);
                         self.vectors += 1;
                     }
@@ -89,19 +89,19 @@ impl Upload<'_> {
                 for column in 0..formula.columns {
                     self.put(QueryHeader { column, ..header });
                 }
-                self.workspace.uploaded_formulas[self.formulas] = formula;
+                self.exchange.formulas[self.formulas] = formula;
                 self.formulas += 1;
             }
         }
     }
 
     fn put(&mut self, header: QueryHeader) {
-        self.workspace.headers.host[self.headers] = header;
+        self.exchange.headers[self.headers] = header;
         self.headers += 1;
     }
 
     fn list(&mut self, values: impl ExactSizeIterator<Item = u32>) {
-        let to = &mut self.workspace.excluded.host[self.listed..][..values.len()];
+        let to = &mut self.exchange.excluded[self.listed..][..values.len()];
         self.listed += values.len();
         to.iter_mut().zip(values).for_each(|(to, value)| *to = value);
     }
@@ -127,26 +127,33 @@ pub(super) fn listed(query: &Query) -> usize {
 }
 
 impl CudaEngine {
-    /// Writes queries into pinned memory, and empty ones up to `width`. `indices` are the positions of the pass's
-    /// queries in the batch. The stream is idle, and nothing reads this memory before the pass starts.
-    pub(super) fn upload_queries(&mut self, batch: &[&Query], indices: &[usize], width: usize) {
-        let (workspace, resident) = (&mut self.workspace, &*self.resident);
+    /// Writes queries into an exchange, and empty ones up to `width`. `indices` are the positions of the pass's queries in
+    /// the batch. No pass that is under way uses this exchange.
+    pub(super) fn upload_queries(
+        &mut self,
+        exchange: usize,
+        batch: &[&Query],
+        indices: &[usize],
+        width: usize,
+    ) {
+        let (exchange, resident) = (&mut self.workspace.exchanges[exchange], &*self.resident);
         let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
-        let mut upload = Upload { workspace, resident, headers, vectors, formulas, listed };
+        let mut upload = Upload { exchange, resident, headers, vectors, formulas, listed };
         for &index in indices {
             upload.push(batch[index]);
         }
-        let Upload { headers, vectors, formulas, listed, .. } = upload;
+        let Upload { exchange, headers, vectors, formulas, listed, .. } = upload;
         assert!(headers.max(width) <= MAX_BATCH, "a pass of {headers}");
-        let workspace = &mut self.workspace;
-        workspace.headers.host[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
-        workspace.uploaded_formula_count[0] = formulas as u32;
-        workspace.uploads = Uploads { components: vectors * resident.dim, listed };
+        exchange.headers[headers..width.max(headers)].fill(bytemuck::Zeroable::zeroed());
+        exchange.formula_count[0] = formulas as u32;
+        exchange.almost_over[0] = 0;
+        exchange.uploads = Uploads { components: vectors * resident.dim, listed };
     }
 
-    /// Reads the answers from pinned memory. Returns the indices of queries without an answer.
+    /// Reads the answers of a pass from its exchange. Returns the indices of queries without an answer.
     pub(super) fn collect(
         &mut self,
+        exchange: usize,
         batch: &[&Query],
         indices: &[usize],
         stride: usize,
@@ -155,7 +162,8 @@ impl CudaEngine {
         let mut doubtful = Vec::new();
         let mut slot = 0;
         for &index in indices {
-            let answer = &self.workspace.answers.host[slot * (1 + stride)..][..1 + stride];
+            let answer =
+                &self.workspace.exchanges[exchange].answers[slot * (1 + stride)..][..1 + stride];
             slot += super::answer::slots(batch[index]);
             let result: QueryResult = bytemuck::cast(answer[0]);
             self.counters.candidates += u64::from(result.candidates);

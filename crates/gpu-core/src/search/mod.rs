@@ -1,7 +1,7 @@
 //! Certified search over resident tables: the engine, its parts and its start.
 //!
-//! - `answer`: which pass takes which query; `exchange`: queries in, answers out; `pace`: how many queries to
-//!   take;
+//! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is over; `exchange`: queries
+//!   in, answers out; `pace`: how many queries to take;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 
@@ -11,16 +11,17 @@ mod exchange;
 mod formula;
 mod kernels;
 mod launches;
+mod overlap;
 mod pace;
 mod pass;
 mod paths;
 mod plan;
 mod workspace;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch, Ranking};
 use cust::event::{Event, EventFlags};
@@ -35,11 +36,11 @@ use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 use plan::Class;
-use workspace::{MAX_BATCH, Sizes, Workspace};
+use workspace::{EXCHANGES, MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
-/// Between calls its stream is idle: each call waits for its passes, even if they fail.
+/// Between calls its stream is idle, but for searches that were started and are not finished.
 pub struct CudaEngine {
     // In the order in which they must be dropped: what is on the device, then the device, which the tables own.
     graphs: HashMap<GraphKey, Graph>,
@@ -52,17 +53,31 @@ pub struct CudaEngine {
     counters: Counters,
     /// Whether a pass has begun and has not been waited for.
     under_way: bool,
+    /// Searches that were started and are not finished, first in, first out.
+    started: VecDeque<Started>,
+    /// When the device was last seen to have finished a pass.
+    finished: Instant,
     device_time: Duration,
     pace: Pace,
 }
 
+/// A search that was started: one certified pass.
+struct Started {
+    key: GraphKey,
+    began: Instant,
+    /// After the pass in the stream.
+    done: Event,
+}
+
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
 /// of the table are dropped, and recorded again when they are needed.
-const MAX_GRAPHS: usize = 128;
+const MAX_GRAPHS: usize = 256;
 
 /// A certified pass over the first tiles of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct GraphKey {
+    /// The index of its exchange.
+    exchange: usize,
     tiles: usize,
     path: Path,
 }
@@ -140,6 +155,8 @@ impl CudaEngine {
             paths,
             counters: Counters::default(),
             under_way: false,
+            started: VecDeque::new(),
+            finished: Instant::now(),
             device_time: Duration::ZERO,
         };
         engine.record_graphs()?;
@@ -182,8 +199,9 @@ impl CudaEngine {
         EngineError::Device(error.to_string())
     }
 
-    fn pass(&self) -> Pass<'_> {
+    fn pass(&self, exchange: usize) -> Pass<'_> {
         Pass {
+            exchange: &self.workspace.exchanges[exchange],
             resident: &self.resident,
             kernels: &self.kernels,
             workspace: &self.workspace,
@@ -197,15 +215,18 @@ impl CudaEngine {
     fn record_graphs(&mut self) -> Result<(), GpuError> {
         let Some(quantised) = &self.resident.quantised else { return Ok(()) };
         let tiles = quantised.tiles;
-        if quantised.int4.is_some() {
-            self.prepare_graph(GraphKey { tiles, path: Path::Int4 })?;
-        }
-        for &width in self.kernels.int8.widths {
-            for class in Class::ALL {
-                for formulas in [false, true] {
-                    if width <= class.max_batch() && (!formulas || class == Class::Small) {
-                        let path = Path::Int8 { width, class, formulas };
-                        self.prepare_graph(GraphKey { tiles, path })?;
+        let has_int4 = quantised.int4.is_some();
+        for exchange in 0..EXCHANGES {
+            if has_int4 {
+                self.prepare_graph(GraphKey { exchange, tiles, path: Path::Int4 })?;
+            }
+            for &width in self.kernels.int8.widths {
+                for class in Class::ALL {
+                    for formulas in [false, true] {
+                        if width <= class.max_batch() && (!formulas || class == Class::Small) {
+                            let path = Path::Int8 { width, class, formulas };
+                            self.prepare_graph(GraphKey { exchange, tiles, path })?;
+                        }
                     }
                 }
             }
@@ -223,9 +244,9 @@ impl CudaEngine {
             self.graphs.retain(|key, _| key.tiles == all);
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
-        let GraphKey { tiles, path } = key;
+        let GraphKey { exchange, tiles, path } = key;
         assert!(tiles <= quantised.tiles, "{key:?}");
-        let pass = self.pass();
+        let pass = self.pass(exchange);
         // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
         let graph = Graph::record(&self.stream, || unsafe {
             match (path, &quantised.int4) {
@@ -302,8 +323,27 @@ impl Engine for CudaEngine {
         if !batch.fits(&self.resident.model.table()) {
             return Err(EngineError::ForeignQuery);
         }
+        assert!(self.started.is_empty(), "a search was started and not finished");
         self.device_time = Duration::ZERO;
         self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
+    }
+
+    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        if !batch.fits(&self.resident.model.table()) {
+            return Err(EngineError::ForeignQuery);
+        }
+        self.start(batch.queries()).map_err(|error| self.failed(error))
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        self.wait_for_last_kernel().map_err(|error| self.failed(error))
+    }
+
+    fn finish_search(
+        &mut self,
+        batch: &QueryBatch<'_>,
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.finish(batch.queries()).map_err(|error| self.failed(error))
     }
 
     fn search_cost(&self, query: &Query) -> usize {

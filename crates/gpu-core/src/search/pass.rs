@@ -6,7 +6,7 @@ use cust::stream::Stream;
 
 use super::kernels::Kernels;
 use super::plan::{Class, Phases};
-use super::workspace::Workspace;
+use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{start_clearing, start_download, start_upload};
@@ -18,14 +18,17 @@ use crate::resident::{Int4, Quantised, Resident};
 /// pass, from the call (for recorded work: from each launch of the graph) until the stream has been
 /// synchronised:
 ///
-/// - tables, workspace and kernels stay alive, and only this pass uses the workspace;
-/// - the pinned headers up to the pass's width are queries of this table that `upload_queries` wrote, or zero;
+/// - tables, workspace and kernels stay alive, only this pass uses its exchange, and only passes in the same stream use
+///   the rest of the workspace;
+/// - the exchange's headers up to the pass's width are queries of this table that `upload_queries` wrote, or zero;
 ///   they name rows, vectors and lists that exist, and ask for no more hits than the class has room for.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass<'a> {
     pub(crate) resident: &'a Resident,
     pub(crate) kernels: &'a Kernels,
     pub(crate) workspace: &'a Workspace,
+    /// One of the workspace's.
+    pub(crate) exchange: &'a Exchange,
     pub(crate) stream: &'a Stream,
     /// Whether kernels may start before the previous one has ended.
     pub(crate) early: bool,
@@ -127,15 +130,17 @@ impl Pass<'_> {
     /// # Safety
     /// The promise of a pass.
     pub(crate) unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
-        let Workspace { headers, vectors, excluded, uploads, .. } = self.workspace;
+        let Workspace { headers, vectors, excluded, .. } = self.workspace;
+        let Exchange { uploads, .. } = self.exchange;
+        let host = self.exchange;
         // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
         unsafe {
-            start_upload(&headers.host, &headers.device, batch, self.stream)?;
+            start_upload(&host.headers, headers, batch, self.stream)?;
             if uploads.components > 0 {
-                start_upload(&vectors.host, &vectors.device, uploads.components, self.stream)?;
+                start_upload(&host.vectors, vectors, uploads.components, self.stream)?;
             }
             if uploads.listed > 0 {
-                start_upload(&excluded.host, &excluded.device, uploads.listed, self.stream)?;
+                start_upload(&host.excluded, excluded, uploads.listed, self.stream)?;
             }
         }
         Ok(())
@@ -157,19 +162,18 @@ impl Pass<'_> {
         width: usize,
         class: Class,
     ) -> Result<DevicePointerMut<super::abi::Answer>, GpuError> {
-        let answers = &self.workspace.answers;
         if Self::in_place(width, class) {
-            answers.host.pointer_mut()
+            self.exchange.answers.pointer_mut()
         } else {
-            Ok(answers.device.pointer_mut())
+            Ok(self.workspace.answers.pointer_mut())
         }
     }
 
     /// # Safety
     /// The promise of a pass.
     unsafe fn download(&self, batch: usize, stride: usize) -> Result<(), GpuError> {
-        let answers = &self.workspace.answers;
+        let (answers, host) = (&self.workspace.answers, &self.exchange.answers);
         // SAFETY: the caller's promise: answers are read after the stream has been synchronised.
-        unsafe { start_download(&answers.device, &answers.host, batch * (1 + stride), self.stream) }
+        unsafe { start_download(answers, host, batch * (1 + stride), self.stream) }
     }
 }

@@ -16,6 +16,12 @@ pub(crate) const MAX_BATCH: usize = 1024;
 /// are in the same list.
 pub(crate) const MAX_EXCLUDED: usize = 1 << 18;
 
+/// Elements of that list. Words of a formula are read together, however few there are.
+const LISTED: usize = MAX_EXCLUDED + FORMULA_WORDS;
+
+/// Passes that may be under way at the same time.
+pub(crate) const EXCHANGES: usize = 2;
+
 /// Maximum number of parts of a float32 scan, over all queries.
 pub(crate) const PART_COUNTS: usize = 1 << 16;
 
@@ -25,15 +31,13 @@ const ANSWERS: usize = 512 * 129;
 /// The buffers of the search.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    pub(crate) headers: Both<QueryHeader>,
-    pub(crate) excluded: Both<u32>,
-    /// `[MAX_BATCH, dim]`: queries that are not rows of the table.
-    pub(crate) vectors: Both<f32>,
-    /// `[MAX_BATCH]`.
-    pub(crate) uploaded_formulas: Pinned<Formula>,
-    /// `[1]`.
-    pub(crate) uploaded_formula_count: Pinned<u32>,
-    pub(crate) uploads: Uploads,
+    /// Two, so that the host can write the next pass's queries, and read the last one's answers, while the device works.
+    pub(crate) exchanges: [Exchange; EXCHANGES],
+    /// `[MAX_BATCH]`: these four are what an [`Exchange`] has in the host's memory.
+    pub(crate) headers: Array<QueryHeader>,
+    pub(crate) excluded: Array<u32>,
+    pub(crate) vectors: Array<f32>,
+    pub(crate) answers: Array<Answer>,
     pub(crate) formulas: Array<Formula>,
     /// `[1]`.
     pub(crate) formula_count: Array<u32>,
@@ -41,8 +45,6 @@ pub(crate) struct Workspace {
     pub(crate) formula_floors: Array<f64>,
     /// `[MAX_BATCH]`.
     pub(crate) columns: Array<FormulaColumn>,
-    /// `[batch, 1 + stride]`.
-    pub(crate) answers: Both<Answer>,
 
     pub(crate) query_bytes: Array<u8>,
     pub(crate) scales: Array<QueryScale>,
@@ -67,6 +69,41 @@ pub(crate) struct Workspace {
     pub(crate) part_counts: Array<u32>,
 }
 
+/// What a pass reads from, and writes to, the host's memory.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// `[MAX_BATCH]`.
+    pub(crate) headers: Pinned<QueryHeader>,
+    /// Lists of excluded rows, of their slots, and of words.
+    pub(crate) excluded: Pinned<u32>,
+    /// `[MAX_BATCH, dim]`: queries that are not rows of the table.
+    pub(crate) vectors: Pinned<f32>,
+    /// `[MAX_BATCH]`.
+    pub(crate) formulas: Pinned<Formula>,
+    /// `[1]`.
+    pub(crate) formula_count: Pinned<u32>,
+    /// `[batch, 1 + stride]`.
+    pub(crate) answers: Pinned<Answer>,
+    /// `[1]`: not 0 once the last kernel of a pass has started.
+    pub(crate) almost_over: Pinned<u32>,
+    pub(crate) uploads: Uploads,
+}
+
+impl Exchange {
+    fn new(dim: usize) -> Result<Self, GpuError> {
+        Ok(Self {
+            headers: Pinned::zeroed(MAX_BATCH)?,
+            excluded: Pinned::zeroed(LISTED)?,
+            vectors: Pinned::zeroed(MAX_BATCH * dim)?,
+            formulas: Pinned::zeroed(MAX_BATCH)?,
+            formula_count: Pinned::zeroed(1)?,
+            answers: Pinned::zeroed(ANSWERS)?,
+            almost_over: Pinned::zeroed(1)?,
+            uploads: Uploads::default(),
+        })
+    }
+}
+
 /// How much of the buffers that only some queries need is in use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Uploads {
@@ -74,19 +111,6 @@ pub(crate) struct Uploads {
     pub(crate) components: usize,
     /// Elements of the list of excluded rows.
     pub(crate) listed: usize,
-}
-
-/// The same values on the host and on the device.
-#[derive(Debug)]
-pub(crate) struct Both<T> {
-    pub(crate) host: Pinned<T>,
-    pub(crate) device: Array<T>,
-}
-
-impl<T: bytemuck::Pod> Both<T> {
-    fn zeroed(len: usize) -> Result<Self, GpuError> {
-        Ok(Self { host: Pinned::zeroed(len)?, device: Array::zeroed(len)? })
-    }
 }
 
 /// The lengths of the buffers that depend on the table.
@@ -123,7 +147,7 @@ impl Sizes {
             + 2 * size_of::<u32>()
             + 3 * size_of::<u32>() * COUNTER_STRIDE;
         MAX_BATCH * a_query
-            + size_of::<u32>() * MAX_EXCLUDED
+            + size_of::<u32>() * LISTED
             + size_of::<Answer>() * ANSWERS
             + size_of::<Candidate>() * self.candidates
             + size_of::<ScoredRow>() * self.survivors
@@ -136,18 +160,15 @@ impl Sizes {
 impl Workspace {
     pub(crate) fn new(sizes: Sizes) -> Result<Self, GpuError> {
         Ok(Self {
-            headers: Both::zeroed(MAX_BATCH)?,
-            // Words of a formula are read together, however few there are.
-            excluded: Both::zeroed(MAX_EXCLUDED + FORMULA_WORDS)?,
-            vectors: Both::zeroed(MAX_BATCH * sizes.dim)?,
-            uploaded_formulas: Pinned::zeroed(MAX_BATCH)?,
-            uploaded_formula_count: Pinned::zeroed(1)?,
-            uploads: Uploads::default(),
-            formula_count: Array::zeroed(1)?,
+            exchanges: [Exchange::new(sizes.dim)?, Exchange::new(sizes.dim)?],
+            headers: Array::zeroed(MAX_BATCH)?,
+            excluded: Array::zeroed(LISTED)?,
+            vectors: Array::zeroed(MAX_BATCH * sizes.dim)?,
+            answers: Array::zeroed(ANSWERS)?,
             formulas: Array::zeroed(MAX_BATCH)?,
+            formula_count: Array::zeroed(1)?,
             formula_floors: Array::zeroed(MAX_BATCH)?,
             columns: Array::zeroed(MAX_BATCH)?,
-            answers: Both::zeroed(ANSWERS)?,
             query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,
             scales: Array::zeroed(MAX_BATCH)?,
             thresholds: Array::zeroed(MAX_BATCH)?,
@@ -168,9 +189,9 @@ impl Workspace {
     /// The queries, for kernels that read them on the device.
     pub(crate) fn queries(&self) -> QueriesView {
         QueriesView {
-            vectors: self.vectors.device.pointer(),
-            headers: self.headers.device.pointer(),
-            excluded: self.excluded.device.pointer(),
+            vectors: self.vectors.pointer(),
+            headers: self.headers.pointer(),
+            excluded: self.excluded.pointer(),
         }
     }
 

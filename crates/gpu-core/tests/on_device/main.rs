@@ -3,6 +3,7 @@
 
 mod adversarial;
 mod formulas;
+mod overlap;
 mod report;
 mod support;
 mod tables;
@@ -23,6 +24,7 @@ fn main() {
     trials.extend(tables::tests());
     trials.extend(adversarial::tests());
     trials.extend(formulas::tests());
+    trials.extend(overlap::tests());
     trials.extend(report::tests());
     let trials = trials
         .into_iter()

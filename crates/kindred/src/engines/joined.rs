@@ -46,6 +46,21 @@ impl Engine for Joined {
         self.search.search_overlapped(batch, meanwhile)
     }
 
+    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        self.search.start_search(batch)
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        self.search.wait_until_almost_over()
+    }
+
+    fn finish_search(
+        &mut self,
+        batch: &QueryBatch<'_>,
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.search.finish_search(batch)
+    }
+
     fn search_cost(&self, query: &Query) -> usize {
         self.search.search_cost(query)
     }

@@ -54,12 +54,12 @@ impl Pass<'_> {
         parts: usize,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
-        assert!(batch * (1 + stride) <= w.answers.device.len());
+        assert!(batch * (1 + stride) <= w.answers.len());
         let params = MergePartsParams {
-            headers: w.headers.device.pointer(),
+            headers: w.headers.pointer(),
             part_hits: w.part_hits(batch * parts * stride).as_const(),
             part_counts: w.part_counts.pointer(),
-            answers: w.answers.device.pointer_mut(),
+            answers: w.answers.pointer_mut(),
             parts: parts as i32,
             stride: stride as i32,
         };

@@ -24,7 +24,7 @@ impl Pass<'_> {
         let params = Int4ScanParams {
             levels: int4.levels.pointer(),
             query_bytes: w.query_bytes.pointer(),
-            headers: w.headers.device.pointer(),
+            headers: w.headers.pointer(),
             scales: w.scales.pointer(),
             dots: w.dots(tiles * TILE_ROWS),
             best: w.best_of_blocks.pointer_mut(),
@@ -89,6 +89,7 @@ impl Pass<'_> {
             survivor_counts: w.survivor_counts.pointer_mut(),
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(1, Class::Small)?,
+            almost_over: self.exchange.almost_over.pointer_mut()?,
             half_step: int4.half_step,
             tiles: tiles as u32,
             survivor_capacity: w.survivors.len().min(1 << 16) as u32,

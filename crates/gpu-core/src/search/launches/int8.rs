@@ -152,7 +152,7 @@ impl Pass<'_> {
     ) -> Result<(), GpuError> {
         let w = self.workspace;
         let params = RaiseThresholdsParams {
-            headers: w.headers.device.pointer(),
+            headers: w.headers.pointer(),
             scales: w.scales.pointer(),
             tile_scales: quantised.scales.pointer(),
             candidates: w.candidates.pointer(),
@@ -185,7 +185,7 @@ impl Pass<'_> {
         class: Class,
     ) -> Result<(), GpuError> {
         let w = self.workspace;
-        assert!(width * (1 + class.stride()) <= w.answers.device.len());
+        assert!(width * (1 + class.stride()) <= w.answers.len());
         let formula_blocks = kernels.formula_blocks * self.multiprocessors();
         let params = RescoreParams {
             table: self.resident.view(),
@@ -200,6 +200,7 @@ impl Pass<'_> {
             survivor_counts: w.survivor_counts.pointer_mut(),
             tickets: w.tickets.pointer_mut(),
             answers: self.answers(width, class)?,
+            almost_over: self.exchange.almost_over.pointer_mut()?,
             formulas: w.formulas.pointer(),
             formula_count: w.formula_count.pointer(),
             formula_floors: w.formula_floors.pointer(),

@@ -53,18 +53,18 @@ impl Pass<'_> {
         padded: usize,
         layout: Layout,
     ) -> Result<(), GpuError> {
-        let w = self.workspace;
+        let (w, e) = (self.workspace, self.exchange);
         assert!(batch <= MAX_BATCH && batch * padded <= w.query_bytes.len());
         let params = PrepareQueriesParams {
             table: self.resident.view(),
-            uploaded: w.headers.host.pointer()?,
-            uploaded_vectors: w.vectors.host.pointer()?,
-            uploaded_excluded: w.excluded.host.pointer()?,
-            uploaded_formulas: w.uploaded_formulas.pointer()?,
-            uploaded_formula_count: w.uploaded_formula_count.pointer()?,
-            headers: w.headers.device.pointer_mut(),
-            vectors: w.vectors.device.pointer_mut(),
-            excluded: w.excluded.device.pointer_mut(),
+            uploaded: e.headers.pointer()?,
+            uploaded_vectors: e.vectors.pointer()?,
+            uploaded_excluded: e.excluded.pointer()?,
+            uploaded_formulas: e.formulas.pointer()?,
+            uploaded_formula_count: e.formula_count.pointer()?,
+            headers: w.headers.pointer_mut(),
+            vectors: w.vectors.pointer_mut(),
+            excluded: w.excluded.pointer_mut(),
             formulas: w.formulas.pointer_mut(),
             formula_count: w.formula_count.pointer_mut(),
             bytes: w.query_bytes.pointer_mut(),
