@@ -4,74 +4,8 @@
 // tile by 64 or 128 queries per warpgroup. The queries stay in registers, as operand A, for the whole scan.
 // With 128 queries, the next product runs while the accumulators of the last one are compared. The output has
 // the form of int8_scan.cu's.
-#include "gathered.cuh"
-#include "hopper.cuh"
+#include "hopper_compare.cuh"
 #include "launch.cuh"
-#include "tile_walk.cuh"
-
-static_assert(CHUNK_BYTES == 16 && HOPPER_GROUPS == 4, "the descriptor's core matrices; four lanes of a quad");
-
-// What a thread needs to compare one product's accumulators. They belong to two queries, g and g + 8 of its
-// warp.
-struct QueryPair {
-    int query[2];
-    Threshold threshold[2];
-    QueryScale scale[2];
-};
-
-template <bool SAMPLING>
-__device__ __forceinline__ QueryPair compared(const ScanOutput& out, int first_query) {
-    const int warp = threadIdx.x % 128 / 32, g = threadIdx.x % 32 / 4;
-    QueryPair c;
-#pragma unroll
-    for (int up = 0; up < 2; up++) {
-        c.query[up] = first_query + warp * 16 + up * 8 + g;
-        c.scale[up] = out.scales[c.query[up]];
-        if (!SAMPLING) c.threshold[up] = out.thresholds[c.query[up]];
-    }
-    return c;
-}
-
-// d[4j + 2 * up + i] is the product of query `up` and row 8j + 2t + i of the tile, where t is the lane's
-// index in its quad. `index` is that of the tile in the walk. Before tile `lowest_end` no query ends.
-template <bool SAMPLING>
-__device__ __forceinline__ void compare(int (&d)[64], const QueryPair& c, const TileScale& scale, uint32_t tile,
-                                        uint32_t index, uint32_t lowest_end, const ScanOutput& out, Gathered& gathered, int& count) {
-    const int t = threadIdx.x % 4;
-    // When sampling, a row's index is beside its product, which is at most 320 * 127 * 127 < 2^23.
-    const auto dot_of = [&](int i) { return SAMPLING ? d[i] * 32 + 2 * (i / 4) + i % 2 : d[i]; };
-    int best[2] = {max(dot_of(0), dot_of(1)), max(dot_of(2), dot_of(3))};
-#pragma unroll
-    for (int j = 1; j < 16; j++) {
-        best[0] = __vimax3_s32(best[0], dot_of(4 * j), dot_of(4 * j + 1));
-        best[1] = __vimax3_s32(best[1], dot_of(4 * j + 2), dot_of(4 * j + 3));
-    }
-#pragma unroll
-    for (int up = 0; up < 2; up++) {
-        const float unit = scale.step * c.scale[up].step;
-        if (SAMPLING) {
-            out.group_bounds[static_cast<size_t>(c.query[up]) * out.groups + index * HOPPER_GROUPS + t] =
-                group_bound(static_cast<float>(best[up] >> 5) * unit - error_bound(c.scale[up], scale.residual), best[up] & 31);
-            continue;
-        }
-        int threshold = integer_threshold(c.threshold[up], scale);
-        if (tile >= lowest_end && tile >= out.ends[c.query[up]]) threshold = INT_MAX;
-        if (!__any_sync(~0u, best[up] >= threshold)) continue;
-        uint32_t reached = 0;
-#pragma unroll
-        for (int i = 0; i < 32; i++) reached |= d[4 * (i / 2) + 2 * up + i % 2] >= threshold ? 1u << i : 0u;
-        while (__any_sync(~0u, reached != 0)) {
-            const bool mine = reached != 0;
-            const int which = __ffs(reached) - 1;
-            reached &= reached - 1;
-            int dot = 0;  // registers can't be indexed at run time
-#pragma unroll
-            for (int i = 0; i < 32; i++) dot = which == i ? d[4 * (i / 2) + 2 * up + i % 2] : dot;
-            gather(out, gathered, count, mine, c.query[up], tile * TILE_ROWS + which / 2 * 8 + 2 * t + which % 2,
-                   static_cast<float>(dot) * unit);
-        }
-    }
-}
 
 template <int STEPS>
 __device__ __forceinline__ void load_queries(uint4 (&a)[STEPS], const uint8_t* fragments, int tile64) {

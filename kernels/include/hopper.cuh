@@ -46,6 +46,13 @@ __device__ __forceinline__ uint64_t tile_descriptor(const void* tile) {
 }
 constexpr uint64_t DESCRIPTOR_STEP = 2 * 2048 >> 4;  // 32 components further
 
+// Operand A in shared memory: 64 queries in the same form, so chunks are 1024 bytes apart.
+__device__ __forceinline__ uint64_t queries_descriptor(const void* queries) {
+    return static_cast<uint64_t>((shared_address(queries) & 0x3ffff) >> 4) | static_cast<uint64_t>(1024 >> 4) << 16 |
+           static_cast<uint64_t>(128 >> 4) << 32;
+}
+constexpr uint64_t QUERIES_STEP = 2 * 1024 >> 4;
+
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int PENDING>
@@ -72,4 +79,17 @@ __device__ __forceinline__ void product_64x128x32(int (&d)[64], const uint4& a, 
         : ACCUMULATORS_8(d, 0), ACCUMULATORS_8(d, 8), ACCUMULATORS_8(d, 16), ACCUMULATORS_8(d, 24),
           ACCUMULATORS_8(d, 32), ACCUMULATORS_8(d, 40), ACCUMULATORS_8(d, 48), ACCUMULATORS_8(d, 56)
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(accumulate)));
+}
+
+// The same with a in shared memory.
+__device__ __forceinline__ void product_64x128x32(int (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
+    asm volatile(
+        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"
+        "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,"
+        "%57,%58,%59,%60,%61,%62,%63}, %64, %65, accumulate;\n}"
+        : ACCUMULATORS_8(d, 0), ACCUMULATORS_8(d, 8), ACCUMULATORS_8(d, 16), ACCUMULATORS_8(d, 24),
+          ACCUMULATORS_8(d, 32), ACCUMULATORS_8(d, 40), ACCUMULATORS_8(d, 48), ACCUMULATORS_8(d, 56)
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }

@@ -18,6 +18,9 @@ __device__ __forceinline__ size_t byte_index(Layout layout, int q, int i, int pa
         const int reg = 2 * (chunk % 2) + q % 16 / 8;
         return (((static_cast<size_t>(q / 64) * (padded / 32) + step) * 4 + warp) * 32 + lane) * 16 + reg * 4 + i % 4;
     }
+    if (layout == Layout::Chunks64) {
+        return ((static_cast<size_t>(q / 64) * (padded / 16) + chunk) * 64 + q % 64) * 16 + in_chunk;
+    }
     return static_cast<size_t>(q) * padded + i;
 }
 

@@ -25,10 +25,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Limits whose times no test reaches by the clock.
 const LIMITS: Limits = Limits { capacity_slots: CAPACITY, max_restarts: 2, hang_timeout: HOUR };
 
-/// Answers each query with the row of its k, and fails in one pass.
+/// Answers each query with the row of its k, and fails in one pass. Two of three searches it starts and finishes later.
+#[derive(Default)]
 struct Rows {
     passes: usize,
     fails_in: usize,
+    starts: usize,
 }
 
 impl Engine for Rows {
@@ -48,6 +50,16 @@ impl Engine for Rows {
         }
         let hit = |query: &&Query| vec![Hit { row: Row(query.k() as u32), score: 1.0 }];
         Ok(batch.queries().iter().map(hit).collect())
+    }
+
+    fn start_search(&mut self, _: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        self.starts += 1;
+        Ok(!self.starts.is_multiple_of(3))
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        thread::yield_now();
+        Ok(())
     }
 }
 
@@ -79,10 +91,10 @@ fn setup_with(workers: &[(usize, usize)]) -> Setup {
                 if attempts <= failed_attempts {
                     return Err("as ordered");
                 }
-                Ok(Box::new(Rows { passes: 0, fails_in: 0 }) as Box<dyn Engine>)
+                Ok(Box::new(Rows::default()) as Box<dyn Engine>)
             };
             let supervisor = Supervisor::new(make, core, index, LIMITS.max_restarts);
-            supervisor.run(Box::new(Rows { passes: 0, fails_in }));
+            supervisor.run(Box::new(Rows { fails_in, ..Rows::default() }));
         })
     };
     let workers = workers.iter().enumerate().map(worker).collect();

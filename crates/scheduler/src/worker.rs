@@ -239,8 +239,9 @@ impl<D: Device + ?Sized> Worker<D> {
         started.chain(self.under_way.iter_mut().flatten())
     }
 
-    /// Frees the slots of all passes for the other workers. Returns `end`.
+    /// Hands out the last answers, and frees the slots of all passes for the other workers. Returns `end`.
     fn give_up(&mut self, pass: Box<dyn AnyPass<D>>, end: End) -> End {
+        self.core.hand_out(self.index);
         let started = self.started.take().map(|started| started.pass);
         let others = started.into_iter().chain(self.under_way.iter_mut().filter_map(Option::take));
         others.chain([pass]).for_each(|pass| pass.fail(SubmitError::EngineGone));

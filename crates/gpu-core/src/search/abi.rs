@@ -24,6 +24,8 @@ abi! {
         HOPPER_GROUPS: usize = 4;
         /// The most tiles in the Hopper scan's ring in shared memory.
         HOPPER_MAX_STAGES: usize = 12;
+        /// Chunks of a tile that the Hopper scan of wide rows copies together.
+        SLICE_CHUNKS: usize = 8;
         /// The most blocks of the 4-bit scan: one block then reads all of their best rows.
         INT4_MAX_BLOCKS: usize = 2048;
         /// Rows that the 4-bit search scores for its threshold; k must not be larger.
@@ -72,6 +74,8 @@ abi! {
             Fragments16 = 1,
             /// Operand A of wgmma m64n128k32, in registers, for 64 queries.
             Fragments64 = 2,
+            /// `[batch / 64, chunks, 64, CHUNK_BYTES]`: operand A of the same, in shared memory.
+            Chunks64 = 3,
         }
     }
     data {
@@ -513,6 +517,10 @@ abi! {
                 hopper_scan_128_2, hopper_scan_128_4, hopper_scan_128_7, hopper_scan_128_10,
                 hopper_sample_256_2, hopper_sample_256_4, hopper_sample_256_7, hopper_sample_256_10,
                 hopper_scan_256_2, hopper_scan_256_4, hopper_scan_256_7, hopper_scan_256_10: HopperScanParams;
+        }
+        "" / hopper_wide_scan for Sm90a {
+            (256, 1) hopper_wide_sample_64, hopper_wide_scan_64: HopperScanParams;
+            (384, 1) hopper_wide_sample_128, hopper_wide_scan_128: HopperScanParams;
         }
         "" / thresholds for Every {
             (512) first_thresholds: FirstThresholdsParams;

@@ -6,7 +6,7 @@ use super::abi::{
     ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
     INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
     LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
-    RescoreParams, ScoreRowsParams, entries,
+    RescoreParams, SLICE_CHUNKS, ScoreRowsParams, entries,
 };
 use crate::GpuError;
 use crate::abi::{Entry, Params};
@@ -228,30 +228,68 @@ fn hopper(
     /// Bytes for barriers and gathered candidates, beside the ring.
     const RESERVED: usize = 8192;
     let chunks = dim.div_ceil(CHUNK8);
-    let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
-        return Ok(None);
-    };
     if portable || gpu.capability != 90 {
         return Ok(None);
     }
     let chunk_bytes = CHUNK_BYTES * TILE_ROWS;
+    let room = gpu.shared_memory as usize - RESERVED;
+    let Some((steps, entries)) = VARIANTS.iter().find(|(steps, _)| 2 * steps >= chunks) else {
+        return hopper_wide(modules, chunks, room);
+    };
     let past_the_end = (2 * steps - chunks) * chunk_bytes;
-    let room = gpu.shared_memory as usize - RESERVED - past_the_end;
+    let room = room - past_the_end;
     let stages = (room / (chunks * chunk_bytes)).min(HOPPER_MAX_STAGES);
     let bytes = stages * chunks * chunk_bytes + past_the_end;
-    let mut scans = scans([64, 128, 256], *entries, modules)?;
-    for Scans { sample, scan, .. } in &mut scans {
-        (*sample, *scan) = (sample.allow_shared(bytes)?, scan.allow_shared(bytes)?);
+    let scans = scans([64, 128, 256], *entries, modules)?;
+    let ring = Ring { stages, bytes };
+    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Fragments64, steps * 32)?))
+}
+
+/// The Hopper kernels for rows of more than 320 components, if 128 queries fit the shared memory beside a ring of three
+/// slices.
+fn hopper_wide(
+    modules: &mut Modules,
+    chunks: usize,
+    room: usize,
+) -> Result<Option<Int8Kernels>, GpuError> {
+    use entries::hopper_wide_scan::*;
+    let entries = [
+        [hopper_wide_sample_64, hopper_wide_scan_64],
+        [hopper_wide_sample_128, hopper_wide_scan_128],
+    ];
+    let slice = SLICE_CHUNKS;
+    let padded = chunks.next_multiple_of(slice) * CHUNK8;
+    let (queries_bytes, slice_bytes) = (128 * padded, slice * CHUNK_BYTES * TILE_ROWS);
+    let stages = (room.saturating_sub(queries_bytes) / slice_bytes).min(HOPPER_MAX_STAGES);
+    if stages < 3 {
+        return Ok(None);
     }
-    Ok(Some(Int8Kernels {
-        scans: Int8Scans::Hopper(scans, Ring { stages, bytes }),
-        // 192 would take longer than 256, and 896 as long as 1024: each group of 64 or 128 queries would read
-        // the table, and the multiprocessors do not divide evenly among the groups.
-        widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
-        layout: Layout::Fragments64,
-        padded: steps * 32,
-        groups_per_tile: HOPPER_GROUPS,
-    }))
+    let ring = Ring { stages, bytes: queries_bytes + stages * slice_bytes };
+    let scans = scans([64, 128], entries, modules)?;
+    Ok(Some(Int8Kernels::hopper(scans, ring, Layout::Chunks64, padded)?))
+}
+
+impl Int8Kernels {
+    fn hopper(
+        mut scans: Vec<Scans<HopperScanParams>>,
+        ring: Ring,
+        layout: Layout,
+        padded: usize,
+    ) -> Result<Self, GpuError> {
+        for Scans { sample, scan, .. } in &mut scans {
+            *sample = sample.allow_shared(ring.bytes)?;
+            *scan = scan.allow_shared(ring.bytes)?;
+        }
+        Ok(Self {
+            scans: Int8Scans::Hopper(scans, ring),
+            // 192 would take longer than 256, and 896 as long as 1024: each group of 64 or 128 queries would read
+            // the table, and the multiprocessors do not divide evenly among the groups.
+            widths: &[64, 128, 256, 384, 512, 640, 768, 1024],
+            layout,
+            padded,
+            groups_per_tile: HOPPER_GROUPS,
+        })
+    }
 }
 
 fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> {
@@ -270,9 +308,9 @@ fn portable(modules: &mut Modules, dim: usize) -> Result<Int8Kernels, GpuError> 
     })
 }
 
-fn scans<P: Params>(
-    queries: [usize; 3],
-    entries: [[Entry<P>; 2]; 3],
+fn scans<P: Params, const N: usize>(
+    queries: [usize; N],
+    entries: [[Entry<P>; 2]; N],
     modules: &mut Modules,
 ) -> Result<Vec<Scans<P>>, GpuError> {
     let each = queries.into_iter().zip(entries).map(|(queries, [sample, scan])| {
