@@ -23,7 +23,7 @@ __device__ __forceinline__ int dot8(uint32_t levels, uint32_t low, uint32_t high
 
 // dots [tiles * TILE_ROWS]: the sum of (2n - 15) * z, where n are a row's levels and z the query's integers.
 // best [blocks]: each block's best dot product, shifted to be positive, in the upper 32 bits, and its slot in
-// the lower 32. One warp per tile, one lane per row. Dynamic shared memory: the query's bytes, [32 * chunks].
+// the lower 32. One lane per row. Dynamic shared memory: the query's bytes, [32 * chunks].
 extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const int chunks = params.chunks;
     const uint32_t tiles = params.tiles;
@@ -35,9 +35,14 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const uint4* const rows = reinterpret_cast<const uint4*>(params.levels);
     // Memory is idle while the query is still being prepared, so prefetch the first rows into the
     // second-level cache: 512 bytes of each chunk, which are four lines.
-    if (warp < tiles) {
+    // A warp takes 32 rows, a quarter of a tile, at a time; in large tables, the four of a tile one after the other.
+    constexpr uint32_t QUARTERS = TILE_ROWS / WARP;
+    const uint32_t quarters = tiles * QUARTERS, each = tiles >= warps ? QUARTERS : 1;
+    const uint32_t first = warp * each;
+    if (first < quarters) {
+        const uint4* const there = rows + static_cast<size_t>(first / QUARTERS) * chunks * TILE_ROWS + first % QUARTERS * WARP;
         for (int line = lane; line < 4 * chunks; line += 32) {
-            const uint4* const at = rows + (static_cast<size_t>(warp) * chunks + line / 4) * TILE_ROWS + line % 4 * 8;
+            const uint4* const at = there + line / 4 * TILE_ROWS + line % 4 * 8;
             asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
         }
     }
@@ -50,11 +55,11 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     const uint32_t within = params.headers[0].tiles_within;
     __syncthreads();
     unsigned long long own = 0;
-    for (uint32_t tile = warp; tile < tiles; tile += warps) {
-        const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
+    for (uint32_t unit = first; unit < quarters; unit += warps * each) {
 #pragma unroll 1
-        for (int quarter = 0; quarter < TILE_ROWS / 32; quarter++) {
-            const int row = quarter * 32 + lane;
+        for (uint32_t quarter = unit; quarter < unit + each; quarter++) {
+            const uint32_t tile = quarter / QUARTERS, row = quarter % QUARTERS * WARP + lane;
+            const uint4* const here = rows + static_cast<size_t>(tile) * chunks * TILE_ROWS;
             int even = 0, odd = 0;
 #pragma unroll 5
             for (int c = 0; c < chunks; c++) {
@@ -80,9 +85,9 @@ extern "C" __global__ void int4_scan(const Int4ScanParams params) {
     }
 }
 
-// The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of the best rows of
-// every 64 blocks. Grid: one block of 1024 threads, with one warp for every 64 blocks of the scan; `blocks`
-// is at most INT4_MAX_BLOCKS.
+// The threshold: the k-th best exact score of INT4_THRESHOLD_ROWS rows, which are the best two of each warp's share of the
+// blocks' best rows. Grid: one block of 1024 threads, with one warp for every 64 blocks of the scan; `blocks` is at most
+// INT4_MAX_BLOCKS.
 extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     static_assert(INT4_MAX_BLOCKS == 2 * 1024 && INT4_THRESHOLD_ROWS == 2 * 1024 / WARP, "two keys a thread, two rows a warp");
     const TableView& table = params.table;
@@ -93,8 +98,8 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     wait_for_previous();
     const QueryHeader query = params.queries.headers[0];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    // A block without rows leaves 0, which is never a key.
-    const uint32_t first = threadIdx.x, second = threadIdx.x + 1024;
+    // A small table has few blocks, which are spread over all warps. One without rows leaves 0, which is never a key.
+    const uint32_t first = lane * (1024 / WARP) + warp, second = first + 1024;
     unsigned long long keys[2] = {first < blocks ? __ldcg(best + first) : 0, second < blocks ? __ldcg(best + second) : 0};
     uint32_t rows[2];
     bool there[2];

@@ -8,7 +8,7 @@
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
 static_assert(sizeof(SelectSpace) <= LIST_BYTES && sizeof(FormulaSpace) <= LIST_BYTES, "they share dynamic memory");
 
-constexpr uint32_t MAX_FORMULA_PARTS = 32;  // blocks for one formula
+constexpr uint32_t MAX_FORMULA_PARTS = 64;  // blocks for one formula
 
 // What several blocks do for one query.
 struct Share {
@@ -234,7 +234,7 @@ extern "C" __global__ void rescore_formulas(const RescoreParams params) {
     const uint32_t formulas = *params.formula_count;
     if (blockIdx.y > 0 || formulas == 0) return;
     // More would leave too little for each, and the other queries' blocks would have to wait.
-    const uint32_t parts = min(MAX_FORMULA_PARTS, max(1u, blocks / formulas));
+    const uint32_t parts = min(MAX_FORMULA_PARTS, max(1u, blocks * 3 / 4 / formulas));
     for (uint32_t i = blockIdx.x; i < formulas * parts; i += blocks) {
         copy_formula(formula, params.formulas[i % formulas]);
         rescore_formula(params, formula.first_column, formula, {i / formulas, parts}, memory);

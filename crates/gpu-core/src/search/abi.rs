@@ -503,7 +503,8 @@ abi! {
     }
     files {
         "" / prepare_queries for Every {
-            (128) prepare_queries: PrepareQueriesParams;
+            // Fewer for rows of few components.
+            (512) prepare_queries: PrepareQueriesParams;
             (512, 2) prepare_formulas: PrepareQueriesParams;
         }
         "" / int8_scan for Every {

@@ -123,6 +123,9 @@ impl Kernels {
             0,
             0,
         )?;
+        // One butterfly of the rotation per thread.
+        let threads = (dim.next_power_of_two() / 4).clamp(128, 512) as u32;
+        let plain = QueryKernels { prepare: plain.prepare.with_threads(threads), ..plain };
         let formulas = query_kernels(
             prepare_queries::prepare_formulas,
             thresholds::first_formula_thresholds,

@@ -126,8 +126,8 @@ pub(crate) struct Sizes {
 impl Sizes {
     pub(crate) fn new(rows: usize, dim: usize, padded: usize) -> Self {
         let tiles = rows.div_ceil(TILE_ROWS);
-        let candidates = (8 * rows).clamp(1 << 18, 8 << 20);
-        let survivors = rows.clamp(1 << 17, 1 << 20);
+        let candidates = (8 * rows).clamp(1 << 20, 8 << 20);
+        let survivors = rows.clamp(1 << 18, 1 << 20);
         // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024 queries.
         let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);
         Self { dim, padded: padded.max(dim.next_multiple_of(64)), candidates, survivors, scratch }

@@ -39,7 +39,7 @@ impl Pass<'_> {
     }
 
     fn int4_blocks(&self, tiles: usize) -> usize {
-        (12 * self.multiprocessors()).min(tiles.div_ceil(4)).min(INT4_MAX_BLOCKS)
+        (12 * self.multiprocessors()).min(tiles).min(INT4_MAX_BLOCKS)
     }
 
     /// Starts computing the threshold from each block's best row.
