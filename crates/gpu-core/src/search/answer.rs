@@ -312,8 +312,8 @@ impl CudaEngine {
         Ok(best.into_sorted())
     }
 
-    /// Begins a pass that this thread waits for, after those that were started. Every one ends with [`end`](Self::end), or with
-    /// [`abandon`](Self::abandon) if something failed or panicked.
+    /// Begins a pass that this thread waits for, after those that were started. Every one ends with
+    /// [`end`](Self::end), or with [`abandon`](Self::abandon) if something failed or panicked.
     fn begin(&mut self) -> Result<(), GpuError> {
         if self.under_way {
             self.abandon();

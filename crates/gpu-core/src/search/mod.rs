@@ -240,8 +240,10 @@ impl CudaEngine {
             return Ok(());
         }
         if self.graphs.len() >= MAX_GRAPHS {
-            let all = self.tiles();
-            self.graphs.retain(|key, _| key.tiles == all);
+            // Nor those that the device works on.
+            let (all, started) = (self.tiles(), &self.started);
+            let is_started = |key: &GraphKey| started.iter().any(|one| one.key == *key);
+            self.graphs.retain(|key, _| key.tiles == all || is_started(key));
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
         let GraphKey { exchange, tiles, path } = key;
