@@ -38,20 +38,20 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t b
                  : "memory");
 }
 
-// Operand B in shared memory: 128 rows, K-major without swizzle, as 8 x 16-byte core matrices. Chunks of 16
-// components (the leading dimension) are 2048 bytes apart, groups of 8 rows 128 bytes.
-__device__ __forceinline__ uint64_t tile_descriptor(const void* tile) {
-    return static_cast<uint64_t>((shared_address(tile) & 0x3ffff) >> 4) | static_cast<uint64_t>(2048 >> 4) << 16 |
+// An operand in shared memory: vectors K-major without swizzle, as 8 x 16-byte core matrices. Chunks of 16 components (the
+// leading dimension) are `chunk_bytes` apart, groups of 8 vectors 128 bytes.
+__device__ __forceinline__ uint64_t descriptor(const void* vectors, uint32_t chunk_bytes) {
+    return static_cast<uint64_t>((shared_address(vectors) & 0x3ffff) >> 4) | static_cast<uint64_t>(chunk_bytes >> 4) << 16 |
            static_cast<uint64_t>(128 >> 4) << 32;
 }
+
+// Operand B: the 128 rows of a tile.
+__device__ __forceinline__ uint64_t tile_descriptor(const void* tile) { return descriptor(tile, 2048); }
 constexpr uint64_t DESCRIPTOR_STEP = 2 * 2048 >> 4;  // 32 components further
 
-// Operand A in shared memory: 64 queries in the same form, so chunks are 1024 bytes apart.
-__device__ __forceinline__ uint64_t queries_descriptor(const void* queries) {
-    return static_cast<uint64_t>((shared_address(queries) & 0x3ffff) >> 4) | static_cast<uint64_t>(1024 >> 4) << 16 |
-           static_cast<uint64_t>(128 >> 4) << 32;
-}
-constexpr uint64_t QUERIES_STEP = 2 * 1024 >> 4;
+// Operand A: 64 queries.
+__device__ __forceinline__ uint64_t queries_descriptor(const void* queries) { return descriptor(queries, 1024); }
+constexpr uint64_t QUERIES_STEP = 2 * 1024 >> 4;  // 32 components further
 
 __device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -65,31 +65,31 @@ __device__ __forceinline__ void products_done(int (&d)[64]) {
     for (int i = 0; i < 64; i++) asm volatile("" : "+r"(d[i])::"memory");
 }
 
+// The instruction up to its operands: d, in 64 registers, comes first. PREDICATE is the number of the operand that says
+// whether to add to d.
+#define PRODUCT_64X128X32(PREDICATE)                                               \
+    "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, " PREDICATE ", 0;\n"        \
+    "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"                          \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"   \
+    "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39," \
+    "%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58," \
+    "%59,%60,%61,%62,%63}, "
 #define ACCUMULATORS_8(D, I) \
     "+r"(D[I]), "+r"(D[I + 1]), "+r"(D[I + 2]), "+r"(D[I + 3]), "+r"(D[I + 4]), "+r"(D[I + 5]), "+r"(D[I + 6]), "+r"(D[I + 7])
+#define ACCUMULATORS_64(D)                                                                                    \
+    ACCUMULATORS_8(D, 0), ACCUMULATORS_8(D, 8), ACCUMULATORS_8(D, 16), ACCUMULATORS_8(D, 24),                 \
+        ACCUMULATORS_8(D, 32), ACCUMULATORS_8(D, 40), ACCUMULATORS_8(D, 48), ACCUMULATORS_8(D, 56)
 
 // d (64 queries x 128 rows) = or += a (64 queries x 32 components, in registers) * b (32 x 128 rows).
 __device__ __forceinline__ void product_64x128x32(int (&d)[64], const uint4& a, uint64_t b, bool accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"
-        "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,"
-        "%57,%58,%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, accumulate;\n}"
-        : ACCUMULATORS_8(d, 0), ACCUMULATORS_8(d, 8), ACCUMULATORS_8(d, 16), ACCUMULATORS_8(d, 24),
-          ACCUMULATORS_8(d, 32), ACCUMULATORS_8(d, 40), ACCUMULATORS_8(d, 48), ACCUMULATORS_8(d, 56)
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(accumulate)));
+    asm volatile(PRODUCT_64X128X32("%69") "{%64,%65,%66,%67}, %68, accumulate;\n}"
+                 : ACCUMULATORS_64(d)
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
 // The same with a in shared memory.
 __device__ __forceinline__ void product_64x128x32(int (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,"
-        "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,"
-        "%57,%58,%59,%60,%61,%62,%63}, %64, %65, accumulate;\n}"
-        : ACCUMULATORS_8(d, 0), ACCUMULATORS_8(d, 8), ACCUMULATORS_8(d, 16), ACCUMULATORS_8(d, 24),
-          ACCUMULATORS_8(d, 32), ACCUMULATORS_8(d, 40), ACCUMULATORS_8(d, 48), ACCUMULATORS_8(d, 56)
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+    asm volatile(PRODUCT_64X128X32("%66") "%64, %65, accumulate;\n}"
+                 : ACCUMULATORS_64(d)
+                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
