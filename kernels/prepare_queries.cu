@@ -50,7 +50,7 @@ __device__ __forceinline__ void unit_vector(const PrepareQueriesParams& params, 
 __device__ __forceinline__ void first_normal(const PrepareQueriesParams& params, const QueryHeader& query, double* normal) {
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];
-    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = params.uploaded_excluded[query.words + threadIdx.x];
+    copy_words(words, query, params.uploaded_excluded);
     copy_formula(formula, params.uploaded_formulas[query.formula]);
     if (query.column == 0) {
         if (threadIdx.x < formula.count) params.excluded[query.words + threadIdx.x] = words[threadIdx.x];

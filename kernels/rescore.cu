@@ -46,9 +46,7 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
     Look next = look(threadIdx.x);
     if (threadIdx.x == 0) doubtful_count = scored = 0;
     list.clear(query.k);
-    const auto guess = [&](int i) { return mine[i].score; };
-    const auto slot = [&](int i) { return mine[i].slot; };
-    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found, guess, slot);
+    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found_candidates(mine, found));
     const float floor = fmaxf(params.floors[q], __double2float_rd(best));
     if (threadIdx.x < FLOOR_ROWS && space.rows[threadIdx.x] != NOT_A_ROW) {
         const double own = space.scores[threadIdx.x];
@@ -131,7 +129,7 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
     __shared__ uint32_t words[FORMULA_WORDS];
     const QueryHeader query = params.queries.headers[q];
     const uint32_t* const excluded = params.queries.excluded;
-    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = excluded[query.words + threadIdx.x];
+    copy_words(words, query, excluded);
     // The candidates of all columns are counted through: those of column c end at ends[c].
     uint32_t found = 0, ends[FORMULA_COLUMNS];
     bool certified = true;
@@ -152,7 +150,7 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
         const bool many = found / share.parts > 8 * warps;
         if (many) {
             const auto found_for = [&](int column) {
-                return candidates_found(params.candidates, params.candidate_counts, params.capacity, q + column);
+                return found_for_column(params.candidates, params.candidate_counts, params.capacity, q + column);
             };
             least = fmax(least, formula_floor(*static_cast<FormulaSpace*>(memory), params.table, excluded, words,
                                               params.slot_rows, formula, query, found_for));
@@ -189,8 +187,7 @@ __device__ __forceinline__ void rescore_formula(const RescoreParams& params, int
                 const double score = formula_score<double>(formula, params.table, words, rows);
                 // NaN does not reach it.
                 if (own != NOT_A_ROW && score >= least && admits(query, excluded, own, score)) {
-                    const uint32_t index = atomicAdd(params.survivor_counts + counter(q), 1u);
-                    if (index < params.survivor_capacity) survivors[index] = {score, own, 0};
+                    add_survivor(survivors, params.survivor_counts + counter(q), params.survivor_capacity, score, own);
                 }
             }
         }

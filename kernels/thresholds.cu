@@ -43,6 +43,12 @@ struct Groups {
     }
 };
 
+// The best rows of a query's groups, with lower bounds as guesses.
+__device__ __forceinline__ auto found_groups(const Groups& groups, const float* bounds, int count) {
+    return found_rows(count, [=](int i) { return bounds[i]; },
+                      [=](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); });
+}
+
 // The k-th best of the groups' lower bounds, for many hits. Called by all threads.
 __device__ __forceinline__ float floor_of_groups(const FirstThresholdsParams& params, const QueryHeader& query,
                                                  const QueryScale& scale, const Groups& groups, int count, float* bounds) {
@@ -83,9 +89,8 @@ __device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams&
     } else {
         const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
         __shared__ FloorSpace space;
-        const auto guess = [&](int i) { return bounds[i]; };
-        const auto slot = [&](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); };
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, count, guess, slot));
+        const auto found = found_groups(groups, bounds, count);
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found));
     }
     if (threadIdx.x == 0) set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
 }
@@ -113,15 +118,13 @@ extern "C" __global__ void first_formula_thresholds(const FirstThresholdsParams 
     __shared__ FormulaSpace space;
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];
-    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = params.queries.excluded[query.words + threadIdx.x];
+    copy_words(words, query, params.queries.excluded);
     copy_formula(formula, params.formulas[query.formula]);
     const Groups groups = {params.sample, params.groups_per_tile};
     const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
     const auto found_for = [&](int column) {
         const float* const bounds = params.group_bounds + static_cast<size_t>(q - query.column + column) * params.groups;
-        const auto guess = [=](int i) { return bounds[i]; };
-        return found_rows(count, guess,
-                          [=](int i) { return groups.slot(i, __float_as_uint(bounds[i]) & GROUP_INDEX_MASK); });
+        return found_groups(groups, bounds, count);
     };
     const double found =
         formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);
@@ -162,9 +165,8 @@ __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const
         });
     } else {
         __shared__ FloorSpace space;
-        const auto guess = [&](int i) { return mine[i].score; };
-        const auto slot = [&](int i) { return mine[i].slot; };
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, count, guess, slot));
+        const auto found = found_candidates(mine, count);
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found));
     }
     if (threadIdx.x == 0) {
         set_threshold(query, scale, fmaxf(floor, params.floors[blockIdx.x]), params.floors + blockIdx.x,
@@ -179,13 +181,13 @@ __device__ __forceinline__ void raise_formula(const RaiseThresholdsParams& param
     __shared__ Formula formula;
     __shared__ uint32_t words[FORMULA_WORDS];
     const int first = blockIdx.x;
-    if (threadIdx.x < FORMULA_WORDS) words[threadIdx.x] = params.queries.excluded[query.words + threadIdx.x];
+    copy_words(words, query, params.queries.excluded);
     copy_formula(formula, params.formulas[query.formula]);
     uint32_t most = 0;
     for (uint32_t c = 0; c < formula.columns; c++) most = max(most, params.candidate_counts[counter(first + c)]);
     if (most <= RAISE_FORMULA_FROM) return;
     const auto found_for = [&](int column) {
-        return candidates_found(params.candidates, params.candidate_counts, params.capacity, first + column);
+        return found_for_column(params.candidates, params.candidate_counts, params.capacity, first + column);
     };
     const double floor =
         formula_floor(space, params.table, params.queries.excluded, words, params.slot_rows, formula, query, found_for);

@@ -6,7 +6,7 @@
 #include "bounds.cuh"
 #include "contract.cuh"
 
-constexpr int FLOOR_THREADS = 512;                      // of a block that calls exact_floor
+constexpr int FLOOR_THREADS = 512;                      // of a block that finds a floor
 constexpr int FLOOR_ROWS = 2 * FLOOR_THREADS / WARP;    // that it scores: two for each warp
 static_assert(FLOOR_ROWS == WARP && FLOOR_HITS <= FLOOR_ROWS - FEW_EXCLUDED, "one lane for each row");
 
@@ -27,32 +27,47 @@ __device__ __forceinline__ int take_best(float& best, int& best_index) {
     return index;
 }
 
-// The k-th best score of some of `count` rows: each thread takes the best of its share by `guess(i)`, and each warp the
+// Rows that a pass found: `count`, each with a guess of how good it is and a slot; of none if the guess is -infinity.
+template <class Guess, class Slot>
+struct FoundRows {
+    int count;
+    Guess guess;
+    Slot slot;
+};
+template <class Guess, class Slot>
+__device__ __forceinline__ FoundRows<Guess, Slot> found_rows(int count, Guess guess, Slot slot) {
+    return {count, guess, slot};
+}
+
+__device__ __forceinline__ auto found_candidates(const Candidate* candidates, int count) {
+    return found_rows(count, [=](int i) { return candidates[i].score; }, [=](int i) { return candidates[i].slot; });
+}
+
+// The k-th best score of some of the rows found: each thread takes the best of its share by its guess, and each warp the
 // best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE if the filter admits fewer than k
-// of them. `slot(i)` is the slot of a row, or of none if `guess(i)` is -infinity. Called by all FLOOR_THREADS threads of a
-// block, for a query with k <= FLOOR_HITS; ends with a barrier.
+// of them. Called by all FLOOR_THREADS threads of a block, for a query with k <= FLOOR_HITS; ends with a barrier.
 template <class Guess, class Slot>
 __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView& table, const QueriesView& queries,
-                                              const uint32_t* slot_rows, const QueryHeader& query, int count, Guess guess,
-                                              Slot slot) {
+                                              const uint32_t* slot_rows, const QueryHeader& query,
+                                              const FoundRows<Guess, Slot>& found) {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     float best = -INFINITY;
     int best_index = -1;
     // Few rows are spread over all warps. Many are read in the order of threads.
-    const int begin = count < FLOOR_THREADS ? lane * (FLOOR_THREADS / WARP) + warp : threadIdx.x;
+    const int begin = found.count < FLOOR_THREADS ? lane * (FLOOR_THREADS / WARP) + warp : threadIdx.x;
 #pragma unroll 4
-    for (int i = begin; i < count; i += FLOOR_THREADS) {
-        const float own = guess(i);
+    for (int i = begin; i < found.count; i += FLOOR_THREADS) {
+        const float own = found.guess(i);
         if (!(own > best) || own > query.max_score) continue;
         // Few excluded rows may be among those that are scored. More would leave no room.
-        if (query.is_filtered != 0 && !admits_row(query, queries.excluded, slot_rows[slot(i)])) continue;
+        if (query.is_filtered != 0 && !admits_row(query, queries.excluded, slot_rows[found.slot(i)])) continue;
         best = own, best_index = i;
     }
     uint32_t rows[2];
 #pragma unroll
     for (int j = 0; j < 2; j++) {
         const int index = take_best(best, best_index);
-        rows[j] = index >= 0 ? slot_rows[slot(index)] : NOT_A_ROW;
+        rows[j] = index >= 0 ? slot_rows[found.slot(index)] : NOT_A_ROW;
     }
     const bool there[2] = {rows[0] != NOT_A_ROW, rows[1] != NOT_A_ROW};
     double score = NO_SCORE;
@@ -73,13 +88,7 @@ __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView
     if (threadIdx.x == 0) space.floor = NO_SCORE;
     __syncthreads();
     if (warp == 0) {
-        const double own = space.scores[lane];
-        uint32_t ahead = 0;
-        for (int i = 0; i < FLOOR_ROWS; i++) {
-            const double other = space.scores[i];
-            ahead += other > own || (other == own && i < lane);
-        }
-        if (ahead + 1 == query.k) space.floor = own;
+        if (ranked_before(space.scores, FLOOR_ROWS, lane) + 1 == query.k) space.floor = space.scores[lane];
     }
     __syncthreads();
     return space.floor;

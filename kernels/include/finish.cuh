@@ -25,15 +25,19 @@ __device__ __forceinline__ void score_rows(const TableView& table, const float* 
     }
 }
 
-// The same for several blocks: those that reach `floor` are appended to the survivors. Beyond the capacity only the count
-// grows.
+// Adds a row to a query's survivors. Beyond the capacity only the count grows.
+__device__ __forceinline__ void add_survivor(ScoredRow* survivors, uint32_t* count, uint32_t capacity, double score,
+                                             uint32_t row) {
+    const uint32_t index = atomicAdd(count, 1u);
+    if (index < capacity) survivors[index] = {score, row, 0};
+}
+
+// The same for several blocks: those that reach `floor` become survivors.
 __device__ __forceinline__ void score_survivors(const TableView& table, const float* vector, const QueryHeader& query,
                                                 const uint32_t* excluded, const uint32_t* rows, int count, double floor,
                                                 ScoredRow* survivors, uint32_t* survivor_count, uint32_t capacity) {
     score_rows(table, vector, query, excluded, rows, count, [&](double score, uint32_t row) {
-        if (!(score >= floor)) return;
-        const uint32_t index = atomicAdd(survivor_count, 1u);
-        if (index < capacity) survivors[index] = {score, row, 0};
+        if (score >= floor) add_survivor(survivors, survivor_count, capacity, score, row);
     });
 }
 

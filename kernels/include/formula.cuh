@@ -96,6 +96,11 @@ __device__ __forceinline__ float column_floor(const FormulaColumn& column, doubl
     return __double2float_rd((fmin(low, high) - FORMULA_ROUNDING) / column.norm - FORMULA_ROUNDING);
 }
 
+// Copies the words of a formula into shared memory. Called by all threads.
+__device__ __forceinline__ void copy_words(uint32_t (&to)[FORMULA_WORDS], const QueryHeader& query, const uint32_t* excluded) {
+    if (threadIdx.x < FORMULA_WORDS) to[threadIdx.x] = excluded[query.words + threadIdx.x];
+}
+
 // Copies a formula into shared memory: in registers it would take as many as a row. Called by all threads; ends with a
 // barrier.
 __device__ __forceinline__ void copy_formula(Formula& to, const Formula& from) {

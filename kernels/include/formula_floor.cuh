@@ -3,44 +3,27 @@
 #include "exact_floor.cuh"
 #include "formula.cuh"
 
-constexpr int FORMULA_THREADS = 512;  // of a block that calls formula_floor
-
 struct FormulaSpace {
-    uint32_t rows[FORMULA_THREADS];
-    double scores[FORMULA_THREADS];
+    uint32_t rows[FLOOR_THREADS];
+    double scores[FLOOR_THREADS];
     double floor;
 };
 
-// The rows that a pass found for one column of a formula. Each is one of `count`, with a guess of how good it is, and a
-// slot; of none if the guess is -infinity.
-template <class Guess, class Slot>
-struct FoundRows {
-    int count;
-    Guess guess;
-    Slot slot;
-};
-template <class Guess, class Slot>
-__device__ __forceinline__ FoundRows<Guess, Slot> found_rows(int count, Guess guess, Slot slot) {
-    return {count, guess, slot};
-}
-
-// The candidates of query `q`; none if the query has no certificate, because not all of them were written.
-__device__ __forceinline__ auto candidates_found(const Candidate* candidates, const uint32_t* counts, uint32_t capacity, int q) {
-    const Candidate* const own = candidates + static_cast<size_t>(q) * capacity;
+// The candidates of a column, which is query `q`; none if it has no certificate, because not all of them were written.
+__device__ __forceinline__ auto found_for_column(const Candidate* candidates, const uint32_t* counts, uint32_t capacity, int q) {
     const uint32_t count = counts[counter(q)];
-    return found_rows(count <= capacity ? static_cast<int>(count) : 0, [=](int i) { return own[i].score; },
-                      [=](int i) { return own[i].slot; });
+    return found_candidates(candidates + static_cast<size_t>(q) * capacity, count <= capacity ? count : 0);
 }
 
 // The k-th best score of some of the rows found for a formula's columns: each thread takes the best of its share, and each
 // warp the best of these. Any choice gives a floor; better rows give a higher one. -infinity if the filter admits fewer
-// than k of them. `words` are the formula's, and `found_for(c)` the FoundRows of column c. Called by all FORMULA_THREADS threads of a block; ends with
-// a barrier.
+// than k of them. `words` are the formula's, and `found_for(c)` the FoundRows of column c. Called by all FLOOR_THREADS
+// threads of a block; ends with a barrier.
 template <class FoundFor>
 __device__ __forceinline__ double formula_floor(FormulaSpace& space, const TableView& table, const uint32_t* excluded,
-                                                const uint32_t* words, const uint32_t* slot_rows, const Formula& formula, const QueryHeader& query,
-                                                FoundFor found_for) {
-    constexpr int WARPS = FORMULA_THREADS / WARP, TOGETHER = 2;
+                                                const uint32_t* words, const uint32_t* slot_rows, const Formula& formula,
+                                                const QueryHeader& query, FoundFor found_for) {
+    constexpr int WARPS = FLOOR_THREADS / WARP, TOGETHER = 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int columns = static_cast<int>(formula.columns), column = warp % columns;
     const int shares = WARPS / columns + (column < WARPS % columns ? 1 : 0);
