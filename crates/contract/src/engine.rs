@@ -44,6 +44,11 @@ pub trait Engine {
         Ok(self.search(batch)?.into_iter().map(Some).collect())
     }
 
+    /// Whether searches can be [started](Self::start_search) before the last one is over.
+    fn overlaps(&self) -> bool {
+        false
+    }
+
     /// Starts a search and returns while the device works on it, after searches that were started before. Returns
     /// `false`, and starts nothing, if that is not possible for this batch, or with this engine.
     ///

@@ -52,6 +52,10 @@ impl Engine for Rows {
         Ok(batch.queries().iter().map(hit).collect())
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+
     fn start_search(&mut self, _: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.starts += 1;
         Ok(!self.starts.is_multiple_of(3))

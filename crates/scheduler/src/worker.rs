@@ -123,11 +123,8 @@ impl<D: Device + ?Sized> Worker<D> {
 
     /// Starts the pass of this turn, if it has not begun and the device can. Otherwise the pass stays where it is.
     fn start(&mut self, device: &mut D, turn: Turn) -> Result<Option<Started<D>>, End> {
-        let Some(mut pass) = self.under_way[turn.lane].take() else { return Ok(None) };
-        if pass.has_begun() {
-            self.under_way[turn.lane] = Some(pass);
-            return Ok(None);
-        }
+        let begins = |pass: &mut Box<dyn AnyPass<D>>| device.overlaps() && !pass.has_begun();
+        let Some(mut pass) = self.under_way[turn.lane].take_if(begins) else { return Ok(None) };
         let began = Instant::now();
         match self.watched(&mut pass, began, |pass| pass.start(device)) {
             Ok(Ok(true)) => Ok(Some(Started { turn, pass, began })),

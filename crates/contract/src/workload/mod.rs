@@ -17,7 +17,13 @@ pub trait Device {
     /// The device's counters since it started, as names and counts.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 
-    /// Waits until the pass that was [started](Workload::start) first is almost over.
+    /// Whether passes can be [started](Workload::start) before the last one is over. If not, they only
+    /// [run](Workload::run).
+    fn overlaps(&self) -> bool {
+        false
+    }
+
+    /// Waits until the pass that was started first is almost over.
     ///
     /// # Errors
     /// [`PassError::Device`].
@@ -33,6 +39,10 @@ impl Device for dyn Engine {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Engine::counters(self)
+    }
+
+    fn overlaps(&self) -> bool {
+        Engine::overlaps(self)
     }
 
     fn wait_until_almost_over(&mut self) -> Result<(), PassError> {

@@ -51,7 +51,7 @@ abi! {
         FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
         /// Covers the roundings of a formula, its vectors and its thresholds.
         FORMULA_ROUNDING: f64 = 1e-6;
-        /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 4.
+        /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 2.
         FORMULA_FLOOR_ROWS: usize = 4;
         /// The most words of a formula in a certified pass: scoring its candidates takes time for each word, and the
         /// other queries of the pass wait.
@@ -304,7 +304,7 @@ abi! {
             tiles: DevicePointer<u8>,
             /// `[tiles]`.
             tile_scales: DevicePointer<TileScale>,
-            /// The queries in `Layout::Fragments64`.
+            /// The queries in `Layout::Fragments64`, or `Chunks64` for wide rows.
             fragments: DevicePointer<u8>,
             out: ScanOutput,
             walk: TileWalk,

@@ -51,6 +51,11 @@ impl CudaEngine {
         if 2 * rounded > quantised.tiles { quantised.tiles } else { rounded }
     }
 
+    /// Whether no row can be a neighbour, whatever the table has.
+    pub(super) fn has_no_hits(&self, query: &Query) -> bool {
+        query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0
+    }
+
     /// Whether there are certified passes at all.
     fn certifies(&self) -> bool {
         self.resident.quantised.is_some() && self.resident.rows >= self.paths.certified_from_rows
@@ -82,7 +87,7 @@ impl CudaEngine {
         let mut exact = Vec::new();
         for (index, query) in batch.iter().enumerate() {
             match self.certified_class(query) {
-                _ if query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0 => {}
+                _ if self.has_no_hits(query) => {}
                 Some(class) => certified[class as usize].push(index),
                 None => exact.push(index),
             }
@@ -160,11 +165,14 @@ impl CudaEngine {
 
     /// The certified pass for these queries, which it has room for.
     pub(super) fn key(&self, batch: &[&Query], indices: &[usize], class: Class) -> GraphKey {
-        let formulas = indices.iter().any(|&index| is_formula(batch[index]));
-        let tiles = self.tiles_to_scan(batch, indices);
         let has_int4 = self.resident.quantised.as_ref().is_some_and(|tables| tables.int4.is_some());
-        let alone = indices.len() == 1 && !formulas && class == Class::Small && has_int4;
-        let path = if alone { Path::Int4 } else { self.int8(batch, indices, class) };
+        let path = match (indices, self.int8(batch, indices, class)) {
+            ([_], Path::Int8 { class: Class::Small, formulas: false, .. }) if has_int4 => {
+                Path::Int4
+            }
+            (_, int8) => int8,
+        };
+        let tiles = self.tiles_to_scan(batch, indices);
         GraphKey { exchange: self.free_exchange(), tiles, path }
     }
 

@@ -330,6 +330,10 @@ impl Engine for CudaEngine {
         self.answer(batch.queries(), meanwhile).map_err(|error| self.failed(error))
     }
 
+    fn overlaps(&self) -> bool {
+        self.can_overlap()
+    }
+
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         if !batch.fits(&self.resident.model.table()) {
             return Err(EngineError::ForeignQuery);

@@ -18,6 +18,11 @@ use crate::GpuError;
 use crate::driver::Doing;
 
 impl CudaEngine {
+    /// Whether searches can be started at all. Times are those of one pass after the other.
+    pub(super) fn can_overlap(&self) -> bool {
+        self.timing.is_none()
+    }
+
     /// An exchange that no started pass uses.
     pub(super) fn free_exchange(&self) -> usize {
         let is_free = |&index: &usize| self.started.iter().all(|one| one.key.exchange != index);
@@ -26,15 +31,13 @@ impl CudaEngine {
 
     /// Starts a batch, if one certified pass takes all of it, and at most one other is under way.
     pub(super) fn start(&mut self, batch: &[&Query]) -> Result<bool, GpuError> {
-        if self.started.len() >= EXCHANGES || batch.is_empty() || self.timing.is_some() {
+        if self.started.len() >= EXCHANGES || batch.is_empty() || !self.can_overlap() {
             return Ok(false);
         }
         let mut class = Class::Small;
         for query in batch {
             match self.certified_class(query) {
-                _ if query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0 => {
-                    return Ok(false);
-                }
+                _ if self.has_no_hits(query) => return Ok(false),
                 None | Some(Class::Large) => return Ok(false),
                 Some(Class::Medium) => class = Class::Medium,
                 Some(Class::Small) => {}

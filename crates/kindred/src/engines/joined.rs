@@ -46,6 +46,10 @@ impl Engine for Joined {
         self.search.search_overlapped(batch, meanwhile)
     }
 
+    fn overlaps(&self) -> bool {
+        self.search.overlaps()
+    }
+
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         self.search.start_search(batch)
     }
@@ -100,6 +104,10 @@ mod tests {
             waiting / 2
         }
 
+        fn overlaps(&self) -> bool {
+            true
+        }
+
         fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
             Ok(vec![vec![Hit { row: Row(7), score: 1.0 }]; batch.len()])
         }
@@ -124,5 +132,6 @@ mod tests {
         let found = joined.search(&std::iter::once(&query).collect()).unwrap();
         assert_eq!(found[0][0].row, Row(7));
         assert_eq!((joined.preferred_batch(8), joined.description().name), (4, "search-only"));
+        assert!(joined.overlaps());
     }
 }

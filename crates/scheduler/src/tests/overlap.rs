@@ -49,6 +49,10 @@ impl Engine for Overlapping {
         Ok(ks(batch).into_iter().map(hits).collect())
     }
 
+    fn overlaps(&self) -> bool {
+        true
+    }
+
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
         if ks(batch).contains(&ALONE) {
             return Ok(false);
