@@ -2,6 +2,9 @@
 
 use super::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch};
 
+/// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
+const FULL_PASS_VECTORS: usize = 64;
+
 /// Answers batches of queries exactly, as defined by the [contract](super).
 ///
 /// One thread creates, owns and calls an engine, so it need not be `Send`.
@@ -93,7 +96,7 @@ pub trait Engine {
 
     /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may be any number of
     /// queries; vectors that they share are compared with each row once. All of them have processed exactly the
-    /// rows before `from`.
+    /// rows before `from`, but for those that are [answered](FullPassPart::is_answered): the engine leaves these out.
     ///
     /// The engine calls `go_on` between small pieces of work, possibly from several threads. The slice ends soon
     /// after `go_on` returns `false`, but not before at least one piece is done. Returns the row where the next slice
@@ -111,6 +114,21 @@ pub trait Engine {
     ) -> Result<Option<usize>, EngineError> {
         let _ = (parts, from, go_on);
         Err(EngineError::SearchOnly(self.description().name))
+    }
+
+    /// The number of vectors that a full pass should have at most, however many wait.
+    fn full_pass_vectors(&self) -> usize {
+        FULL_PASS_VECTORS
+    }
+
+    /// Answers those of these queries for which the engine can count ranks faster than a full pass would
+    /// ([`FullPassPart::answer_ranks`]). The others stay as they are.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn count_ranks(&mut self, parts: &mut [FullPassPart]) -> Result<(), EngineError> {
+        let _ = parts;
+        Ok(())
     }
 
     /// Runs a full pass in one slice: for each query, in order, its best rows and the requested ranks.

@@ -52,7 +52,7 @@ impl Engine for ReferenceEngine {
             if index > 0 && !go_on() {
                 return Ok(Some(row.index()));
             }
-            for part in &mut *parts {
+            for part in parts.iter_mut().filter(|part| !part.is_answered()) {
                 part.prepare(&table);
                 let score = part.query().score(&table, row).unwrap_or(f64::NAN);
                 let mut share = part.share();

@@ -5,14 +5,17 @@
 //! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`:
 //! without derived tables; `--batches`: word queries in these batches only; `--with`: that percentage of them of
 //! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--overlapped`: each
-//! batch starts before the last one is over, and answers are not compared; `--queries`: this number of random
+//! batch starts before the last one is over, and answers are not compared; `--ranks`: queries for the ranks of ten random
+//! rows, of which one of each batch is compared; `--queries`: this number of random
 //! queries, in batches of 1024 and one by one, compared and not timed. Without a device it says so and exits with 0,
 //! because measurements can't fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, Filter, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
+use contract::{
+    Engine, Filter, FullPassPart, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring,
+};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::baselines::time_reading;
@@ -74,6 +77,12 @@ fn main() {
     );
     let batches = value("--batches").unwrap_or("1,2,8,16,32,64,128,256,512,1024");
     let batches = batches.split(',').map(|batch| batch.parse().expect("a batch"));
+    if has("--ranks") {
+        for batch in batches {
+            ranks_line(&model, &mut engine, batch, &mut numbers);
+        }
+        return;
+    }
     if has("--overlapped") {
         for batch in batches {
             overlapped_line(&model, &mut engine, batch, &mut numbers);
@@ -104,6 +113,44 @@ fn main() {
         }
     }
     latency(&model, &mut engine, &mut numbers);
+}
+
+/// Measures queries for the ranks of ten rows.
+fn ranks_line(
+    model: &Arc<ModelStore>,
+    engine: &mut CudaEngine,
+    batch: usize,
+    numbers: &mut Numbers,
+) {
+    let mut row = || Row(numbers.below(model.rows()) as u32);
+    let mut query = || {
+        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(row()));
+        let ranked = (0..10).map(|_| row()).collect();
+        FullPassQuery::new(scoring.expect("a word"), 0, Filter::default(), ranked)
+    };
+    let mut times = Vec::new();
+    let before = engine.counters().fallbacks;
+    for time in 0..TIMES / 2 {
+        let queries: Vec<FullPassQuery> = (0..batch).map(|_| query()).collect();
+        let part = |query: &FullPassQuery| FullPassPart::new(query.clone());
+        let mut parts: Vec<FullPassPart> = queries.iter().map(part).collect();
+        let began = Instant::now();
+        engine.count_ranks(&mut parts).expect("ranks");
+        times.push(began.elapsed());
+        if time == 0 && parts[0].is_answered() {
+            let mut host = FullScanEngine::new(model.clone(), 0).expect("threads");
+            let expected = host.full_pass(&[&queries[0]]).expect("ranks").remove(0);
+            assert_eq!(parts.remove(0).into_answer(), expected);
+        }
+    }
+    times.sort_unstable();
+    let median = times[times.len() / 2].as_secs_f64();
+    println!(
+        "ranks of 10 rows, {batch:>4} queries: {:.4} ms, {:.0} queries/s, {} fallbacks",
+        median * 1e3,
+        batch as f64 / median,
+        engine.counters().fallbacks - before
+    );
 }
 
 #[derive(Clone, Copy, PartialEq)]

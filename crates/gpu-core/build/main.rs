@@ -24,6 +24,10 @@ mod abi;
 mod baselines;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
+#[path = "../src/ranks/abi.rs"]
+mod ranks;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
 #[path = "../src/resident/abi.rs"]
 mod resident;
 #[cfg(feature = "cuda")]
@@ -32,15 +36,25 @@ mod resident;
 mod search;
 
 fn main() {
-    for path in
-        ["build", "src/abi", "src/baselines/abi.rs", "src/resident/abi.rs", "src/search/abi.rs"]
-    {
+    for path in [
+        "build",
+        "src/abi",
+        "src/baselines/abi.rs",
+        "src/ranks/abi.rs",
+        "src/resident/abi.rs",
+        "src/search/abi.rs",
+    ] {
         println!("cargo:rerun-if-changed={path}");
     }
     #[cfg(feature = "cuda")]
     {
         driver::functions();
-        let interfaces = [resident::interface(), search::interface(), baselines::interface()];
+        let interfaces = [
+            resident::interface(),
+            ranks::interface(),
+            search::interface(),
+            baselines::interface(),
+        ];
         header::write(&interfaces);
         kernels::compile(interfaces.into_iter().flat_map(|interface| interface.files).collect());
     }

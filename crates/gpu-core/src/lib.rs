@@ -2,8 +2,8 @@
 //!
 //! The modules with the feature `cuda`, from the top down; each uses only those below it:
 //!
-//! - `search`: the engine, certified search over resident tables. Beside it is `baselines`, for comparisons in
-//!   benchmarks;
+//! - `search`: the engine, certified search over resident tables;
+//! - `ranks`: counts of the rows that rank before given ones. Beside it is `baselines`, for comparisons in benchmarks;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
 //! - `abi`: declarations that Rust and CUDA share.
@@ -18,6 +18,8 @@ pub mod baselines;
 #[cfg(feature = "cuda")]
 pub mod driver;
 mod error;
+#[cfg(feature = "cuda")]
+mod ranks;
 #[cfg(feature = "cuda")]
 pub mod resident;
 #[cfg(feature = "cuda")]

@@ -28,6 +28,7 @@ pub struct FullPassPart {
     scores: Vec<f64>,
     /// Whether `ranking` and `counts` are set up.
     is_prepared: bool,
+    is_answered: bool,
     /// The ranked rows that pass the filter, best first.
     ranking: Vec<Hit>,
     /// Their scores, separately: a search among plain numbers has no branches to mispredict.
@@ -61,6 +62,7 @@ impl FullPassPart {
             ranked,
             scores,
             is_prepared: false,
+            is_answered: false,
             ranking: Vec::new(),
             ranking_scores: Vec::new(),
             counts: Vec::new(),
@@ -95,6 +97,42 @@ impl FullPassPart {
     pub fn set_scores(&mut self, scores: &[f64]) {
         assert!(scores.len() <= self.unscored().len(), "one score for each ranked row");
         self.scores.extend_from_slice(scores);
+    }
+
+    /// The rows whose ranks are requested: distinct, ascending.
+    pub fn distinct_ranked(&self) -> &[Row] {
+        &self.ranked
+    }
+
+    /// Answers a query for ranks alone, of which no row was processed, by what a device has counted: for each of the
+    /// [`distinct_ranked`](Self::distinct_ranked) rows its score, NaN if it has none, and the number of rows that pass
+    /// the filter and rank before it. The count of a row without a score, or that does not pass the filter, is not
+    /// used.
+    ///
+    /// # Panics
+    /// If the query asks for hits, a row was processed, or there is not one score and one count for each row.
+    pub fn answer_ranks(&mut self, table: &Table<'_>, scores: &[f64], before: &[u32]) {
+        assert!(self.query.k() == 0 && !self.is_prepared && self.scores.is_empty());
+        assert!(scores.len() == self.ranked.len() && before.len() == self.ranked.len());
+        self.set_scores(scores);
+        self.prepare(table);
+        let mut last = 0;
+        for (count, hit) in self.counts.iter_mut().zip(&self.ranking) {
+            let index = self.ranked.binary_search(&hit.row).expect("rankings have ranked rows");
+            *count = before[index] - last;
+            last = before[index];
+        }
+        self.is_answered = true;
+    }
+
+    /// Whether [`answer_ranks`](Self::answer_ranks) was called: no engine needs to process rows.
+    pub fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    /// Whether no engine has begun with the query.
+    pub fn is_untouched(&self) -> bool {
+        !self.is_prepared && self.scores.is_empty() && self.list.hits.is_empty()
     }
 
     /// Whether [`prepare`](Self::prepare) was called.

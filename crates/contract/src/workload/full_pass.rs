@@ -5,11 +5,8 @@ use std::collections::HashSet;
 use super::{PassError, Slice, Workload};
 use crate::{Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row};
 
-/// Maximum number of distinct vectors that one pass compares the rows with: beyond this, the arithmetic takes the
-/// time, not the table. A query with more vectors gets a pass of its own.
-const VECTORS: usize = 64;
-/// Maximum number of vectors of one caller in a pass while other callers wait.
-const VECTORS_BESIDE_OTHERS: usize = 16;
+/// The part of a pass that one caller gets while other callers wait.
+const PART_BESIDE_OTHERS: usize = 4;
 /// The cost of a vector, in components, besides [`FullPassQuery::row_work`].
 const COMPONENTS_OF_A_VECTOR: usize = 128;
 
@@ -51,12 +48,13 @@ impl Workload for FullPass {
         query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
     }
 
-    fn room(&self, _: &Self::Device, _: usize) -> usize {
-        VECTORS * COMPONENTS_OF_A_VECTOR
+    /// A query with more vectors gets a pass of its own.
+    fn room(&self, engine: &Self::Device, _: usize) -> usize {
+        engine.full_pass_vectors() * COMPONENTS_OF_A_VECTOR
     }
 
-    fn max_room_per_caller(&self, _: usize) -> usize {
-        VECTORS_BESIDE_OTHERS * COMPONENTS_OF_A_VECTOR
+    fn max_room_per_caller(&self, largest: usize) -> usize {
+        largest / PART_BESIDE_OTHERS
     }
 
     fn gather(

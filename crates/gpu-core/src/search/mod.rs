@@ -23,12 +23,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, EngineError, Hit, Query, QueryBatch, Ranking};
+use contract::{
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Ranking,
+};
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
 
 use crate::driver::{Doing, Gpu, Graph, new_stream};
+use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
 use kernels::{Int8Scans, Kernels};
@@ -46,6 +49,7 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
+    ranks: Ranks,
     kernels: Kernels,
     stream: Stream,
     resident: Rc<Resident>,
@@ -68,6 +72,10 @@ struct Started {
     /// After the pass in the stream.
     done: Event,
 }
+
+/// The most vectors of a full pass: two passes' queries for ranks, of which each counts as about two vectors
+/// ([`FullPassQuery::row_work`](contract::FullPassQuery::row_work)).
+const FULL_PASS_VECTORS: usize = 2 * ranks::QUERIES;
 
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
 /// of the table are dropped, and recorded again when they are needed.
@@ -126,7 +134,8 @@ impl CudaEngine {
         let kernels = Kernels::load(&gpu, dim, paths.portable)?;
         let sizes = Sizes::new(rows, dim, kernels.int8.padded);
         let wanted = Derived { int8: paths.int8, int4: paths.int4 };
-        let derived = fit(&gpu, (rows, dim), wanted, sizes.bytes() as u64)?;
+        let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
+        let derived = fit(&gpu, (rows, dim), wanted, buffers)?;
         let total = table_bytes(rows, dim) as u64;
         let mut progress = options.progress;
         let resident = Resident::upload(gpu, model, derived, |done| {
@@ -148,6 +157,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
+            ranks: Ranks::new(resident.dim)?,
             pace: Pace::new(kernels.int8.widths),
             kernels,
             stream: new_stream()?,
@@ -190,7 +200,8 @@ impl CudaEngine {
         let float32 = size_of::<f32>() * rows * dim;
         let bytes = table_bytes(rows, dim) - float32
             + self.resident.derived_bytes()
-            + Sizes::new(rows, dim, self.kernels.int8.padded).bytes();
+            + Sizes::new(rows, dim, self.kernels.int8.padded).bytes()
+            + Ranks::bytes(dim);
         bytes as f64 / float32 as f64
     }
 
@@ -291,8 +302,16 @@ impl Engine for CudaEngine {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters { passes, certified, exact, retried, fallbacks, candidates, survivors } =
-            self.counters;
+        let Counters {
+            passes,
+            certified,
+            exact,
+            retried,
+            fallbacks,
+            candidates,
+            survivors,
+            ranked,
+        } = self.counters;
         vec![
             ("passes", passes),
             ("certified", certified),
@@ -301,6 +320,7 @@ impl Engine for CudaEngine {
             ("fallbacks", fallbacks),
             ("candidates", candidates),
             ("survivors", survivors),
+            ("ranked", ranked),
         ]
     }
 
@@ -354,6 +374,29 @@ impl Engine for CudaEngine {
 
     fn search_cost(&self, query: &Query) -> usize {
         self.cost(query)
+    }
+
+    fn full_pass_vectors(&self) -> usize {
+        FULL_PASS_VECTORS
+    }
+
+    fn count_ranks(&mut self, parts: &mut [FullPassPart]) -> Result<(), EngineError> {
+        let table = self.resident.model.table();
+        if !parts.iter().all(|part| part.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        assert!(self.started.is_empty(), "a search was started and not finished");
+        let takes = |part: &&mut FullPassPart| {
+            part.is_untouched() && Ranks::takes(part.query(), part.distinct_ranked().len())
+        };
+        let mut parts: Vec<&mut FullPassPart> = parts.iter_mut().filter(takes).collect();
+        let number = parts.len();
+        let answered = self.ranks.answer(&self.resident, &self.stream, &mut parts);
+        let without = answered.map_err(|error| self.failed(error))?;
+        self.counters.passes += number.div_ceil(ranks::QUERIES) as u64;
+        self.counters.ranked += (number - without) as u64;
+        self.counters.fallbacks += without as u64;
+        Ok(())
     }
 }
 

@@ -35,10 +35,13 @@ pub struct Counters {
     pub exact: u64,
     /// Queries that the 4-bit scan left with too many rows in doubt; the 8-bit scan then took them.
     pub retried: u64,
-    /// Queries of certified passes that left too many rows in doubt; the float32 scan then took them.
+    /// Queries of certified passes, and queries for ranks, that left too many rows in doubt; a scan of all rows then took
+    /// them.
     pub fallbacks: u64,
     /// Rows that scans could not rule out.
     pub candidates: u64,
     /// Rows that were scored in float64 after a scan.
     pub survivors: u64,
+    /// Queries for ranks that were counted on the device.
+    pub ranked: u64,
 }

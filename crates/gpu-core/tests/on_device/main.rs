@@ -4,6 +4,7 @@
 mod adversarial;
 mod formulas;
 mod overlap;
+mod ranks;
 mod report;
 mod support;
 mod tables;
@@ -25,6 +26,7 @@ fn main() {
     trials.extend(adversarial::tests());
     trials.extend(formulas::tests());
     trials.extend(overlap::tests());
+    trials.extend(ranks::tests());
     trials.extend(report::tests());
     let trials = trials
         .into_iter()

@@ -3,8 +3,8 @@
 use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
 use cpu_core::FullScanEngine;
 
-/// An engine that can only search, such as the GPU's, and the host's full scan, which makes full passes for it. Both
-/// are exact, so their answers are the same.
+/// An engine that searches and counts ranks, such as the GPU's, and the host's full scan, which makes all other full passes
+/// for it. Both are exact, so their answers are the same.
 pub(super) struct Joined {
     search: Box<dyn Engine>,
     host: FullScanEngine,
@@ -69,15 +69,21 @@ impl Engine for Joined {
         self.search.search_cost(query)
     }
 
+    fn full_pass_vectors(&self) -> usize {
+        self.search.full_pass_vectors()
+    }
+
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
+        self.search.count_ranks(parts)?;
         let next = self.host.full_pass_part(parts, from, go_on)?;
         if next.is_none() {
-            self.full_pass_queries += parts.len() as u64;
+            let by_host = parts.iter().filter(|part| !part.is_answered());
+            self.full_pass_queries += by_host.count() as u64;
         }
         Ok(next)
     }

@@ -78,7 +78,7 @@ impl LaneFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 11] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -108,6 +108,11 @@ pub(super) const COUNTERS: [(&str, &str, &str); 10] = [
     ),
     ("candidates", "kindred_scan_candidates", "Rows that the scan did not rule out"),
     ("survivors", "kindred_scan_survivors", "Rows rescored by the formula after a certified scan"),
+    (
+        "ranked",
+        "kindred_ranked_queries",
+        "Queries for ranks that the device counted in a pass of its own",
+    ),
     ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
 ];
 

@@ -35,7 +35,7 @@ const FAR_ROW_WORK: usize = 256;
 /// Maximum number of blocks per task.
 const MOST_BLOCKS: usize = 256;
 
-/// Processes rows from `from` on, for parts that fit the table; see
+/// Processes rows from `from` on, for parts that fit the table and are not answered; see
 /// [`Engine::full_pass_part`](contract::Engine::full_pass_part).
 pub(super) fn full_pass_part(
     table: Table<'_>,
@@ -45,7 +45,8 @@ pub(super) fn full_pass_part(
     instructions: InstructionSet,
     pool: &ThreadPool,
 ) -> Option<usize> {
-    let mut order: Vec<usize> = (0..parts.len()).collect();
+    let mut order: Vec<usize> =
+        (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();
     let queries: Vec<&FullPassQuery> = parts.iter().map(FullPassPart::query).collect();
     most_rows_first(&queries, &mut order, table.rows());
     let vectors = Vectors::new(&table, order.iter().map(|&part| queries[part]));
@@ -61,7 +62,7 @@ struct Slice<'a> {
     table: Table<'a>,
     instructions: InstructionSet,
     pool: &'a ThreadPool,
-    /// The indices of the parts, sorted by the number of rows that they cover, most first, so that the parts of a
+    /// The indices of the parts that are not answered, sorted by the number of rows that they cover, most first, so that the parts of a
     /// block are always a prefix.
     order: Vec<usize>,
     /// The vectors of the parts in that order.
