@@ -46,7 +46,8 @@ __device__ __forceinline__ void rescore_few(const RescoreParams& params, const Q
     Look next = look(threadIdx.x);
     if (threadIdx.x == 0) doubtful_count = scored = 0;
     list.clear(query.k);
-    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found_candidates(mine, found));
+    const double best = exact_floor(space, params.table, params.queries, params.slot_rows, query, found_candidates(mine, found),
+                                    2.0f * scale.residual);
     const float floor = fmaxf(params.floors[q], __double2float_rd(best));
     if (threadIdx.x < FLOOR_ROWS && space.rows[threadIdx.x] != NOT_A_ROW) {
         const double own = space.scores[threadIdx.x];

@@ -90,7 +90,9 @@ __device__ __forceinline__ void set_first_threshold(const FirstThresholdsParams&
         const int count = walked_before(params.sample, query.tiles_covering) * groups.per_tile;
         __shared__ FloorSpace space;
         const auto found = found_groups(groups, bounds, count);
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found));
+        // Groups have lower bounds.
+        const float error = 4.0f * scale.residual;
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found, error));
     }
     if (threadIdx.x == 0) set_threshold(query, scale, floor, params.floors + blockIdx.x, params.thresholds + blockIdx.x);
 }
@@ -166,7 +168,8 @@ __device__ __forceinline__ void raise(const RaiseThresholdsParams& params, const
     } else {
         __shared__ FloorSpace space;
         const auto found = found_candidates(mine, count);
-        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found));
+        const float error = 2.0f * scale.residual;
+        floor = __double2float_rd(exact_floor(space, params.table, params.queries, params.slot_rows, query, found, error));
     }
     if (threadIdx.x == 0) {
         set_threshold(query, scale, fmaxf(floor, params.floors[blockIdx.x]), params.floors + blockIdx.x,

@@ -43,13 +43,13 @@ __device__ __forceinline__ auto found_candidates(const Candidate* candidates, in
     return found_rows(count, [=](int i) { return candidates[i].score; }, [=](int i) { return candidates[i].slot; });
 }
 
-// The k-th best score of some of the rows found: each thread takes the best of its share by its guess, and each warp the
-// best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE if the filter admits fewer than k
-// of them. Called by all FLOOR_THREADS threads of a block, for a query with k <= FLOOR_HITS; ends with a barrier.
+// The k-th best score of some of the rows found, of those whose guess is at most `most`: each thread takes the best of its
+// share by its guess, and each warp the best two of these. Any choice gives a floor; better rows give a higher one. NO_SCORE
+// if the filter admits fewer than k of them.
 template <class Guess, class Slot>
-__device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView& table, const QueriesView& queries,
+__device__ __forceinline__ double floor_below(FloorSpace& space, const TableView& table, const QueriesView& queries,
                                               const uint32_t* slot_rows, const QueryHeader& query,
-                                              const FoundRows<Guess, Slot>& found) {
+                                              const FoundRows<Guess, Slot>& found, float most) {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     float best = -INFINITY;
     int best_index = -1;
@@ -58,7 +58,7 @@ __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView
 #pragma unroll 4
     for (int i = begin; i < found.count; i += FLOOR_THREADS) {
         const float own = found.guess(i);
-        if (!(own > best) || own > query.max_score) continue;
+        if (!(own > best) || own > most) continue;
         // Few excluded rows may be among those that are scored. More would leave no room.
         if (query.is_filtered != 0 && !admits_row(query, queries.excluded, slot_rows[found.slot(i)])) continue;
         best = own, best_index = i;
@@ -92,4 +92,22 @@ __device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView
     }
     __syncthreads();
     return space.floor;
+}
+
+// The floor of a query with k <= FLOOR_HITS. Called by all FLOOR_THREADS threads of a block; ends with a barrier.
+//
+// The best rows below the maximum score by their guesses may be above it by their scores. If that leaves too few, others are
+// taken, whose guesses are below it by `error`.
+template <class Guess, class Slot>
+__device__ __forceinline__ double exact_floor(FloorSpace& space, const TableView& table, const QueriesView& queries,
+                                              const uint32_t* slot_rows, const QueryHeader& query,
+                                              const FoundRows<Guess, Slot>& found, float error) {
+    float most = __double2float_rd(query.max_score);
+#pragma unroll 1
+    for (bool again = query.max_score < 1.0;; again = false) {
+        const double floor = floor_below(space, table, queries, slot_rows, query, found, most);
+        if (floor > NO_SCORE || !again) return floor;
+        most -= error;
+        __syncthreads();
+    }
 }

@@ -1,5 +1,5 @@
 // Instructions of compute capability 9.0a as small functions: bulk copies that complete on a barrier in
-// shared memory, and the 8-bit warpgroup matrix product. See "mbarrier", "cp.async.bulk" and "wgmma" in the
+// shared memory, and the warpgroup's matrix products. See "mbarrier", "cp.async.bulk" and "wgmma" in the
 // PTX ISA.
 #pragma once
 #include <cstdint>
@@ -64,32 +64,43 @@ __device__ __forceinline__ void products_done(int (&d)[64]) {
 #pragma unroll
     for (int i = 0; i < 64; i++) asm volatile("" : "+r"(d[i])::"memory");
 }
+__device__ __forceinline__ void products_done(float (&d)[64]) {
+#pragma unroll
+    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
 
-// The instruction up to its operands: d, in 64 registers, comes first. PREDICATE is the number of the operand that says
-// whether to add to d.
-#define PRODUCT_64X128X32(PREDICATE)                                               \
+// The instruction of this SHAPE up to its operands: d, in 64 registers, comes first. PREDICATE is the number of the operand
+// that says whether to add to d.
+#define PRODUCT(SHAPE, PREDICATE)                                                  \
     "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, " PREDICATE ", 0;\n"        \
-    "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"                          \
+    "wgmma.mma_async.sync.aligned." SHAPE " {"                                     \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"   \
     "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39," \
     "%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58," \
     "%59,%60,%61,%62,%63}, "
-#define ACCUMULATORS_8(D, I) \
-    "+r"(D[I]), "+r"(D[I + 1]), "+r"(D[I + 2]), "+r"(D[I + 3]), "+r"(D[I + 4]), "+r"(D[I + 5]), "+r"(D[I + 6]), "+r"(D[I + 7])
-#define ACCUMULATORS_64(D)                                                                                    \
-    ACCUMULATORS_8(D, 0), ACCUMULATORS_8(D, 8), ACCUMULATORS_8(D, 16), ACCUMULATORS_8(D, 24),                 \
-        ACCUMULATORS_8(D, 32), ACCUMULATORS_8(D, 40), ACCUMULATORS_8(D, 48), ACCUMULATORS_8(D, 56)
+#define ACCUMULATORS_8(KIND, D, I) \
+    KIND(D[I]), KIND(D[I + 1]), KIND(D[I + 2]), KIND(D[I + 3]), KIND(D[I + 4]), KIND(D[I + 5]), KIND(D[I + 6]), KIND(D[I + 7])
+#define ACCUMULATORS_64(KIND, D)                                                                                          \
+    ACCUMULATORS_8(KIND, D, 0), ACCUMULATORS_8(KIND, D, 8), ACCUMULATORS_8(KIND, D, 16), ACCUMULATORS_8(KIND, D, 24),     \
+        ACCUMULATORS_8(KIND, D, 32), ACCUMULATORS_8(KIND, D, 40), ACCUMULATORS_8(KIND, D, 48), ACCUMULATORS_8(KIND, D, 56)
 
 // d (64 queries x 128 rows) = or += a (64 queries x 32 components, in registers) * b (32 x 128 rows).
 __device__ __forceinline__ void product_64x128x32(int (&d)[64], const uint4& a, uint64_t b, bool accumulate) {
-    asm volatile(PRODUCT_64X128X32("%69") "{%64,%65,%66,%67}, %68, accumulate;\n}"
-                 : ACCUMULATORS_64(d)
+    asm volatile(PRODUCT("m64n128k32.s32.s8.s8", "%69") "{%64,%65,%66,%67}, %68, accumulate;\n}"
+                 : ACCUMULATORS_64("+r", d)
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
 // The same with a in shared memory.
 __device__ __forceinline__ void product_64x128x32(int (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
-    asm volatile(PRODUCT_64X128X32("%66") "%64, %65, accumulate;\n}"
-                 : ACCUMULATORS_64(d)
+    asm volatile(PRODUCT("m64n128k32.s32.s8.s8", "%66") "%64, %65, accumulate;\n}"
+                 : ACCUMULATORS_64("+r", d)
+                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+}
+
+// The same for 16 components in float16. Descriptors and their steps are those of 32 components of one byte.
+__device__ __forceinline__ void product_64x128x16(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
+    asm volatile(PRODUCT("m64n128k16.f32.f16.f16", "%66") "%64, %65, accumulate, 1, 1, 0, 0;\n}"
+                 : ACCUMULATORS_64("+f", d)
                  : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }

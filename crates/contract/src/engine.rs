@@ -5,6 +5,9 @@ use super::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch}
 /// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
 const FULL_PASS_VECTORS: usize = 64;
 
+/// The cost of a vector in a full pass, in components.
+pub const COMPONENTS_OF_A_VECTOR: usize = 128;
+
 /// Answers batches of queries exactly, as defined by the [contract](super).
 ///
 /// One thread creates, owns and calls an engine, so it need not be `Send`.
@@ -119,6 +122,12 @@ pub trait Engine {
     /// The number of vectors that a full pass should have at most, however many wait.
     fn full_pass_vectors(&self) -> usize {
         FULL_PASS_VECTORS
+    }
+
+    /// Estimates the cost of this query in a full pass, in components of vectors that each row is multiplied with. A query
+    /// costs as much less as it shares vectors with others of the pass.
+    fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
+        query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
     }
 
     /// Answers those of these queries for which the engine can count ranks faster than a full pass would

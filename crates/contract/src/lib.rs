@@ -27,7 +27,7 @@ mod vector;
 pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
-pub use engine::{Engine, EngineDescription, EngineError};
+pub use engine::{COMPONENTS_OF_A_VECTOR, Engine, EngineDescription, EngineError};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 
 use super::{PassError, Slice, Workload};
+use crate::engine::COMPONENTS_OF_A_VECTOR;
 use crate::{Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row};
 
 /// The part of a pass that one caller gets while other callers wait.
 const PART_BESIDE_OTHERS: usize = 4;
-/// The cost of a vector, in components, besides [`FullPassQuery::row_work`].
-const COMPONENTS_OF_A_VECTOR: usize = 128;
 
 /// Full passes. Costs are counted in components that each row is multiplied with.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +43,8 @@ impl Workload for FullPass {
         query.scoring().vectors().len()
     }
 
-    fn cost(&self, _: &Self::Device, query: &FullPassQuery) -> usize {
-        query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
+    fn cost(&self, engine: &Self::Device, query: &FullPassQuery) -> usize {
+        engine.full_pass_cost(query)
     }
 
     /// A query with more vectors gets a pass of its own.
@@ -61,7 +60,7 @@ impl Workload for FullPass {
         &self,
         gathered: &mut Shared,
         query: &FullPassQuery,
-        _: usize,
+        cost: usize,
         left: usize,
     ) -> Option<usize> {
         let vectors = query.scoring().vectors().iter().map(|asked| &asked.vector);
@@ -72,7 +71,8 @@ impl Workload for FullPass {
                 QueryVector::Components(_) => Some(None),
             })
             .collect();
-        let adds = new.len() * COMPONENTS_OF_A_VECTOR + query.row_work();
+        let shared = query.scoring().vectors().len() - new.len();
+        let adds = cost.saturating_sub(shared * COMPONENTS_OF_A_VECTOR);
         if adds > left {
             return None;
         }

@@ -9,16 +9,33 @@ abi! {
     constants {
         /// The most queries of a pass.
         RANK_QUERIES: usize = 128;
-        /// Thresholds of a query: the scores of the rows whose ranks are asked for, and the maximum score.
+        /// Thresholds of a query, at least one of which is not used: the scores of the rows whose ranks are asked for, and
+        /// the maximum score. So many bins are between them, below and above.
         RANK_THRESHOLDS: usize = 16;
+        /// The index of the maximum score among the thresholds.
+        RANK_MAXIMUM: usize = 14;
         /// Rows of a query that are scored: those behind thresholds, in the same order, then excluded ones.
         RANK_PROBES: usize = 32;
         /// Components that are multiplied before their products are added to the sum.
         RANK_CHUNK: usize = 32;
+        /// Components of a stage: rows come to shared memory in stages.
+        RANK_STAGE: usize = 2 * RANK_CHUNK;
         /// Rows that a block takes at a time.
         RANK_TILE: usize = 128;
+        /// Bytes of shared memory of a block of the scan, for the rows and for each query.
+        RANK_SHARED: usize = 8 * RANK_TILE * (RANK_STAGE + 8) + 8 * RANK_TILE;
+        RANK_SHARED_PER_QUERY: usize = 200 + 8 * RANK_STAGE;
         /// Unit vectors are multiplied by this, so that their components are far from the smallest float16.
         RANK_SCALE: f32 = 256.0;
+        /// Chunks in the ring of the Hopper scan.
+        RANK_RING: usize = 5;
+        /// Chunks that the Hopper scan copies ahead.
+        RANK_AHEAD: usize = 2;
+        /// Bytes of shared memory of a block of that scan, for the rows and for each query.
+        RANK_HOPPER_SHARED: usize =
+            RANK_RING * RANK_TILE * (4 * RANK_CHUNK + 4)
+                + RANK_AHEAD * (RANK_TILE + 1) * 4 * RANK_CHUNK;
+        RANK_HOPPER_SHARED_PER_QUERY: usize = 200 + RANK_RING * 4 * RANK_CHUNK;
         /// Norms outside of 1 / this and this have no float32 inverse: such rows are always in doubt.
         RANK_MAX_NORM: f64 = 1e30;
         /// Rows in doubt that a query has room for.
@@ -26,7 +43,17 @@ abi! {
         /// Above every score: no threshold.
         NO_THRESHOLD: f32 = 4.0;
     }
-    enums {}
+    enums {
+        /// Where `score_probes` puts the queries' operands: the upper and the lower float16 of each component.
+        enum RankLayout {
+            /// Operand A of mma.sync m16n8k16: for each 16 queries and 16 components, the upper and then the lower halves,
+            /// for each lane 4 registers.
+            Fragments = 0,
+            /// Operand A of wgmma m64n128k16 in shared memory: for each chunk and each 64 queries, the upper and then the
+            /// lower halves, `[chunk / 8, 64, 8]`.
+            Chunks = 1,
+        }
+    }
     data {
         /// A query for ranks, as the host uploads it.
         struct RankQuery {
@@ -42,12 +69,6 @@ abi! {
             first_rows: u32,
             unused: u32,
         }
-        /// A row in doubt: its score is so near a threshold that rounding may have put it on the wrong side.
-        struct Doubtful {
-            row: u32,
-            /// The score of the scan.
-            score: f32,
-        }
     }
     unions {}
     params {
@@ -61,17 +82,19 @@ abi! {
             probes: DevicePointer<u32>,
             /// `[batch, RANK_PROBES]`: their scores; NaN for no row, and for rows of norm zero.
             scores: DevicePointerMut<f64>,
-            /// `[batch, RANK_THRESHOLDS]`.
+            /// `[batch, RANK_THRESHOLDS]`: ascending, then `NO_THRESHOLD`.
             thresholds: DevicePointerMut<f32>,
-            /// The queries as operand A of mma.sync m16n8k16: for each 16 queries and 16 components, the upper and the
-            /// lower half of a component, for each lane 4 registers.
+            /// The queries as operand A.
             fragments: DevicePointerMut<u32>,
             /// `[batch, RANK_THRESHOLDS]`, set to zero.
-            before: DevicePointerMut<u32>,
+            bins: DevicePointerMut<u32>,
             /// `[batch]`, set to zero.
             doubtful_counts: DevicePointerMut<u32>,
-            /// Chunks of a query, with padding.
-            chunks: i32,
+            /// Of a query's components, with padding.
+            stages: i32,
+            /// Groups of 64 queries in the batch, for `RankLayout::Chunks`.
+            groups: i32,
+            layout: RankLayout,
         }
         struct RankScanParams {
             table: TableView,
@@ -81,15 +104,16 @@ abi! {
             fragments: DevicePointer<u32>,
             /// `[batch, RANK_THRESHOLDS]`.
             thresholds: DevicePointer<f32>,
-            /// `[batch, RANK_THRESHOLDS]`: the number of rows that are surely above each threshold is added.
-            before: DevicePointerMut<u32>,
+            /// `[batch, RANK_THRESHOLDS]`: the number of rows that rank before n thresholds is added to the n-th bin, but for
+            /// those in doubt.
+            bins: DevicePointerMut<u32>,
             /// `[batch]`: how many rows are in doubt, even if not all of them fit.
             doubtful_counts: DevicePointerMut<u32>,
             /// `[batch, RANK_CAPACITY]`.
-            doubtful: DevicePointerMut<Doubtful>,
+            doubtful: DevicePointerMut<u32>,
             /// Scores nearer to a threshold are in doubt.
             error: f32,
-            chunks: i32,
+            stages: i32,
             /// Of `RANK_TILE` rows, from the first row on.
             tiles: u32,
         }
@@ -103,15 +127,12 @@ abi! {
             probes: DevicePointer<u32>,
             /// `[batch, RANK_PROBES]`.
             scores: DevicePointer<f64>,
-            /// `[batch, RANK_THRESHOLDS]`.
-            thresholds: DevicePointer<f32>,
             /// `[batch]`.
             doubtful_counts: DevicePointer<u32>,
-            /// `[batch, RANK_CAPACITY]`.
-            doubtful: DevicePointer<Doubtful>,
+            /// `[batch, RANK_CAPACITY]`: rows.
+            doubtful: DevicePointer<u32>,
             /// `[batch, RANK_THRESHOLDS]`.
-            before: DevicePointerMut<u32>,
-            error: f32,
+            bins: DevicePointerMut<u32>,
         }
     }
     files {
@@ -119,6 +140,10 @@ abi! {
             (256) score_probes: ProbeParams;
             (512, 1) rank_scan_32, rank_scan_64, rank_scan_128: RankScanParams;
             (256) count_doubtful: CountDoubtfulParams;
+        }
+        "" / hopper_rank_scan for Sm90a {
+            (384, 1) hopper_rank_scan_64: RankScanParams;
+            (512, 1) hopper_rank_scan_128: RankScanParams;
         }
     }
 }

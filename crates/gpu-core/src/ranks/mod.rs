@@ -11,21 +11,25 @@ use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row, Scori
 use cust::stream::Stream;
 
 use crate::GpuError;
-use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Shape, start_download, start_upload};
+use crate::driver::{
+    Array, Doing, Gpu, Kernel, Modules, Pinned, Shape, start_download, start_upload,
+};
 use crate::resident::{NOT_A_ROW, Resident};
 use abi::{
-    CountDoubtfulParams, Doubtful, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_MAX_NORM,
-    RANK_PROBES, RANK_QUERIES, RANK_THRESHOLDS, RANK_TILE, RankQuery, RankScanParams, entries,
+    CountDoubtfulParams, ProbeParams, RANK_CAPACITY, RANK_CHUNK, RANK_HOPPER_SHARED,
+    RANK_HOPPER_SHARED_PER_QUERY, RANK_MAX_NORM, RANK_MAXIMUM, RANK_PROBES, RANK_QUERIES,
+    RANK_SHARED, RANK_SHARED_PER_QUERY, RANK_STAGE, RANK_THRESHOLDS, RANK_TILE, RankLayout,
+    RankQuery, RankScanParams, entries,
 };
 
 /// The most queries of a pass.
 pub(crate) const QUERIES: usize = RANK_QUERIES;
-/// Ranked rows of a query. One more threshold is for the maximum score.
-const MAX_RANKED: usize = RANK_THRESHOLDS - 1;
+/// Ranked rows of a query.
+const MAX_RANKED: usize = RANK_MAXIMUM;
 /// Excluded rows of a query.
 const MAX_EXCLUDED: usize = RANK_PROBES - RANK_THRESHOLDS;
-/// Registers of operand A that a chunk of one query fills: two float16 each, upper and lower halves.
-const REGISTERS_PER_CHUNK: usize = RANK_CHUNK;
+/// Registers of operand A that a stage of one query fills: two float16 each, upper and lower halves.
+const REGISTERS_PER_STAGE: usize = RANK_STAGE;
 /// Blocks for each query that score rows in doubt.
 const DOUBTFUL_BLOCKS: usize = 8;
 
@@ -49,9 +53,19 @@ pub(crate) struct Ranks {
     device: Buffers,
     host: Host,
     probe: Kernel<ProbeParams>,
-    scans: [(usize, Kernel<RankScanParams>); 3],
+    /// Narrowest first.
+    scans: Vec<Scan>,
+    layout: RankLayout,
     count: Kernel<CountDoubtfulParams>,
     _modules: Modules,
+}
+
+/// A scan for up to so many queries.
+struct Scan {
+    queries: usize,
+    kernel: Kernel<RankScanParams>,
+    /// Bytes of shared memory of a block.
+    shared: usize,
 }
 
 struct Buffers {
@@ -64,12 +78,12 @@ struct Buffers {
     scores: Array<f64>,
     /// `[RANK_QUERIES, RANK_THRESHOLDS]`, as the following.
     thresholds: Array<f32>,
-    before: Array<u32>,
+    bins: Array<u32>,
     fragments: Array<u32>,
     /// `[RANK_QUERIES]`.
     doubtful_counts: Array<u32>,
     /// `[RANK_QUERIES, RANK_CAPACITY]`.
-    doubtful: Array<Doubtful>,
+    doubtful: Array<u32>,
 }
 
 /// The host's side of those that are copied.
@@ -78,29 +92,53 @@ struct Host {
     vectors: Pinned<f32>,
     probes: Pinned<u32>,
     scores: Pinned<f64>,
-    before: Pinned<u32>,
+    bins: Pinned<u32>,
     doubtful_counts: Pinned<u32>,
 }
 
 impl Ranks {
-    /// For tables of this dimension.
+    /// For tables of this dimension; only kernels that every device can run if `portable`. `None` if the device has too
+    /// little shared memory for them.
     ///
     /// # Errors
     /// If the device lacks the memory, or can't run the kernels.
-    pub(crate) fn new(dim: usize) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &Gpu, dim: usize, portable: bool) -> Result<Option<Self>, GpuError> {
         use entries::rank_scan;
         let mut modules = Modules::default();
-        let chunks = dim.div_ceil(RANK_CHUNK);
+        let is_hopper = gpu.capability == 90 && !portable;
+        let layout = if is_hopper { RankLayout::Chunks } else { RankLayout::Fragments };
+        let entries = if is_hopper {
+            let shared = |width| RANK_HOPPER_SHARED + RANK_HOPPER_SHARED_PER_QUERY * width;
+            use entries::hopper_rank_scan::{hopper_rank_scan_64, hopper_rank_scan_128};
+            [(64, hopper_rank_scan_64), (128, hopper_rank_scan_128)]
+                .map(|(width, entry)| (width, entry, shared(width)))
+                .to_vec()
+        } else {
+            let shared = |width| RANK_SHARED + RANK_SHARED_PER_QUERY * width;
+            use rank_scan::{rank_scan_32, rank_scan_64, rank_scan_128};
+            [(32, rank_scan_32), (64, rank_scan_64), (128, rank_scan_128)]
+                .map(|(width, entry)| (width, entry, shared(width)))
+                .to_vec()
+        };
+        let mut scans = Vec::new();
+        for (queries, entry, shared) in entries {
+            let kernel = modules.kernel(entry)?.allow_shared(shared).ok();
+            scans.extend(kernel.map(|kernel| Scan { queries, kernel, shared }));
+        }
+        if scans.is_empty() {
+            return Ok(None);
+        }
+        let stages = dim.div_ceil(RANK_STAGE);
         let (thresholds, probes) = (RANK_QUERIES * RANK_THRESHOLDS, RANK_QUERIES * RANK_PROBES);
-        Ok(Self {
+        Ok(Some(Self {
             device: Buffers {
                 queries: Array::zeroed(RANK_QUERIES)?,
                 vectors: Array::zeroed(RANK_QUERIES * dim)?,
                 probes: Array::zeroed(probes)?,
                 scores: Array::zeroed(probes)?,
                 thresholds: Array::zeroed(thresholds)?,
-                before: Array::zeroed(thresholds)?,
-                fragments: Array::zeroed(RANK_QUERIES * chunks * REGISTERS_PER_CHUNK)?,
+                bins: Array::zeroed(thresholds)?,
+                fragments: Array::zeroed(RANK_QUERIES * stages * REGISTERS_PER_STAGE)?,
                 doubtful_counts: Array::zeroed(RANK_QUERIES)?,
                 doubtful: Array::zeroed(RANK_QUERIES * RANK_CAPACITY)?,
             },
@@ -109,18 +147,15 @@ impl Ranks {
                 vectors: Pinned::zeroed(RANK_QUERIES * dim)?,
                 probes: Pinned::zeroed(probes)?,
                 scores: Pinned::zeroed(probes)?,
-                before: Pinned::zeroed(thresholds)?,
+                bins: Pinned::zeroed(thresholds)?,
                 doubtful_counts: Pinned::zeroed(RANK_QUERIES)?,
             },
             probe: modules.kernel(rank_scan::score_probes)?,
-            scans: [
-                (32, modules.kernel(rank_scan::rank_scan_32)?),
-                (64, modules.kernel(rank_scan::rank_scan_64)?),
-                (128, modules.kernel(rank_scan::rank_scan_128)?),
-            ],
+            scans,
+            layout,
             count: modules.kernel(rank_scan::count_doubtful)?,
             _modules: modules,
-        })
+        }))
     }
 
     /// Bytes of device memory for tables of this dimension.
@@ -129,9 +164,9 @@ impl Ranks {
             + dim * size_of::<f32>()
             + RANK_PROBES * (size_of::<u32>() + size_of::<f64>())
             + RANK_THRESHOLDS * (size_of::<f32>() + size_of::<u32>())
-            + dim.div_ceil(RANK_CHUNK) * REGISTERS_PER_CHUNK * size_of::<u32>()
+            + dim.div_ceil(RANK_STAGE) * REGISTERS_PER_STAGE * size_of::<u32>()
             + size_of::<u32>()
-            + RANK_CAPACITY * size_of::<Doubtful>();
+            + RANK_CAPACITY * size_of::<u32>();
         RANK_QUERIES * of_a_query
     }
 
@@ -158,7 +193,8 @@ impl Ranks {
         parts: &mut [&mut FullPassPart],
     ) -> Result<usize, GpuError> {
         let mut without = 0;
-        for parts in parts.chunks_mut(RANK_QUERIES) {
+        let widest = self.scans.last().map_or(1, |scan| scan.queries);
+        for parts in parts.chunks_mut(widest) {
             self.upload(resident, parts);
             // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and
             // vectors that exist. The stream is synchronised before anything else accesses the buffers: this function has
@@ -215,11 +251,12 @@ impl Ranks {
         stream: &Stream,
         parts: &[&mut FullPassPart],
     ) -> Result<(), GpuError> {
-        let Buffers { queries, vectors, probes, scores, thresholds, before, .. } = &self.device;
+        let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
         let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
-        let is_wide = |&&(width, _): &&(usize, _)| width >= parts.len();
-        let &(width, scan) = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
-        let chunks = resident.dim.div_ceil(RANK_CHUNK);
+        let is_wide = |scan: &&Scan| scan.queries >= parts.len();
+        let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
+        let width = scan.queries;
+        let stages = resident.dim.div_ceil(RANK_STAGE);
         let most_rows = parts.iter().map(|part| part.query().filter().row_limit(resident.rows));
         let tiles = most_rows.max().unwrap_or(0).div_ceil(RANK_TILE);
         let (table, error) = (resident.view(), error(resident.dim));
@@ -231,20 +268,22 @@ impl Ranks {
             scores: scores.pointer_mut(),
             thresholds: thresholds.pointer_mut(),
             fragments: fragments.pointer_mut(),
-            before: before.pointer_mut(),
+            bins: bins.pointer_mut(),
             doubtful_counts: doubtful_counts.pointer_mut(),
-            chunks: chunks as i32,
+            stages: stages as i32,
+            groups: width.div_ceil(64) as i32,
+            layout: self.layout,
         };
         let scan_params = RankScanParams {
             table,
             queries: queries.pointer(),
             fragments: fragments.pointer(),
             thresholds: thresholds.pointer(),
-            before: before.pointer_mut(),
+            bins: bins.pointer_mut(),
             doubtful_counts: doubtful_counts.pointer_mut(),
             doubtful: doubtful.pointer_mut(),
             error,
-            chunks: chunks as i32,
+            stages: stages as i32,
             tiles: tiles as u32,
         };
         let count = CountDoubtfulParams {
@@ -253,13 +292,13 @@ impl Ranks {
             vectors: vectors.pointer(),
             probes: probes.pointer(),
             scores: scores.pointer(),
-            thresholds: thresholds.pointer(),
             doubtful_counts: doubtful_counts.pointer(),
             doubtful: doubtful.pointer(),
-            before: before.pointer_mut(),
-            error,
+            bins: bins.pointer_mut(),
         };
-        let blocks = resident.gpu.multiprocessors as usize * scan.resident_blocks(0)?;
+        let blocks =
+            resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
+        let shape = Shape::grid(blocks.min(tiles.max(1)), 1).shared(scan.shared);
         // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this dimension, and the width is at
         // most that.
         unsafe {
@@ -272,10 +311,10 @@ impl Ranks {
             )?;
             start_upload(&self.host.probes, probes, width * RANK_PROBES, stream)?;
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
-            scan.launch(stream, Shape::grid(blocks.min(tiles.max(1)), 1), &scan_params)?;
+            scan.kernel.launch(stream, shape, &scan_params)?;
             self.count.launch(stream, Shape::grid(parts.len(), DOUBTFUL_BLOCKS), &count)?;
             start_download(scores, &self.host.scores, width * RANK_PROBES, stream)?;
-            start_download(before, &self.host.before, width * RANK_THRESHOLDS, stream)?;
+            start_download(bins, &self.host.bins, width * RANK_THRESHOLDS, stream)?;
             start_download(doubtful_counts, &self.host.doubtful_counts, width, stream)
         }
     }
@@ -290,10 +329,9 @@ impl Ranks {
                 continue;
             }
             let scores = &self.host.scores[index * RANK_PROBES..][..RANK_PROBES];
-            let counts = &self.host.before[index * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
-            let (ranked, excluded) = scores.split_at(RANK_THRESHOLDS);
-            let before = before(part, ranked, excluded, counts);
-            let ranked = &ranked[..before.len()];
+            let bins = &self.host.bins[index * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
+            let before = before(part, scores, bins);
+            let ranked = &scores[..before.len()];
             part.answer_ranks(&table, ranked, &before);
         }
         without
@@ -304,20 +342,37 @@ fn has_inverse(vector: &ScoringVector) -> bool {
     (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
-/// For each ranked row of a query, the number of rows that pass the filter and rank before it. `ranked` and `excluded` are
-/// the scores of such rows, and `counts` the number of rows before each of the former, excluded or not.
-fn before(part: &FullPassPart, ranked: &[f64], excluded: &[f64], counts: &[u32]) -> Vec<u32> {
+/// For each ranked row of a query, the number of rows that pass the filter and rank before it. `scores` are those of its
+/// probes, and the n-th bin has the number of rows that rank before n thresholds.
+fn before(part: &FullPassPart, scores: &[f64], bins: &[u32]) -> Vec<u32> {
     let filter = part.query().filter();
-    let above_maximum = filter.max_score.map_or(0, |_| counts[RANK_THRESHOLDS - 1]);
-    let one = |((&row, &score), &count): ((&Row, &f64), &u32)| {
-        let ranks_before = |(other, at): (&Row, &f64)| {
-            let counts = other.index() < filter.first_rows.map_or(usize::MAX, |n| n as usize);
-            let is_before = *at > score || (*at == score && *other < row);
-            counts && is_before && filter.max_score.is_none_or(|maximum| *at <= maximum)
-        };
-        let left_out = filter.excluded().iter().zip(excluded).filter(|&one| ranks_before(one));
-        // A row above the maximum has no rank; neither has one without a score.
-        count.saturating_sub(above_maximum).saturating_sub(left_out.count() as u32)
+    let ranked = part.distinct_ranked();
+    let maximum = (scores[RANK_MAXIMUM], Row(0));
+    let of_ranked = scores.iter().copied().zip(ranked.iter().copied());
+    let thresholds: Vec<(f64, Row)> =
+        of_ranked.clone().chain([maximum]).filter(|(score, _)| !score.is_nan()).collect();
+    let ranks_before = |a: &(f64, Row), b: &(f64, Row)| a.0 > b.0 || (a.0 == b.0 && a.1 < b.1);
+    // Rows before a threshold are before all those that are after it. Equal thresholds are before none of each other, so
+    // the last of them in the device's order has the same rows.
+    let all_before = |one: &(f64, Row)| -> u32 {
+        let after = thresholds.iter().filter(|other| ranks_before(one, other)).count();
+        bins[after + 1..].iter().sum()
     };
-    part.distinct_ranked().iter().zip(ranked).zip(counts).map(one).collect()
+    let above_maximum = if scores[RANK_MAXIMUM].is_nan() { 0 } else { all_before(&maximum) };
+    let excluded = filter.excluded().iter().copied();
+    let excluded: Vec<(f64, Row)> =
+        scores[RANK_THRESHOLDS..].iter().copied().zip(excluded).collect();
+    let left_out = |one: &(f64, Row)| {
+        let is_counted = |other: &&(f64, Row)| {
+            filter.first_rows.is_none_or(|n| other.1.0 < n)
+                && filter.max_score.is_none_or(|maximum| other.0 <= maximum)
+                && ranks_before(other, one)
+        };
+        excluded.iter().filter(is_counted).count() as u32
+    };
+    // The counts of rows that do not pass the filter mean nothing; they are not used.
+    let of = |one: (f64, Row)| {
+        all_before(&one).saturating_sub(above_maximum).saturating_sub(left_out(&one))
+    };
+    of_ranked.take(ranked.len()).map(of).collect()
 }

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Ranking,
+    COMPONENTS_OF_A_VECTOR, Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery,
+    Hit, Query, QueryBatch, Ranking,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -49,7 +50,8 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
-    ranks: Ranks,
+    /// Counts ranks, if the device can.
+    ranks: Option<Ranks>,
     kernels: Kernels,
     stream: Stream,
     resident: Rc<Resident>,
@@ -73,8 +75,7 @@ struct Started {
     done: Event,
 }
 
-/// The most vectors of a full pass: two passes' queries for ranks, of which each counts as about two vectors
-/// ([`FullPassQuery::row_work`](contract::FullPassQuery::row_work)).
+/// The most vectors of a full pass: a query for ranks counts as two, because its scan takes three products.
 const FULL_PASS_VECTORS: usize = 2 * ranks::QUERIES;
 
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
@@ -157,7 +158,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
-            ranks: Ranks::new(resident.dim)?,
+            ranks: Ranks::new(&resident.gpu, resident.dim, paths.portable)?,
             pace: Pace::new(kernels.int8.widths),
             kernels,
             stream: new_stream()?,
@@ -380,6 +381,13 @@ impl Engine for CudaEngine {
         FULL_PASS_VECTORS
     }
 
+    fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
+        let vectors = query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR;
+        // Its vector is the only one, and too many ranked rows are the host's work.
+        let is_counted = self.ranks.is_some() && Ranks::takes(query, query.ranked().len());
+        vectors + if is_counted { vectors } else { query.row_work() }
+    }
+
     fn count_ranks(&mut self, parts: &mut [FullPassPart]) -> Result<(), EngineError> {
         let table = self.resident.model.table();
         if !parts.iter().all(|part| part.fits(&table)) {
@@ -390,8 +398,8 @@ impl Engine for CudaEngine {
             part.is_untouched() && Ranks::takes(part.query(), part.distinct_ranked().len())
         };
         let mut parts: Vec<&mut FullPassPart> = parts.iter_mut().filter(takes).collect();
-        let number = parts.len();
-        let answered = self.ranks.answer(&self.resident, &self.stream, &mut parts);
+        let (Some(ranks), number @ 1..) = (&mut self.ranks, parts.len()) else { return Ok(()) };
+        let answered = ranks.answer(&self.resident, &self.stream, &mut parts);
         let without = answered.map_err(|error| self.failed(error))?;
         self.counters.passes += number.div_ceil(ranks::QUERIES) as u64;
         self.counters.ranked += (number - without) as u64;

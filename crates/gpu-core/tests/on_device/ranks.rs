@@ -36,7 +36,7 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
         let some = |most: usize, numbers: &mut Numbers| -> Vec<Row> {
             (0..numbers.below(most + 1)).map(|_| Row(numbers.below(rows) as u32)).collect()
         };
-        let ranked = some(14, numbers);
+        let ranked = some(13, numbers);
         // Duplicates are one row; a row may be ranked and excluded.
         let ranked = ranked.iter().chain(ranked.first()).copied().chain([Row(0)]).collect();
         let now_and_then = |numbers: &mut Numbers| numbers.below(4) == 0;
@@ -82,10 +82,12 @@ fn check(
 }
 
 fn check_all(what: &str, model: &Arc<ModelStore>, queries: &[FullPassQuery]) {
-    let mut engine = engine(model, Paths::default());
-    for size in [1, 33, 64, queries.len()] {
-        let queries = &queries[..size.min(queries.len())];
-        assert_eq!(check(what, model, &mut engine, queries), queries.len(), "{what}");
+    for portable in [false, true] {
+        let mut engine = engine(model, Paths { portable, ..Paths::default() });
+        for size in [1, 33, 65, queries.len()] {
+            let queries = &queries[..size.min(queries.len())];
+            assert_eq!(check(what, model, &mut engine, queries), queries.len(), "{what}");
+        }
     }
 }
 
@@ -191,7 +193,7 @@ fn that_a_pass_does_not_take() {
     let first = |n: u32| (0..n).map(Row).collect::<Vec<_>>();
     let formula = Scoring::three_cos_mul(&table, &[Row(1)], &[Row(2)]).unwrap();
     let queries = [
-        FullPassQuery::new(cosine(), 0, Filter::default(), first(16)),
+        FullPassQuery::new(cosine(), 0, Filter::default(), first(15)),
         FullPassQuery::new(cosine(), 1, Filter::default(), first(1)),
         FullPassQuery::new(cosine(), 0, Filter::default(), Vec::new()),
         FullPassQuery::new(cosine(), 0, Filter::excluding(first(17)), first(1)),

@@ -1,6 +1,8 @@
 //! The GPU's engine with the CPU's full scan beside it.
 
-use contract::{Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch};
+use contract::{
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+};
 use cpu_core::FullScanEngine;
 
 /// An engine that searches and counts ranks, such as the GPU's, and the host's full scan, which makes all other full passes
@@ -71,6 +73,10 @@ impl Engine for Joined {
 
     fn full_pass_vectors(&self) -> usize {
         self.search.full_pass_vectors()
+    }
+
+    fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
+        self.search.full_pass_cost(query)
     }
 
     fn full_pass_part(
