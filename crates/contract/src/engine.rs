@@ -131,12 +131,17 @@ pub trait Engine {
     }
 
     /// Answers those of these queries for which the engine can count ranks faster than a full pass would
-    /// ([`FullPassPart::answer_ranks`]). The others stay as they are.
+    /// ([`FullPassPart::answer_ranks`]). The others stay as they are. Calls `meanwhile`, possibly more than once, while a
+    /// device counts; never without one.
     ///
     /// # Errors
     /// See [`search`](Self::search).
-    fn count_ranks(&mut self, parts: &mut [FullPassPart]) -> Result<(), EngineError> {
-        let _ = parts;
+    fn count_ranks(
+        &mut self,
+        parts: &mut [FullPassPart],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), EngineError> {
+        let _ = (parts, meanwhile);
         Ok(())
     }
 
@@ -150,6 +155,7 @@ pub trait Engine {
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
         let parts = queries.iter().map(|&query| FullPassPart::new(query.clone()));
         let mut parts: Vec<FullPassPart> = parts.collect();
+        self.count_ranks(&mut parts, &mut || ())?;
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.full_pass_part(&mut parts, from, &|| true)?;

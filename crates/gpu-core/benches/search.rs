@@ -135,7 +135,7 @@ fn ranks_line(
         let part = |query: &FullPassQuery| FullPassPart::new(query.clone());
         let mut parts: Vec<FullPassPart> = queries.iter().map(part).collect();
         let began = Instant::now();
-        engine.count_ranks(&mut parts).expect("ranks");
+        engine.count_ranks(&mut parts, &mut || ()).expect("ranks");
         times.push(began.elapsed());
         if time == 0 && parts[0].is_answered() {
             let mut host = FullScanEngine::new(model.clone(), 0).expect("threads");

@@ -87,10 +87,11 @@ impl Workload for FullPass {
         pass: &mut UnderWay,
         slice: Slice<'_>,
     ) -> Result<Option<Vec<FullPassAnswer>>, PassError> {
-        (slice.meanwhile)();
         if pass.parts.is_empty() {
             pass.parts = queries.iter().map(|&query| FullPassPart::new(query.clone())).collect();
+            engine.count_ranks(&mut pass.parts, slice.meanwhile)?;
         }
+        (slice.meanwhile)();
         match engine.full_pass_part(&mut pass.parts, pass.from, slice.go_on)? {
             Some(next) => {
                 pass.from = next;

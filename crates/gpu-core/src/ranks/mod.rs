@@ -191,23 +191,25 @@ impl Ranks {
         resident: &Resident,
         stream: &Stream,
         parts: &mut [&mut FullPassPart],
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<usize, GpuError> {
         let mut without = 0;
         let widest = self.scans.last().map_or(1, |scan| scan.queries);
         for parts in parts.chunks_mut(widest) {
-            self.upload(resident, parts);
+            let vectors = self.upload(resident, parts);
             // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and
             // vectors that exist. The stream is synchronised before anything else accesses the buffers: this function has
             // them by exclusive reference. After an error the engine is not used again.
-            unsafe { self.launch(resident, stream, parts)? };
+            unsafe { self.launch(resident, stream, parts, vectors)? };
+            meanwhile();
             stream.synchronize().doing("counting ranks")?;
             without += self.collect(resident, parts);
         }
         Ok(without)
     }
 
-    /// Puts the queries of a pass together.
-    fn upload(&mut self, resident: &Resident, parts: &[&mut FullPassPart]) {
+    /// Puts the queries of a pass together. Returns the number of their vectors that are no rows.
+    fn upload(&mut self, resident: &Resident, parts: &[&mut FullPassPart]) -> usize {
         let dim = resident.dim;
         self.host.queries.fill(bytemuck::Zeroable::zeroed());
         self.host.probes.fill(NOT_A_ROW);
@@ -240,6 +242,7 @@ impl Ranks {
             put(ranked, part.distinct_ranked());
             put(excluded, filter.excluded());
         }
+        vectors
     }
 
     /// # Safety
@@ -250,6 +253,7 @@ impl Ranks {
         resident: &Resident,
         stream: &Stream,
         parts: &[&mut FullPassPart],
+        uploaded: usize,
     ) -> Result<(), GpuError> {
         let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
         let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
@@ -303,12 +307,9 @@ impl Ranks {
         // most that.
         unsafe {
             start_upload(&self.host.queries, queries, width, stream)?;
-            start_upload(
-                &self.host.vectors,
-                vectors,
-                vectors.len().min(width * resident.dim),
-                stream,
-            )?;
+            if uploaded > 0 {
+                start_upload(&self.host.vectors, vectors, uploaded * resident.dim, stream)?;
+            }
             start_upload(&self.host.probes, probes, width * RANK_PROBES, stream)?;
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;

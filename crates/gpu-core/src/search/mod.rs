@@ -388,7 +388,11 @@ impl Engine for CudaEngine {
         vectors + if is_counted { vectors } else { query.row_work() }
     }
 
-    fn count_ranks(&mut self, parts: &mut [FullPassPart]) -> Result<(), EngineError> {
+    fn count_ranks(
+        &mut self,
+        parts: &mut [FullPassPart],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), EngineError> {
         let table = self.resident.model.table();
         if !parts.iter().all(|part| part.fits(&table)) {
             return Err(EngineError::ForeignQuery);
@@ -399,7 +403,7 @@ impl Engine for CudaEngine {
         };
         let mut parts: Vec<&mut FullPassPart> = parts.iter_mut().filter(takes).collect();
         let (Some(ranks), number @ 1..) = (&mut self.ranks, parts.len()) else { return Ok(()) };
-        let answered = ranks.answer(&self.resident, &self.stream, &mut parts);
+        let answered = ranks.answer(&self.resident, &self.stream, &mut parts, meanwhile);
         let without = answered.map_err(|error| self.failed(error))?;
         self.counters.passes += number.div_ceil(ranks::QUERIES) as u64;
         self.counters.ranked += (number - without) as u64;

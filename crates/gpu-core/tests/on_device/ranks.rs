@@ -62,7 +62,7 @@ fn check(
     let expected = host.full_pass(&queries.iter().collect::<Vec<_>>()).unwrap();
     let mut parts: Vec<FullPassPart> =
         queries.iter().map(|query| FullPassPart::new(query.clone())).collect();
-    engine.count_ranks(&mut parts).unwrap();
+    engine.count_ranks(&mut parts, &mut || ()).unwrap();
     let mut answered = 0;
     for ((part, expected), query) in parts.into_iter().zip(expected).zip(queries) {
         if !part.is_answered() {

@@ -79,13 +79,20 @@ impl Engine for Joined {
         self.search.full_pass_cost(query)
     }
 
+    fn count_ranks(
+        &mut self,
+        parts: &mut [FullPassPart],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), EngineError> {
+        self.search.count_ranks(parts, meanwhile)
+    }
+
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        self.search.count_ranks(parts)?;
         let next = self.host.full_pass_part(parts, from, go_on)?;
         if next.is_none() {
             let by_host = parts.iter().filter(|part| !part.is_answered());
