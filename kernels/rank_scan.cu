@@ -3,6 +3,7 @@
 // The scan computes cosines on tensor cores: each component as the sum of two float16. Its error is proven
 // (docs/certificate.md, theorem 7). Rows that are surely between two thresholds are counted where they are. The few that
 // are nearer to one than the error are scored by the contract's formula afterwards.
+#include "launch.cuh"
 #include "ranks.cuh"
 
 constexpr int WARPS = 8;        // of the small kernels
@@ -352,6 +353,7 @@ extern "C" __global__ void rank_scan_128(const RankScanParams params) { scan<4>(
 // Scores the rows in doubt by the contract's formula, and puts them into their bins. A query with more than there was room
 // for gets no counts that mean anything. Grid: (batch, any).
 extern "C" __global__ void count_doubtful(const CountDoubtfulParams params) {
+    tell_host(params.almost_over);
     const TableView& table = params.table;
     const int q = blockIdx.x, lane = threadIdx.x % WARP;
     const RankQuery query = params.queries[q];

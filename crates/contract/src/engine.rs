@@ -145,6 +145,30 @@ pub trait Engine {
         Ok(())
     }
 
+    /// Starts counting the ranks of these queries and returns while the device works on it, after searches and countings that
+    /// were started before. Returns `false`, and starts nothing, if that is not possible for all of them, or with this engine.
+    ///
+    /// It is [finished](Self::finish_ranks) like a [started search](Self::start_search), in the order of all starts.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
+        let _ = queries;
+        Ok(false)
+    }
+
+    /// Waits for the counting that was started first, which was for these queries. Those that are not
+    /// [answered](FullPassPart::is_answered) need a full pass.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn finish_ranks(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassPart>, EngineError> {
+        Ok(queries.iter().map(|&query| FullPassPart::new(query.clone())).collect())
+    }
+
     /// Runs a full pass in one slice: for each query, in order, its best rows and the requested ranks.
     ///
     /// # Errors

@@ -104,6 +104,28 @@ impl Workload for FullPass {
         }
     }
 
+    fn start(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&FullPassQuery],
+    ) -> Result<bool, PassError> {
+        Ok(engine.start_ranks(queries)?)
+    }
+
+    fn finish(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassAnswer>, PassError> {
+        let mut parts = engine.finish_ranks(queries)?;
+        let mut next = parts.iter().any(|part| !part.is_answered()).then_some(0);
+        while let Some(from) = next {
+            // In one slice, because a pass that was started has no more; it is rare.
+            next = engine.full_pass_part(&mut parts, from, &|| true)?;
+        }
+        Ok(parts.into_iter().map(FullPassPart::into_answer).collect())
+    }
+
     fn retain(&self, pass: &mut UnderWay, stays: &mut dyn FnMut(usize) -> bool) {
         let mut index = 0;
         pass.parts.retain(|_| {

@@ -133,6 +133,8 @@ abi! {
             doubtful: DevicePointer<u32>,
             /// `[batch, RANK_THRESHOLDS]`.
             bins: DevicePointerMut<u32>,
+            /// In the host's memory: set to 1 once the kernel has started.
+            almost_over: DevicePointerMut<u32>,
         }
     }
     files {

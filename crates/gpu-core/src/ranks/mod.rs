@@ -24,6 +24,8 @@ use abi::{
 
 /// The most queries of a pass.
 pub(crate) const QUERIES: usize = RANK_QUERIES;
+/// Sets of what the host writes and reads: so many passes may be under way at the same time.
+pub(crate) const SETS: usize = 2;
 /// Ranked rows of a query.
 const MAX_RANKED: usize = RANK_MAXIMUM;
 /// Excluded rows of a query.
@@ -51,7 +53,7 @@ fn error(dim: usize) -> f32 {
 pub(crate) struct Ranks {
     // In the order in which they must be dropped: buffers, then kernels, then their module.
     device: Buffers,
-    host: Host,
+    hosts: [Host; SETS],
     probe: Kernel<ProbeParams>,
     /// Narrowest first.
     scans: Vec<Scan>,
@@ -94,6 +96,61 @@ struct Host {
     scores: Pinned<f64>,
     bins: Pinned<u32>,
     doubtful_counts: Pinned<u32>,
+    /// `[1]`: not 0 once the last kernel of a pass has started.
+    almost_over: Pinned<u32>,
+}
+
+impl Host {
+    fn new(dim: usize) -> Result<Self, GpuError> {
+        let (thresholds, probes) = (RANK_QUERIES * RANK_THRESHOLDS, RANK_QUERIES * RANK_PROBES);
+        Ok(Self {
+            queries: Pinned::zeroed(RANK_QUERIES)?,
+            vectors: Pinned::zeroed(RANK_QUERIES * dim)?,
+            probes: Pinned::zeroed(probes)?,
+            scores: Pinned::zeroed(probes)?,
+            bins: Pinned::zeroed(thresholds)?,
+            doubtful_counts: Pinned::zeroed(RANK_QUERIES)?,
+            almost_over: Pinned::zeroed(1)?,
+        })
+    }
+
+    /// Puts the queries of a pass together. Returns the number of their vectors that are no rows.
+    fn upload(&mut self, resident: &Resident, parts: &[&mut FullPassPart]) -> usize {
+        let dim = resident.dim;
+        self.queries.fill(bytemuck::Zeroable::zeroed());
+        self.probes.fill(NOT_A_ROW);
+        self.almost_over[0] = 0;
+        let mut vectors = 0;
+        for (index, part) in parts.iter().enumerate() {
+            let query = part.query();
+            let filter = query.filter();
+            let vector = query.scoring().cosine_vector().expect("only such queries get here");
+            let row = match &vector.vector {
+                QueryVector::Row(row) => row.0,
+                QueryVector::Components(components) => {
+                    self.vectors[vectors * dim..][..dim].copy_from_slice(components);
+                    vectors += 1;
+                    NOT_A_ROW
+                }
+            };
+            self.queries[index] = RankQuery {
+                norm: vector.norm,
+                max_score: filter.max_score.unwrap_or(f64::INFINITY),
+                row,
+                vector: vectors.saturating_sub(1) as u32,
+                first_rows: filter.row_limit(resident.rows) as u32,
+                unused: 0,
+            };
+            let probes = &mut self.probes[index * RANK_PROBES..][..RANK_PROBES];
+            let (ranked, excluded) = probes.split_at_mut(RANK_THRESHOLDS);
+            let put = |to: &mut [u32], rows: &[Row]| {
+                to.iter_mut().zip(rows).for_each(|(to, row)| *to = row.0);
+            };
+            put(ranked, part.distinct_ranked());
+            put(excluded, filter.excluded());
+        }
+        vectors
+    }
 }
 
 impl Ranks {
@@ -142,14 +199,7 @@ impl Ranks {
                 doubtful_counts: Array::zeroed(RANK_QUERIES)?,
                 doubtful: Array::zeroed(RANK_QUERIES * RANK_CAPACITY)?,
             },
-            host: Host {
-                queries: Pinned::zeroed(RANK_QUERIES)?,
-                vectors: Pinned::zeroed(RANK_QUERIES * dim)?,
-                probes: Pinned::zeroed(probes)?,
-                scores: Pinned::zeroed(probes)?,
-                bins: Pinned::zeroed(thresholds)?,
-                doubtful_counts: Pinned::zeroed(RANK_QUERIES)?,
-            },
+            hosts: [Host::new(dim)?, Host::new(dim)?],
             probe: modules.kernel(rank_scan::score_probes)?,
             scans,
             layout,
@@ -194,67 +244,60 @@ impl Ranks {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<usize, GpuError> {
         let mut without = 0;
-        let widest = self.scans.last().map_or(1, |scan| scan.queries);
-        for parts in parts.chunks_mut(widest) {
-            let vectors = self.upload(resident, parts);
-            // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and
-            // vectors that exist. The stream is synchronised before anything else accesses the buffers: this function has
-            // them by exclusive reference. After an error the engine is not used again.
-            unsafe { self.launch(resident, stream, parts, vectors)? };
+        for parts in parts.chunks_mut(self.widest()) {
+            // SAFETY: no pass is under way, and the stream is synchronised before anything else accesses the buffers: this
+            // function has them by exclusive reference. After an error the engine is not used again.
+            unsafe { self.start(0, resident, stream, parts)? };
             meanwhile();
             stream.synchronize().doing("counting ranks")?;
-            without += self.collect(resident, parts);
+            without += self.collect(0, resident, parts);
         }
         Ok(without)
     }
 
-    /// Puts the queries of a pass together. Returns the number of their vectors that are no rows.
-    fn upload(&mut self, resident: &Resident, parts: &[&mut FullPassPart]) -> usize {
-        let dim = resident.dim;
-        self.host.queries.fill(bytemuck::Zeroable::zeroed());
-        self.host.probes.fill(NOT_A_ROW);
-        let mut vectors = 0;
-        for (index, part) in parts.iter().enumerate() {
-            let query = part.query();
-            let filter = query.filter();
-            let vector = query.scoring().cosine_vector().expect("only such queries get here");
-            let row = match &vector.vector {
-                QueryVector::Row(row) => row.0,
-                QueryVector::Components(components) => {
-                    self.host.vectors[vectors * dim..][..dim].copy_from_slice(components);
-                    vectors += 1;
-                    NOT_A_ROW
-                }
-            };
-            self.host.queries[index] = RankQuery {
-                norm: vector.norm,
-                max_score: filter.max_score.unwrap_or(f64::INFINITY),
-                row,
-                vector: vectors.saturating_sub(1) as u32,
-                first_rows: filter.row_limit(resident.rows) as u32,
-                unused: 0,
-            };
-            let probes = &mut self.host.probes[index * RANK_PROBES..][..RANK_PROBES];
-            let (ranked, excluded) = probes.split_at_mut(RANK_THRESHOLDS);
-            let put = |to: &mut [u32], rows: &[Row]| {
-                to.iter_mut().zip(rows).for_each(|(to, row)| *to = row.0);
-            };
-            put(ranked, part.distinct_ranked());
-            put(excluded, filter.excluded());
-        }
-        vectors
+    /// The most queries of a pass on this device.
+    pub(crate) fn widest(&self) -> usize {
+        self.scans.last().map_or(1, |scan| scan.queries)
+    }
+
+    /// Not 0 once the last kernel of the pass with this set has started.
+    pub(crate) fn almost_over(&self, set: usize) -> &Pinned<u32> {
+        &self.hosts[set].almost_over
+    }
+
+    /// Starts a pass of at most [`widest`](Self::widest) queries, all of which it takes, and which fit the table.
+    ///
+    /// # Safety
+    /// Until the stream has gone past the pass, nothing else uses the set, only passes in the same stream use this, and the
+    /// tables and this stay alive.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) unsafe fn start(
+        &mut self,
+        set: usize,
+        resident: &Resident,
+        stream: &Stream,
+        parts: &mut [&mut FullPassPart],
+    ) -> Result<(), GpuError> {
+        let vectors = self.hosts[set].upload(resident, parts);
+        // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and vectors
+        // that exist. The caller promises the rest.
+        unsafe { self.launch(set, resident, stream, parts, vectors) }
     }
 
     /// # Safety
-    /// - The host's queries up to the width are such that `upload` wrote, for this table, or zero.
+    /// - The set's queries up to the width are such that `upload` wrote, for this table, or zero.
     /// - Nothing else accesses the buffers until the stream has been synchronised.
     unsafe fn launch(
         &self,
+        set: usize,
         resident: &Resident,
         stream: &Stream,
         parts: &[&mut FullPassPart],
         uploaded: usize,
     ) -> Result<(), GpuError> {
+        let host = &self.hosts[set];
         let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
         let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
         let is_wide = |scan: &&Scan| scan.queries >= parts.len();
@@ -299,6 +342,7 @@ impl Ranks {
             doubtful_counts: doubtful_counts.pointer(),
             doubtful: doubtful.pointer(),
             bins: bins.pointer_mut(),
+            almost_over: host.almost_over.pointer_mut()?,
         };
         let blocks =
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
@@ -306,31 +350,37 @@ impl Ranks {
         // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this dimension, and the width is at
         // most that.
         unsafe {
-            start_upload(&self.host.queries, queries, width, stream)?;
+            start_upload(&host.queries, queries, width, stream)?;
             if uploaded > 0 {
-                start_upload(&self.host.vectors, vectors, uploaded * resident.dim, stream)?;
+                start_upload(&host.vectors, vectors, uploaded * resident.dim, stream)?;
             }
-            start_upload(&self.host.probes, probes, width * RANK_PROBES, stream)?;
+            start_upload(&host.probes, probes, width * RANK_PROBES, stream)?;
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;
             self.count.launch(stream, Shape::grid(parts.len(), DOUBTFUL_BLOCKS), &count)?;
-            start_download(scores, &self.host.scores, width * RANK_PROBES, stream)?;
-            start_download(bins, &self.host.bins, width * RANK_THRESHOLDS, stream)?;
-            start_download(doubtful_counts, &self.host.doubtful_counts, width, stream)
+            start_download(scores, &host.scores, width * RANK_PROBES, stream)?;
+            start_download(bins, &host.bins, width * RANK_THRESHOLDS, stream)?;
+            start_download(doubtful_counts, &host.doubtful_counts, width, stream)
         }
     }
 
-    /// Reads the answers of a pass. Returns the number of queries without one.
-    fn collect(&self, resident: &Resident, parts: &mut [&mut FullPassPart]) -> usize {
+    /// Reads the answers of a pass that is over. Returns the number of queries without one.
+    pub(crate) fn collect(
+        &self,
+        set: usize,
+        resident: &Resident,
+        parts: &mut [&mut FullPassPart],
+    ) -> usize {
+        let host = &self.hosts[set];
         let table = resident.model.table();
         let mut without = 0;
         for (index, part) in parts.iter_mut().enumerate() {
-            if self.host.doubtful_counts[index] as usize > RANK_CAPACITY {
+            if host.doubtful_counts[index] as usize > RANK_CAPACITY {
                 without += 1;
                 continue;
             }
-            let scores = &self.host.scores[index * RANK_PROBES..][..RANK_PROBES];
-            let bins = &self.host.bins[index * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
+            let scores = &host.scores[index * RANK_PROBES..][..RANK_PROBES];
+            let bins = &host.bins[index * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
             let before = before(part, scores, bins);
             let ranked = &scores[..before.len()];
             part.answer_ranks(&table, ranked, &before);

@@ -44,7 +44,7 @@ use workspace::{EXCHANGES, MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
-/// Between calls its stream is idle, but for searches that were started and are not finished.
+/// Between calls its stream is idle, but for passes that were started and are not finished.
 pub struct CudaEngine {
     // In the order in which they must be dropped: what is on the device, then the device, which the tables own.
     graphs: HashMap<GraphKey, Graph>,
@@ -59,7 +59,7 @@ pub struct CudaEngine {
     counters: Counters,
     /// Whether a pass has begun and has not been waited for.
     under_way: bool,
-    /// Searches that were started and are not finished, first in, first out.
+    /// Passes that were started and are not finished, first in, first out.
     started: VecDeque<Started>,
     /// When the device was last seen to have finished a pass.
     finished: Instant,
@@ -67,12 +67,18 @@ pub struct CudaEngine {
     pace: Pace,
 }
 
-/// A search that was started: one certified pass.
+/// A pass that was started.
 struct Started {
-    key: GraphKey,
+    work: Work,
     began: Instant,
     /// After the pass in the stream.
     done: Event,
+}
+
+/// What was started: one certified pass, or a counting of ranks with one set of buffers.
+enum Work {
+    Search(GraphKey),
+    Ranks { set: usize, parts: Vec<FullPassPart> },
 }
 
 /// The most vectors of a full pass: a query for ranks counts as two, because its scan takes three products.
@@ -254,7 +260,9 @@ impl CudaEngine {
         if self.graphs.len() >= MAX_GRAPHS {
             // Nor those that the device works on.
             let (all, started) = (self.tiles(), &self.started);
-            let is_started = |key: &GraphKey| started.iter().any(|one| one.key == *key);
+            let is_started = |key: &GraphKey| {
+                started.iter().any(|one| matches!(one.work, Work::Search(own) if own == *key))
+            };
             self.graphs.retain(|key, _| key.tiles == all || is_started(key));
         }
         let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
@@ -388,6 +396,19 @@ impl Engine for CudaEngine {
         vectors + if is_counted { vectors } else { query.row_work() }
     }
 
+    fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
+        let table = self.resident.model.table();
+        if !queries.iter().all(|query| query.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        let parts = queries.iter().map(|&query| FullPassPart::new(query.clone())).collect();
+        self.start_counting(parts).map_err(|error| self.failed(error))
+    }
+
+    fn finish_ranks(&mut self, _: &[&FullPassQuery]) -> Result<Vec<FullPassPart>, EngineError> {
+        self.finish_counting().map_err(|error| self.failed(error))
+    }
+
     fn count_ranks(
         &mut self,
         parts: &mut [FullPassPart],
@@ -406,8 +427,7 @@ impl Engine for CudaEngine {
         let answered = ranks.answer(&self.resident, &self.stream, &mut parts, meanwhile);
         let without = answered.map_err(|error| self.failed(error))?;
         self.counters.passes += number.div_ceil(ranks::QUERIES) as u64;
-        self.counters.ranked += (number - without) as u64;
-        self.counters.fallbacks += without as u64;
+        self.note_ranked(number, without);
         Ok(())
     }
 }

@@ -1,21 +1,22 @@
-//! Searches that start before the last one is over, so that the device goes from one pass to the next without a pause.
+//! Passes that start before the last one is over, so that the device goes from one to the next without a pause.
 //!
 //! The stream runs passes one after the other, and they share the device's buffers. What the host writes and reads is in
-//! two exchanges: while the device works with one, the host fills the other.
+//! two exchanges, and for ranks in two sets of buffers: while the device works with one, the host fills the other.
 
 #![allow(unsafe_code)]
 
 use std::time::Instant;
 
-use contract::{Hit, Query};
+use contract::{FullPassPart, Hit, Query};
 use cust::event::{Event, EventFlags, EventStatus};
 
 use super::answer::is_formula;
 use super::plan::Class;
 use super::workspace::EXCHANGES;
-use super::{CudaEngine, Started};
+use super::{CudaEngine, Started, Work};
 use crate::GpuError;
 use crate::driver::Doing;
+use crate::ranks::{self, Ranks};
 
 impl CudaEngine {
     /// Whether searches can be started at all. Times are those of one pass after the other.
@@ -25,13 +26,79 @@ impl CudaEngine {
 
     /// An exchange that no started pass uses.
     pub(super) fn free_exchange(&self) -> usize {
-        let is_free = |&index: &usize| self.started.iter().all(|one| one.key.exchange != index);
+        let uses =
+            |one: &Started, index| matches!(one.work, Work::Search(key) if key.exchange == index);
+        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
         (0..EXCHANGES).find(is_free).expect("passes that are waited for follow a finished one")
+    }
+
+    fn can_start(&self) -> bool {
+        self.started.len() < EXCHANGES && self.can_overlap()
+    }
+
+    /// Notes a pass that was launched just now.
+    fn push_started(&mut self, work: Work, began: Instant) -> Result<(), GpuError> {
+        self.counters.passes += 1;
+        let done = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
+        done.record(&self.stream).doing("recording an event")?;
+        self.started.push_back(Started { work, began, done });
+        Ok(())
+    }
+
+    /// Waits for the pass that was started first.
+    fn pop_started(&mut self) -> Result<(Work, Instant), GpuError> {
+        let Started { work, began, done } = self.started.pop_front().expect("a pass was started");
+        done.synchronize().doing("searching")?;
+        Ok((work, began))
+    }
+
+    /// Starts counting ranks, if one pass takes all of these queries, and at most one other is under way.
+    pub(super) fn start_counting(
+        &mut self,
+        mut parts: Vec<FullPassPart>,
+    ) -> Result<bool, GpuError> {
+        let can_start = self.can_start() && !parts.is_empty();
+        let uses =
+            |one: &Started, index| matches!(one.work, Work::Ranks { set, .. } if set == index);
+        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
+        let set = (0..ranks::SETS).find(is_free);
+        let (true, Some(set), Some(ranks)) = (can_start, set, &mut self.ranks) else {
+            return Ok(false);
+        };
+        let takes = |part: &FullPassPart| Ranks::takes(part.query(), part.distinct_ranked().len());
+        if parts.len() > ranks.widest() || !parts.iter().all(takes) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let mut queries: Vec<&mut FullPassPart> = parts.iter_mut().collect();
+        // SAFETY: `set` is used by no other pass that is under way; this engine owns the resident tables and the stream, and
+        // waits for the pass before it uses the set again, or drops it.
+        unsafe { ranks.start(set, &self.resident, &self.stream, &mut queries)? };
+        self.push_started(Work::Ranks { set, parts }, began)?;
+        Ok(true)
+    }
+
+    /// Finishes the counting of ranks that was started first.
+    pub(super) fn finish_counting(&mut self) -> Result<Vec<FullPassPart>, GpuError> {
+        let (Work::Ranks { set, mut parts }, _) = self.pop_started()? else {
+            unreachable!("passes are finished in the order of their starts")
+        };
+        self.finished = Instant::now();
+        let ranks = self.ranks.as_ref().expect("it has started the pass");
+        let without = ranks.collect(set, &self.resident, &mut parts.iter_mut().collect::<Vec<_>>());
+        self.note_ranked(parts.len(), without);
+        Ok(parts)
+    }
+
+    /// Counts queries for ranks, n of which were not answered.
+    pub(super) fn note_ranked(&mut self, number: usize, without: usize) {
+        self.counters.ranked += (number - without) as u64;
+        self.counters.fallbacks += without as u64;
     }
 
     /// Starts a batch, if one certified pass takes all of it, and at most one other is under way.
     pub(super) fn start(&mut self, batch: &[&Query]) -> Result<bool, GpuError> {
-        if self.started.len() >= EXCHANGES || batch.is_empty() || !self.can_overlap() {
+        if !self.can_start() || batch.is_empty() {
             return Ok(false);
         }
         let mut class = Class::Small;
@@ -47,20 +114,22 @@ impl CudaEngine {
         let [_] = &self.pieces(batch, &indices, class.max_batch())[..] else { return Ok(false) };
         let key = self.key(batch, &indices, class);
         self.prepare_graph(key)?;
-        self.counters.passes += 1;
         let began = Instant::now();
         self.launch(batch, &indices, key)?;
-        let done = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
-        done.record(&self.stream).doing("recording an event")?;
-        self.started.push_back(Started { key, began, done });
+        self.push_started(Work::Search(key), began)?;
         Ok(true)
     }
 
-    /// Waits until the last kernel of the search that was started first has started. The host has then just enough time to
+    /// Waits until the last kernel of the pass that was started first has started. The host has then just enough time to
     /// start the next pass.
     pub(super) fn wait_for_last_kernel(&mut self) -> Result<(), GpuError> {
         let Some(first) = self.started.front() else { return Ok(()) };
-        let almost_over = &self.workspace.exchanges[first.key.exchange].almost_over;
+        let almost_over = match &first.work {
+            Work::Search(key) => &self.workspace.exchanges[key.exchange].almost_over,
+            Work::Ranks { set, .. } => {
+                self.ranks.as_ref().expect("it has started the pass").almost_over(*set)
+            }
+        };
         for turn in 1u32.. {
             if almost_over.watch() != 0 {
                 break;
@@ -76,18 +145,19 @@ impl CudaEngine {
 
     /// Finishes the search of this batch, which was started first.
     pub(super) fn finish(&mut self, batch: &[&Query]) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
-        let first = self.started.pop_front().expect("a search that was started");
-        first.done.synchronize().doing("searching")?;
+        let (Work::Search(key), began) = self.pop_started()? else {
+            unreachable!("passes are finished in the order of their starts")
+        };
         let now = Instant::now();
-        self.note_time(first.key, now - first.began.max(self.finished));
+        self.note_time(key, now - began.max(self.finished));
         self.finished = now;
         let indices: Vec<usize> = (0..batch.len()).collect();
         let mut answers = vec![Vec::new(); batch.len()];
-        let doubtful = self.collect_certified(batch, &indices, first.key, &mut answers);
+        let doubtful = self.collect_certified(batch, &indices, key, &mut answers);
         if doubtful.is_empty() {
             return Ok(answers.into_iter().map(Some).collect());
         }
-        let doubtful = self.retry(batch, doubtful, first.key, &mut answers, &mut || ())?;
+        let doubtful = self.retry(batch, doubtful, key, &mut answers, &mut || ())?;
         self.counters.fallbacks += doubtful.len() as u64;
         let (formulas, exact) = doubtful.into_iter().partition(|&index| is_formula(batch[index]));
         self.without_certificates(batch, exact, formulas, answers, &mut || ())

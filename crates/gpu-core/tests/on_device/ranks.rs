@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, Filter, FilterParts, FullPassPart, FullPassQuery, QueryVector, Row, Scoring,
+    Engine, Filter, FilterParts, FullPassPart, FullPassQuery, QueryBatch, QueryVector, Row, Scoring,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::{CudaEngine, Paths};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 
-use crate::support::{Numbers, engine, model};
+use crate::support::{self, Numbers, bits, engine, model, reference};
 
 pub(crate) fn tests() -> Vec<(&'static str, fn())> {
     vec![
@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<(&'static str, fn())> {
         ("ranks_of_huge_and_tiny_rows", of_huge_and_tiny_rows),
         ("ranks_with_too_many_rows_in_doubt", with_too_many_rows_in_doubt),
         ("ranks_that_a_pass_does_not_take", that_a_pass_does_not_take),
+        ("ranks_and_searches_that_overlap", and_searches_that_overlap),
     ]
 }
 
@@ -201,4 +202,58 @@ fn that_a_pass_does_not_take() {
     ];
     let mut engine = engine(&model, Paths::default());
     assert_eq!(check("not taken", &model, &mut engine, &queries), 0);
+}
+
+/// Starts countings and searches before those before them are finished, as the scheduler does.
+fn and_searches_that_overlap() {
+    enum Started<'a> {
+        Search(QueryBatch<'a>),
+        Ranks(Vec<&'a FullPassQuery>),
+    }
+    let mut numbers = Numbers::new(19);
+    let files = synth_in_memory(SynthOptions { rows: 60_000, dim: 100, seed: 6 }).unwrap();
+    let model = Arc::new(ModelStore::from_memory("synth", &files).unwrap());
+    let ranked = queries(&model, 600, &mut numbers);
+    let searched = support::queries(&model, 600, &[1, 10], &mut numbers);
+    let mut host = FullScanEngine::new(model.clone(), 0).unwrap();
+    let expected = host.full_pass(&ranked.iter().collect::<Vec<_>>()).unwrap();
+    let expected_hits = reference(&model, &searched);
+    let mut engine = engine(&model, Paths { certified_from_rows: 0, ..Paths::default() });
+    let (mut ranks, mut hits, mut before) = (Vec::new(), Vec::new(), None);
+    let mut finish = |engine: &mut CudaEngine, before: Option<Started<'_>>| match before {
+        Some(Started::Ranks(queries)) => {
+            let parts = engine.finish_ranks(&queries).unwrap();
+            ranks.extend(parts.into_iter().map(FullPassPart::into_answer));
+        }
+        Some(Started::Search(batch)) => hits.extend(engine.finish_search(&batch).unwrap()),
+        None => {}
+    };
+    let (mut next_rank, mut next_search) = (0, 0);
+    while next_rank < ranked.len() || next_search < searched.len() {
+        engine.wait_until_almost_over().unwrap();
+        let size = [1, 20, 64, 128][numbers.below(4)];
+        let is_rank = numbers.below(2) == 0;
+        let started = if is_rank {
+            let end = ranked.len().min(next_rank + size);
+            let batch: Vec<&FullPassQuery> = ranked[next_rank..end].iter().collect();
+            next_rank = end;
+            engine.start_ranks(&batch).unwrap().then_some(Started::Ranks(batch))
+        } else {
+            let end = searched.len().min(next_search + size);
+            let batch: QueryBatch<'_> = searched[next_search..end].iter().collect();
+            next_search = end;
+            engine.start_search(&batch).unwrap().then_some(Started::Search(batch))
+        };
+        finish(&mut engine, std::mem::replace(&mut before, started));
+    }
+    finish(&mut engine, before);
+    assert_eq!(ranks, expected);
+    let hits: Vec<_> = hits.into_iter().map(Option::unwrap).collect();
+    assert_eq!(bits(&hits), expected_hits);
+
+    let too_many: Vec<&FullPassQuery> = ranked[..129].iter().collect();
+    assert_eq!(engine.start_ranks(&too_many), Ok(false));
+    assert_eq!(engine.start_ranks(&[]), Ok(false));
+    assert_eq!(engine.start_ranks(&too_many[..5]), Ok(true));
+    // Dropping the engine waits for it.
 }

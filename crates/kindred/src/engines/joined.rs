@@ -87,6 +87,17 @@ impl Engine for Joined {
         self.search.count_ranks(parts, meanwhile)
     }
 
+    fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
+        self.search.start_ranks(queries)
+    }
+
+    fn finish_ranks(
+        &mut self,
+        queries: &[&FullPassQuery],
+    ) -> Result<Vec<FullPassPart>, EngineError> {
+        self.search.finish_ranks(queries)
+    }
+
     fn full_pass_part(
         &mut self,
         parts: &mut [FullPassPart],
