@@ -137,17 +137,22 @@ __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<W
     }
 }
 
-// Puts a query's sums of a tile into bins. `first` is the index of the query's first accumulator.
+// The row of a tile in which a thread has its n-th sum of a query.
+__device__ __forceinline__ uint32_t row_of(int n) { return n / 2 * 8 + threadIdx.x % 4 * 2 + n % 2; }
+
+// Puts a query's sums of a tile into bins. `first` is the index of the query's first accumulator. Returns the sums in doubt, as
+// bits.
 template <class Stage>
-__device__ __forceinline__ void count(const RankScanParams& params, float (&sums)[64], const Stage& stage, const Thresholds& own,
-                                      int query, int first, uint32_t tile, uint32_t (&counts)[BINS / 2]) {
-    const int t = threadIdx.x % 4;
-    const uint32_t base = tile * RANK_TILE + 2 * t;
+__device__ __forceinline__ uint32_t count(float (&sums)[64], const Stage& stage, const Thresholds& own, int first, uint32_t tile,
+                                          float error, uint32_t (&counts)[BINS / 2]) {
+    uint32_t inside = ~0u;
     if ((tile + 1) * RANK_TILE > own.first_rows) {
 #pragma unroll
         for (int n = 0; n < 32; n++) {
+            if (tile * RANK_TILE + row_of(n) < own.first_rows) continue;
             // Rows that do not count are below every threshold.
-            if (base + n / 2 * 8 + n % 2 >= own.first_rows) sums[n / 2 * 4 + first + n % 2] = -NO_THRESHOLD * RANK_SCALE * RANK_SCALE;
+            sums[n / 2 * 4 + first + n % 2] = -NO_THRESHOLD * RANK_SCALE * RANK_SCALE;
+            inside &= ~(1u << n);
         }
     }
     uint32_t bytes[BINS / 4] = {};  // of four bins, of which two are even and two odd
@@ -157,13 +162,13 @@ __device__ __forceinline__ void count(const RankScanParams& params, float (&sums
         float scores[8];
 #pragma unroll
         for (int n = 0; n < 8; n += 2) {
-            const float2 masks = *reinterpret_cast<const float2*>(stage.masks + eight * 32 + n / 2 * 8 + 2 * t);
+            const float2 masks = *reinterpret_cast<const float2*>(stage.masks + row_of(8 * eight + n));
             const float* const two = sums + (eight * 4 + n / 2) * 4 + first;
             scores[n] = fmaf(two[0], 1.0f / (RANK_SCALE * RANK_SCALE), masks.x);
             scores[n + 1] = fmaf(two[1], 1.0f / (RANK_SCALE * RANK_SCALE), masks.y);
         }
         Bins bins;
-        doubtful |= find_bins(own, scores, params.error, bins) << 8 * eight;
+        doubtful |= find_bins(own, scores, error, bins) << 8 * eight;
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const uint32_t nibbles = j == 0 ? bins.low : bins.high;
@@ -171,9 +176,9 @@ __device__ __forceinline__ void count(const RankScanParams& params, float (&sums
             bytes[2 * j + 1] += nibbles >> 4 & 0x0f0f0f0f;
         }
     }
-    add_doubtful(params, query, own.first_rows, doubtful, [&](int n) { return base + n / 2 * 8 + n % 2; });
 #pragma unroll
     for (int j = 0; j < BINS / 2; j++) counts[j] += bytes[j / 2] >> j % 2 * 8 & 0x00ff00ff;
+    return doubtful & inside;
 }
 
 template <int WARPGROUPS>
@@ -228,10 +233,18 @@ __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARP
             turn.next();
         }
         const Stage<WARPGROUPS>& last = space.ring[turn.place];
-        count(params, sums, last, space.thresholds[query], query, 0, tile, counts[0]);
-        count(params, sums, last, space.thresholds[query + 8], query + 8, 2, tile, counts[1]);
+        const uint32_t doubtful[2] = {
+            count(sums, last, space.thresholds[query], 0, tile, params.error, counts[0]),
+            count(sums, last, space.thresholds[query + 8], 2, tile, params.error, counts[1]),
+        };
         __syncwarp();
         if (lane == 0) barrier_arrive(barriers.emptied + turn.place);
+        // Together, because each waits for memory.
+        const uint32_t rooms[2] = {take_room(params, query, doubtful[0]), take_room(params, query + 8, doubtful[1])};
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            list_doubtful(params, query + 8 * i, rooms[i], doubtful[i], [&](int n) { return tile * RANK_TILE + row_of(n); });
+        }
         turn.next();
         if (++tiles_done % TILES_BETWEEN_FLUSHES == 0) flush();
     }

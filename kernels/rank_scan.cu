@@ -265,13 +265,14 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
         }
         Bins bins;
         const uint32_t doubtful = find_bins(own, scores, error, bins);
+        const uint32_t room = take_room(params, q, doubtful);
 #pragma unroll
         for (int j = 0; j < BINS / 8; j++) {
             const uint32_t eight = j == 0 ? bins.low : bins.high;
             counts[i][2 * j] += eight & 0x0f0f0f0f;
             counts[i][2 * j + 1] += eight >> 4 & 0x0f0f0f0f;
         }
-        add_doubtful(params, q, own.first_rows, doubtful, [&](int n) { return base + n / 2 * 8 + n % 2; });
+        list_doubtful(params, q, room, doubtful, [&](int n) { return base + n / 2 * 8 + n % 2; });
     };
 
     Loader loader{params.table};

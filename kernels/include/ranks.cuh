@@ -98,14 +98,17 @@ __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float
 // every other byte, the bin of the first; that of the second is four bins further.
 __device__ __forceinline__ int bin_of(int j) { return j / 4 * 8 + j / 2 % 2 + j % 2 * 2; }
 
-// Lists rows in doubt that count: row(n) for each bit of `doubtful`.
+// Takes room in a query's list for rows in doubt, of which `doubtful` has a bit each. Returns the index of the first.
+__device__ __forceinline__ uint32_t take_room(const RankScanParams& params, int query, uint32_t doubtful) {
+    return doubtful == 0 ? 0 : atomicAdd(params.doubtful_counts + query, static_cast<uint32_t>(__popc(doubtful)));
+}
+
+// Lists them there: row(n) for the n-th bit.
 template <class Row>
-__device__ __forceinline__ void add_doubtful(const RankScanParams& params, int query, uint32_t first_rows, uint32_t doubtful, Row row) {
-    while (doubtful != 0) {
+__device__ __forceinline__ void list_doubtful(const RankScanParams& params, int query, uint32_t index, uint32_t doubtful, Row row) {
+    for (; doubtful != 0 && index < RANK_CAPACITY; index++) {
         const int n = __ffs(doubtful) - 1;
         doubtful &= doubtful - 1;
-        if (row(n) >= first_rows) continue;
-        const uint32_t index = atomicAdd(params.doubtful_counts + query, 1u);
-        if (index < RANK_CAPACITY) params.doubtful[static_cast<size_t>(query) * RANK_CAPACITY + index] = row(n);
+        params.doubtful[static_cast<size_t>(query) * RANK_CAPACITY + index] = row(n);
     }
 }
