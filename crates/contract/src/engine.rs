@@ -1,12 +1,14 @@
 //! What an engine must do: the trait and its error.
 
-use super::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch};
+use std::sync::Arc;
+
+use super::{
+    COMPONENTS_OF_A_VECTOR, FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+    UsualCosts,
+};
 
 /// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
 const FULL_PASS_VECTORS: usize = 64;
-
-/// The cost of a vector in a full pass, in components.
-pub const COMPONENTS_OF_A_VECTOR: usize = 128;
 
 /// Answers batches of queries exactly, as defined by the [contract](super).
 ///
@@ -95,6 +97,11 @@ pub trait Engine {
     fn search_cost(&self, query: &Query) -> usize {
         let _ = query;
         1
+    }
+
+    /// What requests usually cost, for admission. `None` if the engine does not know.
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        None
     }
 
     /// Runs a slice of a full pass: processes rows from `from` on for all these queries. There may be any number of

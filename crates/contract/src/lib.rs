@@ -15,6 +15,7 @@
 
 pub mod analogy;
 pub mod certificate;
+mod cost;
 mod engine;
 pub mod full_pass;
 mod hit;
@@ -27,7 +28,8 @@ mod vector;
 pub mod workload;
 
 pub use analogy::{AnalogyError, WeightedWord};
-pub use engine::{COMPONENTS_OF_A_VECTOR, Engine, EngineDescription, EngineError};
+pub use cost::{COMPONENTS_OF_A_VECTOR, UsualCosts};
+pub use engine::{Engine, EngineDescription, EngineError};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};

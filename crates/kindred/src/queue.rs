@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{FullPass, Search, SearchResponse};
+use contract::workload::{Costs, FullPass, Search, SearchResponse};
 use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query};
 use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
@@ -15,7 +15,7 @@ pub use scheduler::{DeviceState, DeviceThreads, EngineLost, SubmitError};
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Slots: queries that may wait or be in work at the same time. A full-pass query takes as many as it has vectors.
+    /// Slots: plain queries that may wait or be in work at the same time. Others take as many as they usually cost.
     pub capacity_queries: u32,
     /// Queries that one search pass takes at most; the engine may prefer fewer.
     pub max_batch_queries: usize,
@@ -75,7 +75,7 @@ pub fn start<F, E>(
     limits: Limits,
     timer: &runtime::Handle,
     within: Option<Duration>,
-    make_engine: F,
+    mut make_engine: F,
 ) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
 where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
@@ -86,8 +86,15 @@ where
         max_restarts: limits.engine_max_restarts,
         hang_timeout: limits.engine_hang_timeout,
     });
-    let search = scheduler.lane(Search { max_batch: limits.max_batch_queries });
-    let full_pass = scheduler.lane(FullPass);
+    let costs = Costs::new(limits.capacity_queries);
+    let max_batch = limits.max_batch_queries;
+    let search = scheduler.lane(Search { max_batch, costs: costs.clone() });
+    let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
+    let make_engine = move || {
+        let engine = make_engine()?;
+        costs.set(engine.usual_costs());
+        Ok(engine)
+    };
     let workers = scheduler.start(timer, within, vec![make_engine])?;
     Ok((QueueHandle { search, full_pass }, workers))
 }
@@ -133,8 +140,7 @@ impl QueueHandle {
         Ok(())
     }
 
-    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own and take as
-    /// many slots of the queue as they have vectors.
+    /// As [`submit`](Self::submit), for queries that take a full pass. They wait in a lane of their own.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).

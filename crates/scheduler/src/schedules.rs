@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use contract::workload::{Search, SearchResponse};
+use contract::workload::{Costs, Search, SearchResponse};
 use contract::{
     Engine, EngineDescription, EngineError, Filter, Hit, Query, QueryBatch, QueryVector, Row,
 };
@@ -83,7 +83,7 @@ fn setup(fails_in: usize, failed_attempts: usize) -> Setup {
 /// A set-up with one worker for each of these pairs.
 fn setup_with(workers: &[(usize, usize)]) -> Setup {
     let mut scheduler = Scheduler::new(LIMITS);
-    let lane = scheduler.lane(Search { max_batch: 2 });
+    let lane = scheduler.lane(Search { max_batch: 2, costs: Costs::default() });
     let core = scheduler.core(workers.len());
     let worker = |(index, &(fails_in, failed_attempts)): (usize, &(usize, usize))| {
         let core = core.clone();
@@ -314,7 +314,7 @@ fn a_queue_whose_engine_never_comes_is_found_to_hang() {
     shuttle::check_random(
         || {
             let mut scheduler = Scheduler::<dyn Engine>::new(LIMITS);
-            let lane = scheduler.lane(Search { max_batch: 2 });
+            let lane = scheduler.lane(Search { max_batch: 2, costs: Costs::default() });
             let account = Account::new();
             let future = lane.submit(&account, queries(1..2), Instant::now() + HOUR);
             let _ = block_on(future);

@@ -14,7 +14,7 @@ use contract::{
 use model_store::ModelStore;
 use tokio::runtime;
 
-use contract::workload::{FullPass, Search, SearchResponse};
+use contract::workload::{Costs, FullPass, Search, SearchResponse};
 
 use super::{
     DeviceState, DeviceThreads, Lane, LaneStatistics, Limits, Scheduler, StartError, SubmitError,
@@ -204,8 +204,8 @@ where
     E: std::fmt::Display + Send + 'static,
 {
     let mut scheduler = Scheduler::new(limits);
-    let search = scheduler.lane(Search { max_batch: 100 });
-    let handle = Handle { search, full_pass: scheduler.lane(FullPass) };
+    let search = scheduler.lane(Search { max_batch: 100, costs: Costs::default() });
+    let handle = Handle { search, full_pass: scheduler.lane(FullPass::default()) };
     let workers = scheduler.start(&runtime::Handle::current(), None, makers)?;
     Ok((handle, workers))
 }

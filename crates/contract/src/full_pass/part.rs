@@ -394,6 +394,22 @@ mod tests {
             };
             let ranks: Vec<RankedRow> = ranked.iter().map(rank).collect();
 
+            // What a device has counted.
+            let mut counted = FullPassPart::new(query.clone().with_k(0));
+            let own = |&row: &Row| query.score(&table, row).unwrap_or(f64::NAN);
+            let scores: Vec<f64> = counted.distinct_ranked().iter().map(own).collect();
+            let without = 1 + norms.len() as u32;
+            let before: Vec<u32> = counted
+                .distinct_ranked()
+                .iter()
+                .map(|row| rank(row).rank.unwrap_or(without) - 1)
+                .collect();
+            prop_assert!(counted.is_untouched());
+            counted.answer_ranks(&table, &scores, &before);
+            prop_assert!(counted.is_answered() && !counted.is_untouched());
+            let answer = FullPassAnswer { hits: Vec::new(), ranks: ranks.clone() };
+            prop_assert_eq!(counted.into_answer(), answer);
+
             let mut part = FullPassPart::new(query.clone());
             prop_assert!(part.fits(&table));
             let unscored = part.unscored();

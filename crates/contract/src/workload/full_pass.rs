@@ -2,16 +2,20 @@
 
 use std::collections::HashSet;
 
-use super::{PassError, Slice, Workload};
-use crate::engine::COMPONENTS_OF_A_VECTOR;
-use crate::{Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row};
+use super::{Costs, PassError, Slice, Workload};
+use crate::{
+    COMPONENTS_OF_A_VECTOR, Engine, FullPassAnswer, FullPassPart, FullPassQuery, QueryVector, Row,
+};
 
 /// The part of a pass that one caller gets while other callers wait.
 const PART_BESIDE_OTHERS: usize = 4;
 
 /// Full passes. Costs are counted in components that each row is multiplied with.
-#[derive(Debug, Clone, Copy)]
-pub struct FullPass;
+#[derive(Debug, Clone, Default)]
+pub struct FullPass {
+    /// What a full pass costs at admission.
+    pub costs: Costs,
+}
 
 /// A full pass between two slices.
 #[derive(Default)]
@@ -38,9 +42,8 @@ impl Workload for FullPass {
         "a full pass"
     }
 
-    /// One for each vector that rows are compared with: that is the work.
     fn slots(&self, query: &FullPassQuery) -> usize {
-        query.scoring().vectors().len()
+        self.costs.full_pass(query)
     }
 
     fn cost(&self, engine: &Self::Device, query: &FullPassQuery) -> usize {

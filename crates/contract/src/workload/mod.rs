@@ -1,11 +1,13 @@
 //! What a scheduler must know about a kind of work: its requests, how they batch, what they cost, how a device runs
 //! them. [`Search`] and [`FullPass`] are the two kinds that every [`Engine`] runs.
 
+mod costs;
 mod full_pass;
 mod search;
 
 use crate::{Engine, EngineDescription, EngineError};
 
+pub use costs::Costs;
 pub use full_pass::FullPass;
 pub use search::{Search, SearchResponse};
 
@@ -69,7 +71,7 @@ pub trait Workload: Send + Sync + 'static {
     /// The name of a pass in logs and errors, with its article: `a search`.
     fn name(&self) -> &'static str;
 
-    /// Slots of the queue that a request takes until it is answered.
+    /// Slots of the queue that a request takes until it is answered: its usual cost, in plain queries.
     fn slots(&self, request: &Self::Request) -> usize;
 
     /// The maximum cost of a request, in the workload's own unit: an estimate from its form, at least 1. Measured

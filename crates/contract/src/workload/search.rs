@@ -1,13 +1,15 @@
 //! Searches as a workload: one pass answers its queries, in one slice.
 
-use super::{PassError, Slice, Workload};
+use super::{Costs, PassError, Slice, Workload};
 use crate::{Engine, Hit, Query, QueryBatch};
 
 /// Searches. Costs are counted in plain queries (k = 10, all rows).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Search {
     /// Maximum cost of one pass; the engine may prefer less.
     pub max_batch: usize,
+    /// What a search costs at admission.
+    pub costs: Costs,
 }
 
 /// What a search found for one query.
@@ -30,9 +32,8 @@ impl Workload for Search {
         "a search"
     }
 
-    /// One for each vector that a certified pass scans for.
     fn slots(&self, query: &Query) -> usize {
-        query.columns().unwrap_or(1)
+        self.costs.search(query)
     }
 
     fn cost(&self, engine: &Self::Device, query: &Query) -> usize {

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, Ranking,
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, UsualCosts,
 };
 use model_store::ModelStore;
 use rayon::prelude::*;
@@ -34,7 +34,8 @@ use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
 use crate::row_limits::most_rows_first;
 use crate::threads::on_threads;
-use cost::Cost;
+use cost::Costs;
+use cost::SHORT_FULL_SCAN;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
@@ -49,18 +50,6 @@ const MAX_CANDIDATES: usize = 1 << 16;
 
 /// Fewer candidates are scored before the pool's threads would be awake.
 const WORTH_WAKING: usize = 256;
-
-/// A query for more than this fraction of its rows is answered by the full scan.
-const LARGEST_PART: usize = 16;
-
-/// A formula that costs more than this many plain queries takes a full pass, although that is slower: a search can't be
-/// cut into slices, so others would wait for all of it.
-const LARGEST_FORMULA: usize = 32;
-
-/// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half a millisecond.
-const SHORT_FULL_SCAN: usize = 2 << 20;
-/// Multiply-adds of a full scan that cost as much as a plain query.
-const PRODUCTS_PER_QUERY: usize = 1 << 16;
 
 /// Passes with at most this many queries and hits are bound by memory, and scan high halves first.
 const FOUR_BIT_QUERIES: usize = 6;
@@ -117,6 +106,7 @@ pub struct CpuEngine {
     full: FullScanEngine,
     instructions: InstructionSet,
     paths: Paths,
+    costs: Costs,
     deriving: Deriving,
     counters: Counters,
 }
@@ -162,7 +152,10 @@ impl CpuEngine {
             }
             Deriving::nothing()
         };
-        Ok(Self { model, full, instructions, paths, deriving, counters: Counters::default() })
+        let (rows, dim, always_certify) = (model.rows(), model.dim(), paths.always_certify);
+        let costs = Costs { rows, dim, instructions, always_certify };
+        let counters = Counters::default();
+        Ok(Self { model, full, instructions, paths, costs, deriving, counters })
     }
 
     /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
@@ -179,39 +172,6 @@ impl CpuEngine {
     /// reads them once.
     pub fn table(&self) -> Option<&[u8]> {
         self.deriving.tables().map(Tables::bytes)
-    }
-
-    /// Whether a certified pass may take this query.
-    fn suits(&self, query: &Query) -> bool {
-        let filter = query.filter();
-        let asked = query.k().saturating_add(filter.excluded().len());
-        let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.model.rows());
-        let fast = match query.ranking() {
-            Ranking::Cosine(_) => part,
-            Ranking::Formula(_) => part && self.estimate(query) <= LARGEST_FORMULA,
-        };
-        query.k() > 0 && (fast || self.paths.always_certify) && query.columns().is_some()
-    }
-
-    /// The cost of a query in a certified pass, in plain queries.
-    fn estimate(&self, query: &Query) -> usize {
-        let (rows, dim, filter) = (self.model.rows(), self.model.dim(), query.filter());
-        let cost = Cost { rows, dim, instructions: self.instructions };
-        let limit = filter.row_limit(rows);
-        let each = cost.of(query.k(), limit, filter.excluded().len());
-        match query.ranking() {
-            Ranking::Cosine(_) => each,
-            Ranking::Formula(scoring) => {
-                let columns = query.columns().unwrap_or(1);
-                columns * each + cost.of_scoring(scoring.vectors().len(), query.k(), limit)
-            }
-        }
-    }
-
-    /// Multiply-adds of float64 that a full scan takes for a query.
-    fn products(&self, query: &Query) -> usize {
-        let rows = query.filter().row_limit(self.model.rows());
-        rows.saturating_mul(self.model.dim()).saturating_mul(query.vectors().len())
     }
 
     /// The number of threads worth waking for a pass.
@@ -333,7 +293,7 @@ impl Engine for CpuEngine {
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
         let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
-        let suits = |&index: &usize| tables.get().is_some() && self.suits(queries[index]);
+        let suits = |&index: &usize| tables.get().is_some() && self.costs.suits(queries[index]);
         let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = tables.get() {
@@ -344,7 +304,7 @@ impl Engine for CpuEngine {
                 rest = later;
             }
         }
-        let products: usize = full.iter().map(|&index| self.products(queries[index])).sum();
+        let products: usize = full.iter().map(|&index| self.costs.products(queries[index])).sum();
         if !full.is_empty() && products <= SHORT_FULL_SCAN {
             let few = full.iter().map(|&index| queries[index]).collect();
             for (index, hits) in full.into_iter().zip(self.full.search(&few)?) {
@@ -355,13 +315,11 @@ impl Engine for CpuEngine {
     }
 
     fn search_cost(&self, query: &Query) -> usize {
-        if !self.suits(query) {
-            // Otherwise the search only finds out that a full pass has to answer it.
-            let products = self.products(query);
-            let is_short = products <= SHORT_FULL_SCAN;
-            return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
-        }
-        self.estimate(query)
+        self.costs.search(query)
+    }
+
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        Some(Arc::new(self.costs))
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.

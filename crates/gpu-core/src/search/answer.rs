@@ -2,36 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use contract::{FilterParts, Hit, Query, Ranking, Row, TopK};
+use contract::{Hit, Query, Ranking, Row, TopK};
 
 use super::abi::{MAX_K, NO_SCORE};
 use super::exchange::{fits_list, listed};
-use super::formula;
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
 use super::{CudaEngine, GraphKey, Path};
 use crate::GpuError;
 use crate::driver::Doing;
 
-/// The cost of a query that reads every float32 row, in plain queries of a full batch, if certified passes
-/// answer those. A rough estimate.
-const EXACT_COST: usize = 48;
-
 #[allow(unsafe_code)]
 impl CudaEngine {
     /// The class of the certified pass that can answer this query, if there is one.
     pub(super) fn certified_class(&self, query: &Query) -> Option<Class> {
-        // Without `..`, so that a new field does not compile until it is decided whether certified passes
-        // support it.
-        let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } =
-            query.filter().parts();
-        let class = Class::of(query.k()).filter(|_| self.certifies() && fits_list(query));
-        match query.ranking() {
-            Ranking::Cosine(_) => class,
-            Ranking::Formula(scoring) => {
-                class.filter(|&class| class != Class::Large && formula::is_certifiable(scoring))
-            }
-        }
+        self.costs.certified_class(query)
     }
 
     /// The tiles of the quantised tables; 0 without any.
@@ -54,25 +39,6 @@ impl CudaEngine {
     /// Whether no row can be a neighbour, whatever the table has.
     pub(super) fn has_no_hits(&self, query: &Query) -> bool {
         query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0
-    }
-
-    /// Whether there are certified passes at all.
-    fn certifies(&self) -> bool {
-        self.resident.quantised.is_some() && self.resident.rows >= self.paths.certified_from_rows
-    }
-
-    /// The cost of a query, in plain queries of a full batch.
-    pub(super) fn cost(&self, query: &Query) -> usize {
-        // If the query does not fit the lists, the pass only finds out that the host must rank it.
-        if query.k() == 0 || !fits_device_lists(query) {
-            return 1;
-        }
-        match self.certified_class(query) {
-            Some(class) => slots(query) * class.cost(),
-            // Nor does the device score formulas without a certificate.
-            None if is_formula(query) || !self.certifies() => 1,
-            None => EXACT_COST,
-        }
     }
 
     /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that does
@@ -368,6 +334,6 @@ pub(super) fn is_formula(query: &Query) -> bool {
 }
 
 /// Whether a query's hits and excluded rows fit the device's lists.
-fn fits_device_lists(query: &Query) -> bool {
+pub(super) fn fits_device_lists(query: &Query) -> bool {
     query.k() <= MAX_K && fits_list(query)
 }

@@ -2,11 +2,13 @@
 //!
 //! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is over; `exchange`: queries
 //!   in, answers out; `pace`: how many queries to take;
+//! - `cost`: what requests cost;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 
 pub(crate) mod abi;
 mod answer;
+mod cost;
 mod exchange;
 mod formula;
 mod kernels;
@@ -24,8 +26,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    COMPONENTS_OF_A_VECTOR, Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery,
-    Hit, Query, QueryBatch, Ranking,
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+    Ranking, UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -35,6 +37,7 @@ use crate::driver::{Doing, Gpu, Graph, new_stream};
 use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
+use cost::DeviceCosts;
 use kernels::{Int8Scans, Kernels};
 use pace::Pace;
 use pass::Pass;
@@ -56,6 +59,7 @@ pub struct CudaEngine {
     stream: Stream,
     resident: Rc<Resident>,
     paths: Paths,
+    costs: DeviceCosts,
     counters: Counters,
     /// Whether a pass has begun and has not been waited for.
     under_way: bool,
@@ -160,11 +164,17 @@ impl CudaEngine {
         sizes: Sizes,
         paths: Paths,
     ) -> Result<Self, GpuError> {
+        let ranks = Ranks::new(&resident.gpu, resident.dim, paths.portable)?;
+        let costs = DeviceCosts {
+            certifies: resident.quantised.is_some() && resident.rows >= paths.certified_from_rows,
+            counts_ranks: ranks.is_some(),
+        };
         let mut engine = Self {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
-            ranks: Ranks::new(&resident.gpu, resident.dim, paths.portable)?,
+            ranks,
+            costs,
             pace: Pace::new(kernels.int8.widths),
             kernels,
             stream: new_stream()?,
@@ -382,7 +392,11 @@ impl Engine for CudaEngine {
     }
 
     fn search_cost(&self, query: &Query) -> usize {
-        self.cost(query)
+        self.costs.search(query)
+    }
+
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        Some(Arc::new(self.costs))
     }
 
     fn full_pass_vectors(&self) -> usize {
@@ -390,10 +404,7 @@ impl Engine for CudaEngine {
     }
 
     fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
-        let vectors = query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR;
-        // Its vector is the only one, and too many ranked rows are the host's work.
-        let is_counted = self.ranks.is_some() && Ranks::takes(query, query.ranked().len());
-        vectors + if is_counted { vectors } else { query.row_work() }
+        self.costs.full_pass_components(query)
     }
 
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {

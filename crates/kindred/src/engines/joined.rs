@@ -1,7 +1,10 @@
 //! The GPU's engine with the CPU's full scan beside it.
 
+use std::sync::Arc;
+
 use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+    UsualCosts,
 };
 use cpu_core::FullScanEngine;
 
@@ -71,6 +74,10 @@ impl Engine for Joined {
         self.search.search_cost(query)
     }
 
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        self.search.usual_costs()
+    }
+
     fn full_pass_vectors(&self) -> usize {
         self.search.full_pass_vectors()
     }
@@ -117,7 +124,8 @@ impl Engine for Joined {
 mod tests {
     use std::sync::Arc;
 
-    use contract::{Filter, FullPassQuery, QueryVector, Row, Scoring};
+    use contract::workload::{FullPass, Slice};
+    use contract::{Filter, FullPassAnswer, FullPassQuery, QueryVector, Row, Scoring, Workload};
     use model_store::ModelStore;
 
     use super::*;
@@ -163,5 +171,87 @@ mod tests {
         assert_eq!(found[0][0].row, Row(7));
         assert_eq!((joined.preferred_batch(8), joined.description().name), (4, "search-only"));
         assert!(joined.overlaps());
+    }
+
+    /// Says of every ranked row, for queries without hits, that 41 rows are before it.
+    struct CountsRanks(Arc<ModelStore>);
+
+    impl CountsRanks {
+        fn answer(&self, part: &mut FullPassPart) {
+            if part.query().k() == 0 {
+                let rows = part.distinct_ranked().len();
+                part.answer_ranks(&self.0.table(), &vec![0.25; rows], &vec![41; rows]);
+            }
+        }
+    }
+
+    impl Engine for CountsRanks {
+        fn description(&self) -> EngineDescription {
+            EngineDescription { name: "counts-ranks", detail: String::new() }
+        }
+
+        fn preferred_batch(&self, waiting: usize) -> usize {
+            waiting
+        }
+
+        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+            unreachable!("nobody searches")
+        }
+
+        fn count_ranks(
+            &mut self,
+            parts: &mut [FullPassPart],
+            meanwhile: &mut dyn FnMut(),
+        ) -> Result<(), EngineError> {
+            parts.iter_mut().for_each(|part| self.answer(part));
+            meanwhile();
+            Ok(())
+        }
+
+        fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
+            Ok(queries.len() > 1)
+        }
+
+        fn finish_ranks(
+            &mut self,
+            queries: &[&FullPassQuery],
+        ) -> Result<Vec<FullPassPart>, EngineError> {
+            let parts = queries.iter().map(|&query| FullPassPart::new(query.clone()));
+            let mut parts: Vec<FullPassPart> = parts.collect();
+            parts.iter_mut().for_each(|part| self.answer(part));
+            Ok(parts)
+        }
+    }
+
+    #[test]
+    fn the_host_makes_full_passes_only_for_what_the_device_has_not_counted() {
+        let rows = [("a", &[1.0f32, 0.0][..]), ("b", &[1.0, 1.0]), ("c", &[0.0, 1.0])];
+        let model = Arc::new(ModelStore::from_rows("three", 2, rows).unwrap());
+        let ranked = |k, row| {
+            let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(0))).unwrap();
+            FullPassQuery::new(scoring, k, Filter::excluding(vec![Row(0)]), vec![Row(row)])
+        };
+        let queries = [ranked(0, 2), ranked(1, 2), ranked(0, 1)];
+        let queries: Vec<&FullPassQuery> = queries.iter().collect();
+        let host = FullScanEngine::new(model.clone(), 1).unwrap();
+        let mut joined = Joined::new(Box::new(CountsRanks(model.clone())), host);
+        let ranks = |answers: Vec<FullPassAnswer>| -> Vec<Option<u32>> {
+            answers.iter().map(|answer| answer.ranks[0].rank).collect()
+        };
+        let expected = [Some(42), Some(2), Some(42)];
+        assert_eq!(ranks(joined.full_pass(&queries).unwrap()), expected);
+        assert_eq!(joined.counters(), [("full_pass_queries", 1)]);
+
+        // As the scheduler runs them: in slices, and started.
+        let (mut handed_out, mut state) = (0, <FullPass as Workload>::Pass::default());
+        let slice = Slice { go_on: &|| true, meanwhile: &mut || handed_out += 1 };
+        let engine: &mut dyn Engine = &mut joined;
+        let workload = FullPass::default();
+        let answers = workload.run(engine, &queries, &mut state, slice).unwrap();
+        assert_eq!(ranks(answers.expect("one slice")), expected);
+        assert!(handed_out > 0);
+        assert_eq!(workload.start(engine, &queries[..1]), Ok(false));
+        assert_eq!(workload.start(engine, &queries), Ok(true));
+        assert_eq!(ranks(workload.finish(engine, &queries).unwrap()), expected);
     }
 }

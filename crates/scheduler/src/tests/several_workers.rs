@@ -117,7 +117,7 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_do_not_take_the_lock_of_the_workers() {
     let mut scheduler = Scheduler::<dyn Engine>::new(LIMITS);
-    let lane = scheduler.lane(Search { max_batch: 4 });
+    let lane = scheduler.lane(Search { max_batch: 4, costs: Costs::default() });
     let core = scheduler.core(2);
     let held = core.dispatch();
     let callers: Vec<_> = (0..10)
