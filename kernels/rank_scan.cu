@@ -1,7 +1,7 @@
 // Counts the rows that rank before given rows of the table, for many queries in one pass over the float32 table.
 //
 // The scan computes cosines on tensor cores: each component as the sum of two float16. Its error is proven
-// (docs/certificate.md, theorem 7). Rows that are surely between two thresholds are counted where they are. The few that
+// (docs/certificate.md, theorem 6). Rows that are surely between two thresholds are counted where they are. The few that
 // are nearer to one than the error are scored by the contract's formula afterwards.
 #include "launch.cuh"
 #include "ranks.cuh"

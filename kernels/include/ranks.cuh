@@ -1,4 +1,4 @@
-// Counts of ranks: what both scans share. See docs/certificate.md, theorem 7.
+// Counts of ranks: what both scans share. See docs/certificate.md, theorem 6.
 #pragma once
 #include <cuda_fp16.h>
 

@@ -82,7 +82,8 @@ mod tests {
         assert_eq!(of(&costs), (1, 1, 3), "before there is an engine: one for each vector");
         costs.set(None);
         assert_eq!(of(&costs), (1, 1, 3));
-        costs.clone().set(Some(Arc::new(Known)));
+        let clone = costs.clone();
+        clone.set(Some(Arc::new(Known)));
         assert_eq!(of(&costs), (1, 50, 50), "at most a sixteenth of the queue");
         let small = Costs::new(8);
         small.set(Some(Arc::new(Known)));

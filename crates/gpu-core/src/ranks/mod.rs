@@ -35,7 +35,7 @@ const REGISTERS_PER_STAGE: usize = RANK_STAGE;
 /// Blocks for each query that score rows in doubt.
 const DOUBTFUL_BLOCKS: usize = 8;
 
-/// How far a score of the scan may be from the contract's (docs/certificate.md, theorem 7).
+/// How far a score of the scan may be from the contract's (docs/certificate.md, theorem 6).
 fn error(dim: usize) -> f32 {
     let unit = 2f64.powi(-24);
     // Tensor cores may truncate each of the terms that they add together, and their sum. A chunk has at most 40, for
