@@ -1,10 +1,15 @@
 //! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch};
+use contract::{
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
+    UsualCosts,
+};
 use cpu_core::ReferenceEngine;
+use kindred::queue::{Limits, SubmitError};
 use kindred::{Error, Kindred, Method, Model, Options, Settings, Target, Unknown};
 
 const ROWS: [(&str, [f32; 2]); 6] = [
@@ -112,8 +117,20 @@ fn questions_together_have_an_answer_or_an_error_each() {
     assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
 }
 
-/// A slow engine.
+/// A slow engine, for which a full pass usually costs as much as 30 plain queries.
 struct Slow(ReferenceEngine);
+
+struct SlowCosts;
+
+impl UsualCosts for SlowCosts {
+    fn search(&self, _: &Query) -> usize {
+        1
+    }
+
+    fn full_pass(&self, _: &FullPassQuery) -> usize {
+        30
+    }
+}
 
 impl Engine for Slow {
     fn description(&self) -> EngineDescription {
@@ -128,6 +145,56 @@ impl Engine for Slow {
         thread::sleep(Duration::from_millis(300));
         self.0.search(batch)
     }
+
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        Some(Arc::new(SlowCosts))
+    }
+
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        self.0.full_pass_part(parts, from, go_on)
+    }
+}
+
+#[test]
+fn a_dear_question_takes_the_room_of_many_plain_ones() {
+    let limits = Limits { capacity_queries: 500, ..Settings::default().limits };
+    let model = Model::from_rows("tiny", &ROWS).unwrap();
+    let kindred =
+        Kindred::with_engine(model, Settings { limits, ..Settings::default() }, |model| {
+            Ok(Box::new(Slow(ReferenceEngine::new(model.clone()))))
+        })
+        .unwrap();
+    thread::scope(|scope| {
+        // The engine is busy for a while, so that what follows waits.
+        let first = kindred.another_caller();
+        let busy = scope.spawn(move || first.nearest("frog", Options::new()).wait().map(|_| ()));
+        while kindred.statistics().searches.slots_taken == 0 {
+            thread::yield_now();
+        }
+        let rank = || {
+            let caller = kindred.another_caller();
+            scope.spawn(move || caller.rank(["newt"], "frog", Options::new()).wait().map(|_| ()))
+        };
+        let ranks: Vec<_> = (0..16).map(|_| rank()).collect();
+        while kindred.statistics().full_passes.slots_taken < 16 * 30 {
+            thread::yield_now();
+        }
+        let Err(Error::NotAnswered(SubmitError::Full { asked, free, .. })) = rank().join().unwrap()
+        else {
+            panic!("there is no room for a seventeenth")
+        };
+        assert_eq!((asked, free), (30, 500 - 16 * 30 - 1));
+        let plain = kindred.another_caller();
+        assert!(plain.nearest("newt", Options::new()).wait().is_ok(), "a plain one fits");
+        assert!(busy.join().unwrap().is_ok());
+        assert!(ranks.into_iter().all(|rank| rank.join().unwrap().is_ok()));
+        assert_eq!(kindred.statistics().full_passes.slots_taken, 0);
+    });
 }
 
 #[test]
