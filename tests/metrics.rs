@@ -123,8 +123,8 @@ fn each_request_is_counted_once_under_its_route_method_and_status() {
     let model = r#"{model="tiny"}"#;
     assert_eq!(metrics.sum("kindred_batch_queries_sum"), queries + 1.0);
     assert_eq!(metrics.sum("kindred_batch_queries_count"), metrics.sum("kindred_passes_total"));
-    // The engine counts the question of its self-check as well.
-    assert_eq!(metrics.get(&format!("kindred_full_pass_queries_total{model}")), 2.0);
+    // The engine counts the two questions of its self-check as well.
+    assert_eq!(metrics.get(&format!("kindred_full_pass_queries_total{model}")), 3.0);
     assert_eq!(metrics.get(&format!("kindred_model_rows{model}")), 6.0);
     assert_eq!(metrics.get(&format!("kindred_model_dimensions{model}")), 2.0);
     assert_eq!(metrics.get(&format!("kindred_model_bytes{model}")), 6.0 * (2.0 * 4.0 + 8.0));

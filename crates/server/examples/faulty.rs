@@ -4,7 +4,7 @@
 //!     cargo run --release -p server --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
 //!     cargo run -p server --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
 //!
-//! Passes are counted from 1 for the life of the process, across all engines. The self-check of a new engine takes 3
+//! Passes are counted from 1 for the life of the process, across all engines. The self-check of a new engine takes 4
 //! passes, a readiness check takes 1. Other settings come from KINDRED_* variables.
 
 use std::fmt::Display;
@@ -231,7 +231,10 @@ impl Engine for Faulty {
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
         let (mut found, is_wrong) = self.pass(|engine| engine.full_pass(queries))?;
         if is_wrong {
-            found.iter_mut().for_each(|answer| without_best(&mut answer.hits));
+            for answer in &mut found {
+                without_best(&mut answer.hits);
+                answer.ranks.iter_mut().for_each(|one| one.rank = one.rank.map(|rank| rank + 1));
+            }
         }
         Ok(found)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{EngineDescription, FullPassAnswer, RankedRow};
+use contract::{EngineDescription, FullPassAnswer};
 use cpu_core::{CpuEngine, FullScanEngine, Options, ReferenceEngine};
 
 use super::*;
@@ -112,12 +112,21 @@ fn one_wrong_hit_is_found_in_any_pass_and_place() {
 
 #[test]
 fn a_wrong_rank_is_found() {
-    let said = check(&model(100), &|_, _, _, ranks| {
-        for found in ranks {
-            found.rank = found.rank.map(|rank| rank + 1);
-        }
-    });
-    assert!(said.unwrap_err().to_string().contains("the rank of row"));
+    type Fault<'a> = (u64, &'a dyn Fn(&mut Vec<RankedRow>));
+    let faults: [Fault<'_>; 4] = [
+        (2, &|ranks| ranks[0].rank = ranks[0].rank.map(|rank| rank + 1)),
+        (3, &|ranks| ranks[4].rank = ranks[4].rank.map(|rank| rank - 1)),
+        (3, &|ranks| ranks[2].score = ranks[2].score.map(f64::next_up)),
+        (3, &|ranks| ranks.truncate(4)),
+    ];
+    for (pass, fault) in faults {
+        let said = check(&model(100), &|in_pass, _, _, ranks| {
+            if in_pass == pass {
+                fault(ranks);
+            }
+        });
+        assert!(said.unwrap_err().to_string().contains("the rank of row"));
+    }
 }
 
 #[test]
