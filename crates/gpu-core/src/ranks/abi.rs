@@ -9,8 +9,8 @@ abi! {
     constants {
         /// The most queries of a pass.
         RANK_QUERIES: usize = 128;
-        /// Thresholds of a query, at least one of which is not used: the scores of the rows whose ranks are asked for, and
-        /// the maximum score. So many bins are between them, below and above.
+        /// Thresholds of a query: the scores of the rows whose ranks are asked for, and the maximum score. At least one is
+        /// not used, so there are as many bins: below, between and above the others.
         RANK_THRESHOLDS: usize = 16;
         /// The index of the maximum score among the thresholds.
         RANK_MAXIMUM: usize = 14;

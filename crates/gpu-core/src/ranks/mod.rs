@@ -24,7 +24,7 @@ use abi::{
 
 /// The most queries of a pass.
 pub(crate) const QUERIES: usize = RANK_QUERIES;
-/// Sets of what the host writes and reads: so many passes may be under way at the same time.
+/// Sets of what the host writes and reads. Each pass that is under way uses one.
 pub(crate) const SETS: usize = 2;
 /// Ranked rows of a query.
 const MAX_RANKED: usize = RANK_MAXIMUM;
@@ -62,8 +62,9 @@ pub(crate) struct Ranks {
     _modules: Modules,
 }
 
-/// A scan for up to so many queries.
+/// A scan kernel.
 struct Scan {
+    /// The most queries that it takes.
     queries: usize,
     kernel: Kernel<RankScanParams>,
     /// Bytes of shared memory of a block.

@@ -435,9 +435,10 @@ impl Engine for CudaEngine {
         };
         let mut parts: Vec<&mut FullPassPart> = parts.iter_mut().filter(takes).collect();
         let (Some(ranks), number @ 1..) = (&mut self.ranks, parts.len()) else { return Ok(()) };
+        let passes = number.div_ceil(ranks.widest());
         let answered = ranks.answer(&self.resident, &self.stream, &mut parts, meanwhile);
         let without = answered.map_err(|error| self.failed(error))?;
-        self.counters.passes += number.div_ceil(ranks::QUERIES) as u64;
+        self.counters.passes += passes as u64;
         self.note_ranked(number, without);
         Ok(())
     }

@@ -51,8 +51,7 @@ pub enum WrongAnswer {
 
 /// Asks the engine, in [`SELF_CHECK_PASSES`] passes, and compares to the last bit: one search alone; one batch of
 /// searches that differ in vector, `k` and filter; one full pass; one for ranks, which devices count by themselves. Takes
-/// milliseconds. If all rows of the model are
-/// zero, there is nothing to check.
+/// milliseconds. If all rows of the model are zero, there is nothing to check.
 ///
 /// # Errors
 /// The first answer that is wrong.
