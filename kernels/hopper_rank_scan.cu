@@ -185,21 +185,15 @@ template <int WARPGROUPS>
 __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARPGROUPS>& space, RingBarriers& barriers) {
     constexpr int TILES_BETWEEN_FLUSHES = 65535 / RANK_TILE;  // a quad's rows of so many tiles fit 16 bits
     const int warpgroup = threadIdx.x / GROUP, lane = threadIdx.x % WARP;
-    const int query = warpgroup * 64 + threadIdx.x % GROUP / WARP * 16 + lane / 4, t = lane % 4;  // and query + 8
+    const int query = warpgroup * 64 + threadIdx.x % GROUP / WARP * 16 + lane / 4;  // and query + 8
     const int chunks = params.stages * 2;
     uint32_t counts[2][BINS / 2] = {};
     const auto flush = [&] {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            uint32_t* const bins = params.bins + (query + 8 * i) * BINS;
 #pragma unroll
             for (int j = 0; j < BINS / 2; j++) {
-                uint32_t two = counts[i][j];
-                two += __shfl_xor_sync(ALL_LANES, two, 1);
-                two += __shfl_xor_sync(ALL_LANES, two, 2);
-                const int bin = bin_of(j);
-                if (t == 0 && (two & 0xffff) != 0) atomicAdd(bins + bin, two & 0xffff);
-                if (t == 1 && two >> 16 != 0) atomicAdd(bins + bin + 4, two >> 16);
+                add_to_bins(params.bins + (query + 8 * i) * BINS, j, counts[i][j]);
                 counts[i][j] = 0;
             }
         }

@@ -232,16 +232,10 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
     const auto flush = [&] {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            uint32_t* const bins = params.bins + (first_query + 8 * i + g) * BINS;
 #pragma unroll
             for (int j = 0; j < BINS / 2; j++) {
-                // Two bins, each in 16 bits, of all lanes of the quad.
-                uint32_t two = counts[i][j / 2] >> j % 2 * 8 & 0x00ff00ff;
-                two += __shfl_xor_sync(ALL_LANES, two, 1);
-                two += __shfl_xor_sync(ALL_LANES, two, 2);
-                const int bin = bin_of(j);
-                const uint32_t count = t % 2 == 0 ? two & 0xffff : two >> 16;
-                if (t / 2 == j % 2 && count != 0) atomicAdd(bins + bin + t % 2 * 4, count);
+                // Every other byte: two bins, each in 16 bits.
+                add_to_bins(params.bins + (first_query + 8 * i + g) * BINS, j, counts[i][j / 2] >> j % 2 * 8 & 0x00ff00ff);
             }
 #pragma unroll
             for (int j = 0; j < BINS / 4; j++) counts[i][j] = 0;

@@ -98,6 +98,16 @@ __device__ __forceinline__ uint32_t find_bins(const Thresholds& own, const float
 // every other byte, the bin of the first; that of the second is four bins further.
 __device__ __forceinline__ int bin_of(int j) { return j / 4 * 8 + j / 2 % 2 + j % 2 * 2; }
 
+// Adds the j-th half register of all lanes of a quad, two bins in 16 bits each, to a query's bins. Called by all lanes.
+__device__ __forceinline__ void add_to_bins(uint32_t* bins, int j, uint32_t two) {
+    const int t = threadIdx.x % 4;
+    two += __shfl_xor_sync(ALL_LANES, two, 1);
+    two += __shfl_xor_sync(ALL_LANES, two, 2);
+    const uint32_t count = t % 2 == 0 ? two & 0xffff : two >> 16;
+    // Two of the four lanes have one bin each.
+    if (t / 2 == j % 2 && count != 0) atomicAdd(bins + bin_of(j) + t % 2 * 4, count);
+}
+
 // Takes room in a query's list for rows in doubt, of which `doubtful` has a bit each. Returns the index of the first.
 __device__ __forceinline__ uint32_t take_room(const RankScanParams& params, int query, uint32_t doubtful) {
     return doubtful == 0 ? 0 : atomicAdd(params.doubtful_counts + query, static_cast<uint32_t>(__popc(doubtful)));

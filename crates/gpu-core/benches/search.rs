@@ -85,7 +85,9 @@ fn main() {
     }
     if has("--overlapped") {
         for batch in batches {
-            overlapped_line(&model, &mut engine, batch, &mut numbers);
+            for kind in [Kind::Word, Kind::Vector] {
+                overlapped_line(&model, &mut engine, batch, kind, &mut numbers);
+            }
         }
         return;
     }
@@ -287,10 +289,11 @@ fn overlapped_line(
     model: &ModelStore,
     engine: &mut CudaEngine,
     batch: usize,
+    kind: Kind,
     numbers: &mut Numbers,
 ) {
     let asked: Vec<Vec<Query>> =
-        (0..20).map(|_| queries(model, batch, 10, numbers, Kind::Word)).collect();
+        (0..20).map(|_| queries(model, batch, 10, numbers, kind)).collect();
     let mut times = Vec::new();
     let started = Instant::now();
     let mut before: Option<QueryBatch<'_>> = None;
@@ -305,7 +308,9 @@ fn overlapped_line(
     }
     let _ = engine.finish_search(&before.expect("the last")).expect("answers");
     let mut between: Vec<Duration> = times.windows(2).map(|two| two[1] - two[0]).collect();
-    println!("{batch:>6} overlapped | {:>9.4} ms a pass", median(&mut between).as_secs_f64() * 1e3);
+    let what = if kind == Kind::Word { "words" } else { "vectors" };
+    let milliseconds = median(&mut between).as_secs_f64() * 1e3;
+    println!("{batch:>6} {what:>7} overlapped | {milliseconds:>9.4} ms a pass");
 }
 
 /// A query of this kind, of random words.

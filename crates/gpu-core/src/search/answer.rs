@@ -190,7 +190,7 @@ impl CudaEngine {
     ) -> Result<Vec<usize>, GpuError> {
         self.prepare_graph(key)?;
         let began = Instant::now();
-        self.begin()?;
+        self.begin();
         self.launch(batch, indices, key)?;
         self.end(meanwhile)?;
         self.note_time(key, began.elapsed());
@@ -206,6 +206,7 @@ impl CudaEngine {
     ) -> Result<(), GpuError> {
         let (width, _) = key.width_and_class();
         self.upload_queries(key.exchange, batch, indices, width);
+        self.note_start()?;
         // SAFETY: the promise of a pass. The graph was recorded over this engine's own buffers, stream and tables;
         // no other pass that is under way uses its exchange; `upload_queries` has filled the headers up to its width, with
         // queries of its class, which have no row beyond its tiles; nothing accesses the exchange before the pass has
@@ -247,8 +248,9 @@ impl CudaEngine {
         let most = indices.iter().map(|&index| batch[index].k()).max().unwrap_or(0);
         let class = Class::of(most).unwrap_or(Class::Large);
         let exchange = self.free_exchange();
-        self.begin()?;
+        self.begin();
         self.upload_queries(exchange, batch, indices, indices.len());
+        self.note_start()?;
         // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its class.
         unsafe { self.pass(exchange).exact(indices.len(), class, self.paths.float32)? };
         self.end(meanwhile)?;
@@ -260,8 +262,9 @@ impl CudaEngine {
     /// host ranks.
     pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
         let exchange = self.free_exchange();
-        self.begin()?;
+        self.begin();
         self.upload_queries(exchange, &[query], &[0], 1);
+        self.note_start()?;
         // SAFETY: the promise of a pass: as in `launch`.
         unsafe { self.pass(exchange).upload_queries(1)? };
         let limit = query.filter().row_limit(self.resident.rows);
@@ -288,16 +291,20 @@ impl CudaEngine {
 
     /// Begins a pass that this thread waits for, after those that were started. Every one ends with
     /// [`end`](Self::end), or with [`abandon`](Self::abandon) if something failed or panicked.
-    fn begin(&mut self) -> Result<(), GpuError> {
+    fn begin(&mut self) {
         if self.under_way {
             self.abandon();
         }
         self.under_way = true;
         self.counters.passes += 1;
-        if let Some([start, _]) = &self.timing {
-            start.record(&self.stream).doing("recording an event")?;
+    }
+
+    /// Notes that the device's part of a pass begins: the host has put the queries together.
+    fn note_start(&self) -> Result<(), GpuError> {
+        match &self.timing {
+            Some([start, _]) => start.record(&self.stream).doing("recording an event"),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Waits for passes that failed half way, so that their buffers may be used again.
