@@ -115,16 +115,3 @@ extern "C" __global__ void merge_parts(const MergePartsParams params) {
     for (int i = threadIdx.x; i < list.count; i += blockDim.x) answer[1 + i].hit = {list.score[i], list.row[i], 0};
     if (threadIdx.x == 0) answer->result = {static_cast<uint32_t>(list.count), ANSWERED, 0, 0};
 }
-
-// Computes the scores of rows [first, first + count) for one query; NO_SCORE (-2) for rows of norm zero. For
-// queries that do not fit the lists on the device, so that the host must rank. One warp per row.
-extern "C" __global__ void score_rows(const ScoreRowsParams params) {
-    const TableView& table = params.table;
-    const uint32_t i = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
-    if (i >= params.count) return;
-    const QueryHeader query = params.queries.headers[0];
-    const uint32_t row = params.first + i;
-    const double dot = warp_dot(components(table, row), components(query, table, params.queries.vectors), table.dim);
-    const double norm = table.norms[row];
-    if (threadIdx.x % WARP == 0) params.scores[i] = norm == 0.0 ? NO_SCORE : cosine(dot, query.norm, norm);
-}

@@ -1,38 +1,8 @@
 // Formulas of several cosines: 3CosMul and PairDirection. Their half-spaces are in docs/certificate.md, theorem 5.
 #pragma once
 #include "contract.cuh"
+#include "formula_score.cuh"
 #include "query.cuh"
-
-// A formula's score, from a row's cosines in the order of its words. Sums and products are rounded one by one, as
-// the contract's are (crates/contract/src/scoring).
-struct FormulaScore {
-    const Formula& formula;
-    double above = 1.0, below = 1.0;
-    double cosines[3];
-
-    __device__ explicit FormulaScore(const Formula& f) : formula(f) {}
-
-    __device__ void add(uint32_t word, double cosine) {
-        if (formula.kind == FORMULA_DIRECTION) {
-            cosines[0] = word == 0 ? cosine : cosines[0];
-            cosines[1] = word == 1 ? cosine : cosines[1];
-            cosines[2] = word == 2 ? cosine : cosines[2];
-            return;
-        }
-        const double factor = __dmul_rn(__dadd_rn(cosine, 1.0), 0.5);  // half of it is exact
-        if (word < formula.positive) above = __dmul_rn(above, factor);
-        else below = __dmul_rn(below, __dadd_rn(factor, FORMULA_EPSILON));
-    }
-
-    // NaN if the row is skipped.
-    __device__ double score() const {
-        if (formula.kind != FORMULA_DIRECTION) return __dadd_rn(__ddiv_rn(above, below), 0.0);
-        const double square = __dsub_rn(2.0, __dmul_rn(2.0, cosines[1]));
-        if (square < FORMULA_LEAST_SQUARE) return __longlong_as_double(0x7ff8000000000000ll);
-        const double step = __dsub_rn(__dsub_rn(cosines[0], cosines[2]), formula.at_c);
-        return __dadd_rn(__ddiv_rn(step, __dmul_rn(__dsqrt_rn(square), formula.length)), 0.0);
-    }
-};
 
 // The scores of ROWS rows, by one warp, together so that their loads overlap. `words` are the formula's. Lane i gets the
 // score of row i % ROWS; NaN if the row has none. With Sum = double these are the contract's bits.
@@ -50,7 +20,7 @@ __device__ __forceinline__ double formula_score(const Formula& formula, const Ta
         addresses[r] = components(table, rows[r]);
         if (own == r) row_norm = table.norms[rows[r]];
     }
-    FormulaScore score(formula);
+    FormulaScore<Formula> score(formula);
     for (uint32_t first = 0; first < formula.count; first += TOGETHER) {
         const float* vectors[TOGETHER];
         double norm = 0.0;

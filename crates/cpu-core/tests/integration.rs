@@ -1,6 +1,7 @@
 //! The CPU engines through their public interface: each module is a file of tests.
 
 mod adversarial;
+mod counted_ranks;
 mod engines_agree;
 mod full_passes;
 mod samples;

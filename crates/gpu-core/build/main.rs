@@ -24,6 +24,14 @@ mod abi;
 mod baselines;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
+#[path = "../src/formulas/abi.rs"]
+mod formulas;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../src/full_pass/abi.rs"]
+mod full_pass;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
 #[path = "../src/ranks/abi.rs"]
 mod ranks;
 #[cfg(feature = "cuda")]
@@ -40,6 +48,8 @@ fn main() {
         "build",
         "src/abi",
         "src/baselines/abi.rs",
+        "src/formulas/abi.rs",
+        "src/full_pass/abi.rs",
         "src/ranks/abi.rs",
         "src/resident/abi.rs",
         "src/search/abi.rs",
@@ -51,6 +61,8 @@ fn main() {
         driver::functions();
         let interfaces = [
             resident::interface(),
+            formulas::interface(),
+            full_pass::interface(),
             ranks::interface(),
             search::interface(),
             baselines::interface(),

@@ -3,7 +3,9 @@
 //! The modules with the feature `cuda`, from the top down; each uses only those below it:
 //!
 //! - `search`: the engine, certified search over resident tables;
-//! - `ranks`: counts of the rows that rank before given ones. Beside it is `baselines`, for comparisons in benchmarks;
+//! - `ranks`: counts of the rows that rank before given ones; `full_pass`: every row's score by a formula. Beside them is
+//!   `baselines`, for comparisons in benchmarks;
+//! - `formulas`: formulas of several cosines;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
 //! - `abi`: declarations that Rust and CUDA share.
@@ -18,6 +20,10 @@ pub mod baselines;
 #[cfg(feature = "cuda")]
 pub mod driver;
 mod error;
+#[cfg(feature = "cuda")]
+mod formulas;
+#[cfg(feature = "cuda")]
+mod full_pass;
 #[cfg(feature = "cuda")]
 mod ranks;
 #[cfg(feature = "cuda")]

@@ -1,6 +1,5 @@
 //! Makes the engine that searches a model.
 
-mod joined;
 mod self_check;
 
 use std::path::PathBuf;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::Engine;
-use cpu_core::{CpuEngine, FullScanEngine, Origin, StartError, TablesReport};
+use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
 use model_store::ModelStore;
 use tracing::{info, warn};
@@ -16,7 +15,6 @@ use tracing::{info, warn};
 use crate::background::give_way;
 use crate::device::Device;
 use crate::warm_up::WarmUp;
-use joined::Joined;
 pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
 
 /// Why there is no engine.
@@ -61,7 +59,7 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
 pub struct Wanted {
     /// The device that searches.
     pub device: Device,
-    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one per core.
+    /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder.
     pub keep_tables: bool,
@@ -78,18 +76,13 @@ pub fn make(
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let device = wanted.device;
-    let beside_host = |search| -> Result<Box<dyn Engine>, EngineStartError> {
-        let host = FullScanEngine::new(model.clone(), wanted.threads)?;
-        Ok(Box::new(Joined::new(search, host)))
-    };
     match device {
         Device::Cuda(ordinal) => {
             return on_gpu(model, ordinal)
-                .map_err(|source| EngineStartError::Gpu { device, source })
-                .and_then(beside_host);
+                .map_err(|source| EngineStartError::Gpu { device, source });
         }
         Device::Auto => match on_gpu(model, None) {
-            Ok(engine) => return beside_host(engine),
+            Ok(engine) => return Ok(engine),
             Err(e) => info!("using the CPU: {e}"),
         },
         Device::Cpu => {}

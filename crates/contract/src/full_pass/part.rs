@@ -171,15 +171,25 @@ impl FullPassPart {
         self.query.row_work() + if is_filling { KEPT_WORK } else { 0 }
     }
 
-    /// An empty share, for rows not processed yet. Cheap: a slice needs one per thread.
-    pub fn share(&self) -> FullPassShare {
-        let least_kept = match self.query.k() {
+    /// The lowest score of a hit: rows with lower ones are none. Infinity if the query asks for no hits.
+    pub fn least_kept(&self) -> f64 {
+        let least = match self.query.k() {
             0 => f64::INFINITY,
             _ => self.query.filter().min_score.unwrap_or(f64::NEG_INFINITY),
         };
+        self.list.worst.map_or(least, |worst| least.max(worst.score))
+    }
+
+    /// The ranked rows that pass the filter, best first, if the part is [prepared](Self::prepare).
+    pub fn ranking(&self) -> &[Hit] {
+        &self.ranking
+    }
+
+    /// An empty share, for rows not processed yet. Cheap: a slice needs one per thread.
+    pub fn share(&self) -> FullPassShare {
         let mut share = FullPassShare {
             list: List { worst: self.list.worst, ..List::new(self.query.k()) },
-            least_kept,
+            least_kept: self.least_kept(),
             floor: f64::NEG_INFINITY,
             counts: Vec::new(),
         };
@@ -280,6 +290,20 @@ impl FullPassPart {
     pub fn merge(&mut self, share: FullPassShare) {
         share.list.hits.into_iter().for_each(|hit| self.list.push(hit));
         for (count, more) in self.counts.iter_mut().zip(share.counts) {
+            *count += more;
+        }
+    }
+
+    /// Merges what a device has found among rows that nobody else processes: at least those that pass the filter and whose
+    /// scores are not below [`least_kept`](Self::least_kept); and for each position in the [`ranking`](Self::ranking), the
+    /// number of rows that pass the filter and rank before that row, but not before the one above it.
+    ///
+    /// # Panics
+    /// If there is not one count for each of these positions.
+    pub fn merge_found(&mut self, hits: impl IntoIterator<Item = Hit>, counts: &[u32]) {
+        assert_eq!(counts.len(), self.counts.len(), "one count for each ranked row");
+        hits.into_iter().for_each(|hit| self.list.push(hit));
+        for (count, more) in self.counts.iter_mut().zip(counts) {
             *count += more;
         }
     }
@@ -424,6 +448,20 @@ mod tests {
             let mut shares = Vec::new();
             for cut in cuts.windows(2) {
                 let scores: Vec<f64> = (cut[0] as u32..cut[1] as u32).map(|row| own(&Row(row))).collect();
+                if cut[0] % 3 == 0 {
+                    let rows = (cut[0] as u32..).map(Row).zip(scores);
+                    let hits = rows.map(|(row, score)| Hit { row, score });
+                    let passes = |hit: &Hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score);
+                    let hits: Vec<Hit> = hits.filter(passes).collect();
+                    let mut counts = vec![0; part.ranking().len()];
+                    for hit in &hits {
+                        let after = part.ranking().partition_point(|ranked| ranked <= hit);
+                        counts.get_mut(after).into_iter().for_each(|count| *count += 1);
+                    }
+                    let least = part.least_kept();
+                    part.merge_found(hits.into_iter().filter(|hit| hit.score >= least), &counts);
+                    continue;
+                }
                 let mut share = part.share();
                 part.add_scores(&mut share, Row(cut[0] as u32), &scores);
                 if cut[0] % 2 == 0 { part.merge(share) } else { shares.push(share) }

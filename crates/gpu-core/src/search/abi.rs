@@ -6,7 +6,7 @@ use crate::resident::{TableView, TileScale};
 
 abi! {
     name: "search";
-    uses: ["resident"];
+    uses: ["resident", "formulas"];
     constants {
         /// The distance between the counters of two queries, in values of 4 bytes: each has its own cache line.
         COUNTER_STRIDE: usize = 32;
@@ -39,16 +39,8 @@ abi! {
         FLOOR_HITS: u32 = 16;
         /// Not a formula: a query by the cosine to one vector.
         NOT_A_FORMULA: u32 = u32::MAX;
-        /// `Formula::kind`: 3CosMul.
-        FORMULA_MUL: u32 = 0;
-        /// `Formula::kind`: PairDirection, of three words.
-        FORMULA_DIRECTION: u32 = 1;
         /// The maximum number of half-spaces of a formula.
         FORMULA_COLUMNS: usize = 3;
-        /// 3CosMul's epsilon.
-        FORMULA_EPSILON: f64 = contract::scoring::EPSILON;
-        /// The smallest squared distance of a row from PairDirection's `c` at which the row has a score.
-        FORMULA_LEAST_SQUARE: f64 = contract::scoring::LEAST_SQUARE;
         /// Covers the roundings of a formula, its vectors and its thresholds.
         FORMULA_ROUNDING: f64 = 1e-6;
         /// Rows of each warp that are scored for a formula's floor, if k is at most `FLOOR_HITS`; a multiple of 2.
@@ -146,6 +138,7 @@ abi! {
             count: u32,
             /// 3CosMul: the words that are multiplied, which are the first.
             positive: u32,
+            /// `FORMULA_MUL` or `FORMULA_DIRECTION`.
             kind: u32,
             columns: u32,
             /// The query that is its first column.
@@ -491,15 +484,6 @@ abi! {
             parts: i32,
             stride: i32,
         }
-        struct ScoreRowsParams {
-            table: TableView,
-            /// With one query.
-            queries: QueriesView,
-            /// `[count]`.
-            scores: DevicePointerMut<f64>,
-            first: u32,
-            count: u32,
-        }
     }
     files {
         "" / prepare_queries for Every {
@@ -544,7 +528,6 @@ abi! {
             // Six blocks per multiprocessor. Without this limit, some compilers use more registers, and only five fit.
             (256, 6) exact_scan, float32_scan: ExactScanParams;
             (256) merge_parts: MergePartsParams;
-            (256) score_rows: ScoreRowsParams;
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use contract::{Hit, Query, Ranking, Row, TopK};
+use contract::{Hit, Query, Ranking};
 
-use super::abi::{MAX_K, NO_SCORE};
+use super::abi::MAX_K;
 use super::exchange::{fits_list, listed};
 use super::plan::Class;
 use super::workspace::{MAX_BATCH, MAX_EXCLUDED};
@@ -41,8 +41,7 @@ impl CudaEngine {
         query.k() == 0 || query.filter().row_limit(self.resident.rows) == 0
     }
 
-    /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that does
-    /// not fit the device's lists: [`rank_on_host`](Self::rank_on_host) answers it, slowly.
+    /// Answers a batch. Calls `meanwhile` in each pass, while the device works. `None` for a query that needs a full pass.
     pub(super) fn answer(
         &mut self,
         batch: &[&Query],
@@ -81,8 +80,8 @@ impl CudaEngine {
         self.without_certificates(batch, exact, formulas, answers, meanwhile)
     }
 
-    /// Completes the answers of a batch: scores every row for the cosines `exact`. What the device can't answer, such as
-    /// `formulas`, becomes `None`.
+    /// Completes the answers of a batch: scores every row for the cosines `exact`. What needs a full pass, such as `formulas`
+    /// and queries that do not fit the device's lists, becomes `None`.
     pub(super) fn without_certificates(
         &mut self,
         batch: &[&Query],
@@ -256,37 +255,6 @@ impl CudaEngine {
         self.end(meanwhile)?;
         self.collect(exchange, batch, indices, class.stride(), answers);
         Ok(())
-    }
-
-    /// Answers a query with more hits or excluded rows than the device's lists hold: the device scores, the
-    /// host ranks.
-    pub(super) fn rank_on_host(&mut self, query: &Query) -> Result<Vec<Hit>, GpuError> {
-        let exchange = self.free_exchange();
-        self.begin();
-        self.upload_queries(exchange, &[query], &[0], 1);
-        self.note_start()?;
-        // SAFETY: the promise of a pass: as in `launch`.
-        unsafe { self.pass(exchange).upload_queries(1)? };
-        let limit = query.filter().row_limit(self.resident.rows);
-        let step = self.workspace.scratch.len();
-        let mut best = TopK::new(query.k());
-        for first in (0..limit).step_by(step) {
-            let count = step.min(limit - first);
-            // SAFETY: the promise of a pass: as in `launch`. No list is made, so any number of hits is allowed.
-            unsafe { self.pass(exchange).scores(first, count)? };
-            self.stream.synchronize().doing("scoring rows")?;
-            for (i, bits) in self.workspace.scratch.read()?[..count].iter().enumerate() {
-                let hit = Hit { row: Row((first + i) as u32), score: f64::from_bits(*bits) };
-                if hit.score > NO_SCORE
-                    && best.admits(hit)
-                    && query.filter().admits(hit.row, hit.score)
-                {
-                    best.push(hit);
-                }
-            }
-        }
-        self.end(&mut || ())?;
-        Ok(best.into_sorted())
     }
 
     /// Begins a pass that this thread waits for, after those that were started. Every one ends with

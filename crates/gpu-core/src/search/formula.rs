@@ -3,7 +3,8 @@
 use contract::scoring::stretch;
 use contract::{QueryVector, Row, Scoring, ScoringVector};
 
-use super::abi::{FORMULA_COLUMNS, FORMULA_DIRECTION, FORMULA_MUL, FORMULA_WORDS, Formula};
+use super::abi::{FORMULA_COLUMNS, FORMULA_WORDS, Formula};
+use crate::formulas::Parameters;
 
 /// The sample that gives a formula's first threshold has about one row in this many of the table.
 const SAMPLED: usize = 32;
@@ -40,7 +41,7 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, first_column: us
         curve.cuts.len() - 1
     );
     let count = scoring.vectors().len();
-    let [at_c, length] = scoring.direction().unwrap_or_default();
+    let Parameters { kind, positive, at_c, length } = Parameters::of(scoring);
     let cut = |i: usize| curve.cuts.get(i).copied().unwrap_or_default();
     let [(cut_0, factor_0), (cut_1, factor_1), (cut_2, factor_2), (cut_3, factor_3)] =
         std::array::from_fn(cut);
@@ -62,8 +63,8 @@ pub(super) fn formula(scoring: &Scoring, k: usize, rows: usize, first_column: us
         center: scoring.center(),
         stretch: CAUTION * stretch([k, rows / SAMPLED], [k, rows]),
         count: count as u32,
-        positive: scoring.factors().unwrap_or(0) as u32,
-        kind: if scoring.direction().is_some() { FORMULA_DIRECTION } else { FORMULA_MUL },
+        positive,
+        kind,
         columns: (curve.cuts.len() - 1) as u32,
         first_column: first_column as u32,
         unused: 0,

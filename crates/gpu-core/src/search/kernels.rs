@@ -6,7 +6,7 @@ use super::abi::{
     ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
     INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
     LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
-    RescoreParams, SLICE_CHUNKS, ScoreRowsParams, entries,
+    RescoreParams, SLICE_CHUNKS, entries,
 };
 use crate::GpuError;
 use crate::abi::{Entry, Params};
@@ -71,7 +71,6 @@ pub(crate) struct Kernels {
     pub(crate) exact_scan: Kernel<ExactScanParams>,
     pub(crate) float32_scan: Kernel<ExactScanParams>,
     pub(crate) merge_parts: Kernel<MergePartsParams>,
-    pub(crate) score_rows: Kernel<ScoreRowsParams>,
     pub(crate) plain: QueryKernels,
     /// For passes with formulas.
     pub(crate) formulas: QueryKernels,
@@ -138,7 +137,6 @@ impl Kernels {
             exact_scan: modules.kernel(exact_scan::exact_scan)?.allow_shared(LIST_BYTES)?,
             float32_scan: modules.kernel(exact_scan::float32_scan)?.allow_shared(LIST_BYTES)?,
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
-            score_rows: modules.kernel(exact_scan::score_rows)?,
             plain,
             formulas,
             int4_scan: modules.kernel(int4_scan::int4_scan)?,

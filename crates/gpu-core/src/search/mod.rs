@@ -27,13 +27,14 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    Ranking, UsualCosts,
+    UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
 
 use crate::driver::{Doing, Gpu, Graph, new_stream};
+use crate::full_pass::{self, FullPasses, Place};
 use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
@@ -53,6 +54,7 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
+    full_passes: FullPasses,
     /// Counts ranks, if the device can.
     ranks: Option<Ranks>,
     kernels: Kernels,
@@ -85,8 +87,9 @@ enum Work {
     Ranks { set: usize, parts: Vec<FullPassPart> },
 }
 
-/// The most vectors of a full pass: a query for ranks counts as two, because its scan takes three products.
-const FULL_PASS_VECTORS: usize = 2 * ranks::QUERIES;
+/// The most vectors of a full pass. A query for ranks that a device counts is worth two, because its scan takes three products.
+const FULL_PASS_VECTORS: usize = full_pass::VECTORS;
+const _: () = assert!(FULL_PASS_VECTORS == 2 * ranks::QUERIES);
 
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
 /// of the table are dropped, and recorded again when they are needed.
@@ -173,6 +176,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
+            full_passes: FullPasses::new()?,
             ranks,
             costs,
             pace: Pace::new(kernels.int8.widths),
@@ -330,6 +334,7 @@ impl Engine for CudaEngine {
             candidates,
             survivors,
             ranked,
+            full_passes,
         } = self.counters;
         vec![
             ("passes", passes),
@@ -340,20 +345,18 @@ impl Engine for CudaEngine {
             ("candidates", candidates),
             ("survivors", survivors),
             ("ranked", ranked),
+            ("full_pass_queries", full_passes),
         ]
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        let answers = found.into_iter().zip(batch.queries()).map(|(hits, query)| match hits {
-            Some(hits) => Ok(hits),
-            None => match query.ranking() {
-                Ranking::Cosine(_) => self.rank_on_host(query).map_err(|error| self.failed(error)),
-                // The host's engine, which is joined with this one, scores all rows by the formula.
-                Ranking::Formula(_) => Err(EngineError::SearchOnly("cuda")),
-            },
-        });
-        answers.collect()
+        batch.complete(found, |rest| {
+            let queries = rest.queries().iter().map(|query| FullPassQuery::of_search(query));
+            let queries: Vec<FullPassQuery> = queries.collect();
+            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
+            Ok(answers.into_iter().map(|answer| answer.hits).collect())
+        })
     }
 
     fn search_overlapped(
@@ -397,6 +400,34 @@ impl Engine for CudaEngine {
 
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(self.costs))
+    }
+
+    #[allow(unsafe_code)]
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let table = self.resident.model.table();
+        if !parts.iter().all(|part| part.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        let candidates = &self.workspace.candidates;
+        let place = Place {
+            resident: &self.resident,
+            stream: &self.stream,
+            cosines: candidates.pointer_mut().cast(),
+            most_cosines: candidates.bytes() / size_of::<f64>(),
+        };
+        // SAFETY: only passes in the stream use the candidates.
+        let next = unsafe { self.full_passes.part(place, parts, from, go_on) };
+        let next = next.map_err(|error| self.failed(error))?;
+        if next.is_none() {
+            let scored = parts.iter().filter(|part| !part.is_answered());
+            self.counters.full_passes += scored.count() as u64;
+        }
+        Ok(next)
     }
 
     fn full_pass_vectors(&self) -> usize {

@@ -116,15 +116,6 @@ impl Pass<'_> {
         }
     }
 
-    /// The scores of `count` rows from `first` for the first query, which is on the device, into the scratch.
-    ///
-    /// # Safety
-    /// The promise of a pass.
-    pub(crate) unsafe fn scores(&self, first: usize, count: usize) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.score_rows(first, count) }
-    }
-
     /// Starts copying the first `batch` queries to the device. Certified passes read them from the host's memory.
     ///
     /// # Safety

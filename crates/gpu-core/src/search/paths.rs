@@ -42,6 +42,8 @@ pub struct Counters {
     pub candidates: u64,
     /// Rows that were scored in float64 after a scan.
     pub survivors: u64,
-    /// Queries for ranks that were counted on the device.
+    /// Queries for ranks that were counted on tensor cores.
     pub ranked: u64,
+    /// Queries answered by full passes.
+    pub full_passes: u64,
 }

@@ -224,11 +224,6 @@ impl Workspace {
         self.in_scratch(slots)
     }
 
-    /// The scores of some rows, `[count]`, in the scratch.
-    pub(crate) fn row_scores(&self, count: usize) -> DevicePointerMut<f64> {
-        self.in_scratch(count)
-    }
-
     fn in_scratch<T: bytemuck::Pod>(&self, count: usize) -> DevicePointerMut<T> {
         let bytes = self.scratch.bytes();
         assert!(count * size_of::<T>() <= bytes, "{count} values in {bytes} bytes of scratch");

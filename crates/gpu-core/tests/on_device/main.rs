@@ -3,6 +3,7 @@
 
 mod adversarial;
 mod formulas;
+mod full_pass;
 mod overlap;
 mod ranks;
 mod report;
@@ -27,6 +28,7 @@ fn main() {
     trials.extend(formulas::tests());
     trials.extend(overlap::tests());
     trials.extend(ranks::tests());
+    trials.extend(full_pass::tests());
     trials.extend(report::tests());
     let trials = trials
         .into_iter()

@@ -1,9 +1,8 @@
 //! Launches of a pass over the float32 table.
 
-use super::WARP;
 use crate::GpuError;
 use crate::driver::Shape;
-use crate::search::abi::{ExactScanParams, LIST_BYTES, MergePartsParams, ScoreRowsParams};
+use crate::search::abi::{ExactScanParams, LIST_BYTES, MergePartsParams};
 use crate::search::pass::Pass;
 use crate::search::workspace::PART_COUNTS;
 
@@ -66,30 +65,5 @@ impl Pass<'_> {
         let shape = Shape::grid(batch, 1).shared(LIST_BYTES);
         // SAFETY: a block for each query; the answers fit, as asserted; the list fits the shared memory.
         unsafe { self.kernels.merge_parts.launch(self.stream, shape, &params) }
-    }
-
-    /// Starts scoring `count` rows, from `first` on, for the first query.
-    ///
-    /// # Safety
-    /// The promise of a [`Pass`].
-    pub(in crate::search) unsafe fn score_rows(
-        &self,
-        first: usize,
-        count: usize,
-    ) -> Result<(), GpuError> {
-        let w = self.workspace;
-        assert!(first + count <= self.resident.rows);
-        let params = ScoreRowsParams {
-            table: self.resident.view(),
-            queries: w.queries(),
-            scores: w.row_scores(count),
-            first: first as u32,
-            count: count as u32,
-        };
-        let kernel = self.kernels.score_rows;
-        let shape = Shape::grid(count.div_ceil(kernel.threads() / WARP), 1);
-        // SAFETY: a warp for each row, all of them in the table; the scratch has room, asserted by
-        // `row_scores`.
-        unsafe { kernel.launch(self.stream, shape, &params) }
     }
 }
