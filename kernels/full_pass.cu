@@ -3,8 +3,6 @@
 #include "abi/full_pass.cuh"
 #include "formula_score.cuh"
 
-constexpr int WARPS = 4;  // of a block that computes cosines
-
 // Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32. In the contract's order: by 16,
 // 8, 4, 2, 1; additions commute. In each step a lane gives away half of its values and gets the other lane's half of them, so
 // that 31 exchanges do the work of 160.
@@ -21,55 +19,87 @@ __device__ __forceinline__ double fold(const double (&values)[2 * STEP]) {
     else return fold<STEP / 2>(sums);
 }
 
-template <int ROWS, int VECTORS>
+__device__ __forceinline__ const float* components(const TableView& table, uint32_t row) {
+    return table.components + static_cast<size_t>(row) * table.dim;
+}
+
+// Widens vectors to float64, once for all rows. Grid: (vectors).
+extern "C" __global__ void widen_vectors(const RowCosinesParams params) {
+    const int dim = params.table.dim;
+    const PassVector vector = params.vectors[blockIdx.x];
+    const float* const from = vector.row != NOT_A_ROW ? components(params.table, vector.row)
+                                                      : params.uploaded + static_cast<size_t>(vector.uploaded) * dim;
+    double* const to = params.widened + static_cast<size_t>(blockIdx.x) * dim;
+    for (int i = threadIdx.x; i < dim; i += blockDim.x) to[i] = from[i];
+}
+
+// With AHEAD, the next rows are on their way to the second-level cache meanwhile.
+template <int ROWS, int VECTORS, bool AHEAD>
 __device__ __forceinline__ void compute_cosines(const RowCosinesParams& params) {
-    static_assert(ROWS * VECTORS == WARP, "a product for each lane");
+    constexpr int EACH = ROWS * VECTORS / WARP;  // cosines of a lane
     const TableView& table = params.table;
-    const int lane = threadIdx.x % WARP;
-    const auto components = [&](uint32_t row) { return table.components + static_cast<size_t>(row) * table.dim; };
-    const uint32_t first_vector = blockIdx.y * VECTORS, own_vector = first_vector + lane / ROWS;
-    const float* vectors[VECTORS];
+    const int lane = threadIdx.x % WARP, warps_of_block = blockDim.x / WARP;
+    const uint32_t first_vector = blockIdx.y * VECTORS;
+    const double* vectors[VECTORS];
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
-        const PassVector& vector = params.vectors[min(first_vector + v, params.vector_count - 1)];
-        vectors[v] = vector.row != NOT_A_ROW ? components(vector.row)
-                                             : params.uploaded + static_cast<size_t>(vector.uploaded) * table.dim;
+        vectors[v] = params.widened + static_cast<size_t>(min(first_vector + v, params.vector_count - 1)) * table.dim;
     }
-    const bool has_vector = own_vector < params.vector_count;
-    const double vector_norm = has_vector ? params.vectors[own_vector].norm : 1.0;
-    const uint32_t warp = blockIdx.x * WARPS + threadIdx.x / WARP, warps = gridDim.x * WARPS;
+    const uint32_t warp = blockIdx.x * warps_of_block + threadIdx.x / WARP, warps = gridDim.x * warps_of_block;
     for (uint32_t from = ROWS * warp; from < params.rows; from += ROWS * warps) {
         const float* rows[ROWS];
+        float next[ROWS] = {};
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) rows[r] = components(params.first + min(from + r, params.rows - 1));
-        double sums[WARP] = {};
-#pragma unroll 2
+        for (int r = 0; r < ROWS; r++) {
+            rows[r] = components(table, params.first + min(from + r, params.rows - 1));
+            if (lane < table.dim) next[r] = rows[r][lane];
+        }
+        if (AHEAD && from + ROWS * (warps + 1) <= params.rows) {
+            const float* const after = components(table, params.first + from + ROWS * warps);
+            for (int i = lane * 32; i < ROWS * table.dim; i += WARP * 32) asm volatile("prefetch.global.L2 [%0];" ::"l"(after + i));
+        }
+        double sums[EACH][WARP] = {};  // of row r and vector v: the (v * ROWS + r)-th
+#pragma unroll 1
         for (int i = lane; i < table.dim; i += WARP) {
-            float x[ROWS], q[VECTORS];
+            double x[ROWS];
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) x[r] = rows[r][i];
+            for (int r = 0; r < ROWS; r++) x[r] = next[r];
+            if (i + WARP < table.dim) {
 #pragma unroll
-            for (int v = 0; v < VECTORS; v++) q[v] = vectors[v][i];
+                for (int r = 0; r < ROWS; r++) next[r] = rows[r][i + WARP];
+            }
 #pragma unroll
             for (int v = 0; v < VECTORS; v++) {
+                const double component = vectors[v][i];
 #pragma unroll
-                for (int r = 0; r < ROWS; r++) sums[v * ROWS + r] = multiply_add(x[r], q[v], sums[v * ROWS + r]);
+                for (int r = 0; r < ROWS; r++) {
+                    double& sum = sums[(v * ROWS + r) / WARP][(v * ROWS + r) % WARP];
+                    // The product of two float32 is exact, so this rounds as the contract does.
+                    sum = __fma_rn(x[r], component, sum);
+                }
             }
         }
-        const double dot = fold<WARP / 2>(sums);
         const uint32_t own_row = from + lane % ROWS;
-        if (!has_vector || own_row >= params.rows) continue;
-        const double norm = table.norms[params.first + own_row];
-        const double score = norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : cosine(dot, vector_norm, norm);
-        params.cosines[static_cast<size_t>(own_vector) * params.rows + own_row] = score;
+        const double norm = own_row < params.rows ? table.norms[params.first + own_row] : 0.0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const double dot = fold<WARP / 2>(sums[i]);
+            const uint32_t own_vector = first_vector + (i * WARP + lane) / ROWS;
+            if (own_vector >= params.vector_count || own_row >= params.rows) continue;
+            const double vector_norm = params.vectors[own_vector].norm;
+            const double score = norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : cosine(dot, vector_norm, norm);
+            params.cosines[static_cast<size_t>(own_vector) * params.rows + own_row] = score;
+        }
     }
 }
 
 // The cosines of rows with vectors, in groups of vectors. Grid: (any, groups).
-extern "C" __global__ void row_cosines(const RowCosinesParams params) { compute_cosines<TOGETHER_ROWS, TOGETHER_VECTORS>(params); }
+extern "C" __global__ void row_cosines(const RowCosinesParams params) {
+    compute_cosines<TOGETHER_ROWS, TOGETHER_VECTORS, true>(params);
+}
 // The same for groups of half as many vectors, and twice the rows.
 extern "C" __global__ void few_row_cosines(const RowCosinesParams params) {
-    compute_cosines<2 * TOGETHER_ROWS, TOGETHER_VECTORS / 2>(params);
+    compute_cosines<2 * TOGETHER_ROWS, TOGETHER_VECTORS / 2, false>(params);
 }
 
 // Whether a row is among a query's excluded rows.

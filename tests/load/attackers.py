@@ -262,8 +262,12 @@ class Declare(Attack):
         return counts.result(time.monotonic() - started)
 
 
-def rank(model):
-    return Request("POST", "/rank", {"word": model.word, "words": model.short[:1000]})
+def rank(model, words=1000):
+    return Request("POST", "/rank", {"word": model.word, "words": model.short[:words]})
+
+
+def rank_few(model):
+    return rank(model, words=10)
 
 
 def explain(model):
@@ -353,6 +357,7 @@ ATTACKS = {
     "get3cosmul": Loop("GET /analogy by 3cosmul", get_3cosmul),
     "getbrotli": Loop("GET /nearest with 1,000 vectors, in brotli", get_brotli),
     "rank75": Streams("POST /rank of 1,000 words, 75 at once", 75, rank),
+    "rank10": Streams("POST /rank of 10 words, 75 at once", 75, rank_few),
     "rank200": Streams("POST /rank of 1,000 words, 200 at once", 200, rank),
     "exclude1mb": Loop("1,024 queries without one word of 1 MB", exclude_long(1_000_000)),
     "exclude69mb": Loop("1,024 queries without one word as long as a body may be", exclude_long(None)),

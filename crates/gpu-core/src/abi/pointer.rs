@@ -52,6 +52,11 @@ impl<T> DevicePointerMut<T> {
     /// The null pointer.
     pub(crate) const NULL: Self = Self::new(0);
 
+    /// The address `count` values further.
+    pub(crate) const fn offset(self, count: usize) -> Self {
+        Self::new(self.0 + (count * size_of::<T>()) as u64)
+    }
+
     /// The same address, for a kernel that reads it.
     pub(crate) const fn as_const(self) -> DevicePointer<T> {
         DevicePointer::new(self.0)

@@ -7,7 +7,7 @@ abi! {
     name: "full_pass";
     uses: ["resident", "formulas"];
     constants {
-        /// The cosines that a warp computes together: of 4 rows with 8 vectors, or of 8 rows with 4.
+        /// The rows and the vectors whose cosines a warp computes together; for few vectors, twice and half as many.
         TOGETHER_ROWS: usize = 4;
         TOGETHER_VECTORS: usize = 8;
     }
@@ -66,6 +66,8 @@ abi! {
             vectors: DevicePointer<PassVector>,
             /// `[uploaded, dim]`.
             uploaded: DevicePointer<f32>,
+            /// `[vectors, dim]`.
+            widened: DevicePointerMut<f64>,
             /// `[vectors, rows]`: NaN for rows of norm zero.
             cosines: DevicePointerMut<f64>,
             /// The first row, and how many there are.
@@ -100,9 +102,9 @@ abi! {
     }
     files {
         "" / full_pass for Every {
+            (128) widen_vectors: RowCosinesParams;
             // As many blocks as have room for their registers.
-            (128, 4) row_cosines: RowCosinesParams;
-            (128, 3) few_row_cosines: RowCosinesParams;
+            (128, 4) row_cosines, few_row_cosines: RowCosinesParams;
             (256) take_rows: TakeRowsParams;
         }
     }

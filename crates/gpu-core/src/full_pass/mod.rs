@@ -25,7 +25,7 @@ use abi::{
 use group::{Group, groups};
 use room::Room;
 
-/// The most distinct vectors of a step, unless one query has more.
+/// The most distinct vectors of a pass.
 pub(crate) const VECTORS: usize = 256;
 /// The most rows that a step finds, over all queries.
 const MAX_FOUND: usize = 1 << 18;
@@ -49,6 +49,7 @@ pub(crate) struct FullPasses {
     host_found_count: Pinned<u32>,
     /// `[MAX_FOUND]`: written in place, because most steps find few.
     found: Pinned<FoundRow>,
+    widen_vectors: Kernel<RowCosinesParams>,
     row_cosines: Kernel<RowCosinesParams>,
     few_row_cosines: Kernel<RowCosinesParams>,
     take_rows: Kernel<TakeRowsParams>,
@@ -60,10 +61,17 @@ pub(crate) struct FullPasses {
 pub(crate) struct Place<'a> {
     pub(crate) resident: &'a Resident,
     pub(crate) stream: &'a Stream,
-    /// Room for cosines, which passes in the same stream may use for other things.
-    pub(crate) cosines: DevicePointerMut<f64>,
+    /// Room for vectors and cosines, which passes in the same stream may use for other things.
+    pub(crate) scratch: DevicePointerMut<f64>,
     /// For how many.
-    pub(crate) most_cosines: usize,
+    pub(crate) scratch_len: usize,
+}
+
+impl Place<'_> {
+    /// The room for cosines beside the vectors of a group.
+    fn cosines(&self, group: &Group) -> usize {
+        self.scratch_len - group.vectors.len() * self.resident.dim
+    }
 }
 
 impl FullPasses {
@@ -84,6 +92,7 @@ impl FullPasses {
             found_count: Array::zeroed(1)?,
             host_found_count: Pinned::zeroed(1)?,
             found: Pinned::zeroed(MAX_FOUND)?,
+            widen_vectors: modules.kernel(full_pass::widen_vectors)?,
             row_cosines: modules.kernel(full_pass::row_cosines)?,
             few_row_cosines: modules.kernel(full_pass::few_row_cosines)?,
             take_rows: modules.kernel(full_pass::take_rows)?,
@@ -94,7 +103,7 @@ impl FullPasses {
     /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`]. Ends the stream's work.
     ///
     /// # Safety
-    /// Nothing but earlier work in the stream uses the room for cosines.
+    /// Nothing but earlier work in the stream uses the scratch memory.
     ///
     /// # Errors
     /// If the device fails.
@@ -128,7 +137,9 @@ impl FullPasses {
             if !goes_on() {
                 return Ok(Some(first));
             }
-            let most = groups.iter().map(|group| group.rows(parts, first, place.most_cosines));
+            let rows_of =
+                |group: &Group| group.rows(parts, first, table.dim(), place.cosines(group));
+            let most = groups.iter().map(rows_of);
             let rows = most.min().unwrap_or(1).min(end - first);
             for group in &groups {
                 // SAFETY: the caller's promise; the rows are in the table.
@@ -187,9 +198,10 @@ impl FullPasses {
         first: usize,
         rows: usize,
     ) -> Result<(), GpuError> {
-        let Place { resident, stream, cosines, most_cosines } = place;
+        let Place { resident, stream, scratch, .. } = place;
         let vectors = group.vectors.len();
-        assert!(vectors * rows <= most_cosines && first + rows <= resident.rows);
+        let cosines = scratch.offset(vectors * resident.dim);
+        assert!(vectors * rows <= place.cosines(group) && first + rows <= resident.rows);
         // SAFETY: the caller's promise; `Group` and `Queries` have made all indices.
         unsafe {
             self.vectors.upload(&group.vectors, stream)?;
@@ -215,6 +227,7 @@ impl FullPasses {
             table: resident.view(),
             vectors: self.vectors.pointer(),
             uploaded: self.uploaded.pointer(),
+            widened: scratch,
             cosines,
             first: first as u32,
             rows: rows as u32,
@@ -239,6 +252,7 @@ impl FullPasses {
         let of_rows = Shape::grid(rows.div_ceil(self.take_rows.threads()), queries.queries.len());
         // SAFETY: the caller's promise; the cosines have room, as asserted.
         unsafe {
+            self.widen_vectors.launch(stream, Shape::grid(vectors, 1), &cosines_of_rows)?;
             kernel.launch(stream, Shape::grid(blocks, groups), &cosines_of_rows)?;
             self.take_rows.launch(stream, of_rows, &take)?;
             self.counts.download(stream)?;

@@ -417,8 +417,8 @@ impl Engine for CudaEngine {
         let place = Place {
             resident: &self.resident,
             stream: &self.stream,
-            cosines: candidates.pointer_mut().cast(),
-            most_cosines: candidates.bytes() / size_of::<f64>(),
+            scratch: candidates.pointer_mut().cast(),
+            scratch_len: candidates.bytes() / size_of::<f64>(),
         };
         // SAFETY: only passes in the stream use the candidates.
         let next = unsafe { self.full_passes.part(place, parts, from, go_on) };

@@ -1,5 +1,7 @@
 //! Every buffer of a pass, allocated once.
 
+use contract::MAX_SCORING_WORDS;
+
 use super::abi::{
     Answer, COUNTER_STRIDE, Candidate, FORMULA_WORDS, Formula, FormulaColumn, INT4_MAX_BLOCKS,
     QueriesView, QueryHeader, QueryScale, ScanOutput, ScoredRow, Threshold,
@@ -126,7 +128,8 @@ pub(crate) struct Sizes {
 impl Sizes {
     pub(crate) fn new(rows: usize, dim: usize, padded: usize) -> Self {
         let tiles = rows.div_ceil(TILE_ROWS);
-        let candidates = (8 * rows).clamp(1 << 20, 8 << 20);
+        // Full passes keep the vectors of a query and rows' cosines there.
+        let candidates = (8 * rows).clamp(1 << 20, 8 << 20).max(2 * MAX_SCORING_WORDS * dim);
         let survivors = rows.clamp(1 << 18, 1 << 20);
         // An int32 dot product for each slot, or float32 bounds: 2048 groups for each of 1024 queries.
         let scratch = (tiles * TILE_ROWS / 2).max(1 << 20);

@@ -36,8 +36,7 @@ fn scoring(model: &ModelStore, numbers: &mut Numbers) -> Option<Scoring> {
         1 => Scoring::pair_direction(&table, row(), row(), row()).ok(),
         2 => Scoring::cosine(&table, QueryVector::Components(numbers.vector(model.dim()))).ok(),
         _ => {
-            let (positive, negative) =
-                (some_rows(6, rows, numbers), some_rows(6, rows, numbers));
+            let (positive, negative) = (some_rows(6, rows, numbers), some_rows(6, rows, numbers));
             Scoring::three_cos_mul(&table, &positive, &negative).ok()
         }
     }
@@ -80,10 +79,11 @@ fn run(engine: &mut CudaEngine, queries: &[FullPassQuery], pieces: usize) -> Vec
     parts.into_iter().map(FullPassPart::into_answer).collect()
 }
 
-fn bits(answer: &FullPassAnswer) -> (Vec<(Row, u64)>, Vec<(Row, Option<u64>, Option<u32>)>) {
-    let hits = answer.hits.iter().map(|hit| (hit.row, hit.score.to_bits())).collect();
+/// Row, bits of the score, and rank: of hits, then of ranked rows.
+fn bits(answer: &FullPassAnswer) -> Vec<(Row, Option<u64>, Option<u32>)> {
+    let hits = answer.hits.iter().map(|hit| (hit.row, Some(hit.score.to_bits()), None));
     let ranks = answer.ranks.iter().map(|one| (one.row, one.score.map(f64::to_bits), one.rank));
-    (hits, ranks.collect())
+    hits.chain(ranks).collect()
 }
 
 fn compare(what: &str, model: &Arc<ModelStore>, queries: &[FullPassQuery], pieces: &[usize]) {
