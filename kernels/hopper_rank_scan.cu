@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_rows(const RankScanParams& params, Space<WA
     const TableView& table = params.table;
     const int thread = threadIdx.x % GROUP, part = thread % PARTS, chunks = params.stages * 2;
     Turn<RANK_AHEAD> turn;
-    for (uint32_t tile = blockIdx.x; tile < params.tiles; tile += gridDim.x) {
+    for (uint32_t tile = params.first_tile + blockIdx.x; tile < params.tiles; tile += gridDim.x) {
 #pragma unroll 1
         for (int chunk = 0; chunk < chunks; chunk++, turn.next()) {
             turn.wait_emptied(barriers);
@@ -96,8 +96,8 @@ __device__ __forceinline__ void split_rows(const RankScanParams& params, Space<W
     };
     Turn<RANK_AHEAD> raw_turn;
     Turn<RANK_RING> turn;
-    double norm = norm_in(blockIdx.x);
-    for (uint32_t tile = blockIdx.x; tile < params.tiles; tile += gridDim.x) {
+    double norm = norm_in(params.first_tile + blockIdx.x);
+    for (uint32_t tile = params.first_tile + blockIdx.x; tile < params.tiles; tile += gridDim.x) {
         const float scale = row_scale(norm);
         norm = norm_in(tile + gridDim.x);
 #pragma unroll 1
@@ -200,7 +200,7 @@ __device__ __forceinline__ void consume(const RankScanParams& params, Space<WARP
     };
     Turn<RANK_RING> turn;
     int tiles_done = 0;
-    for (uint32_t tile = blockIdx.x; tile < params.tiles; tile += gridDim.x) {
+    for (uint32_t tile = params.first_tile + blockIdx.x; tile < params.tiles; tile += gridDim.x) {
         float sums[64] = {};
 #pragma unroll 1
         for (int chunk = 0; chunk < chunks; chunk++) {

@@ -270,7 +270,7 @@ __device__ __forceinline__ void scan(const RankScanParams& params) {
     };
 
     Loader loader{params.table};
-    uint32_t tile = blockIdx.x, tiles_done = 0;
+    uint32_t tile = params.first_tile + blockIdx.x, tiles_done = 0;
     if (tile < params.tiles) loader.load(tile, 0), copy_fragments(0, 0);
     int buffer = 0;
     for (; tile < params.tiles; tile += gridDim.x) {

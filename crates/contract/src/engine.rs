@@ -137,21 +137,6 @@ pub trait Engine {
         query.scoring().vectors().len() * COMPONENTS_OF_A_VECTOR + query.row_work()
     }
 
-    /// Answers those of these queries for which the engine can count ranks faster than a full pass would
-    /// ([`FullPassPart::answer_ranks`]). The others stay as they are. Calls `meanwhile`, possibly more than once, while a
-    /// device counts; never without one.
-    ///
-    /// # Errors
-    /// See [`search`](Self::search).
-    fn count_ranks(
-        &mut self,
-        parts: &mut [FullPassPart],
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<(), EngineError> {
-        let _ = (parts, meanwhile);
-        Ok(())
-    }
-
     /// Starts counting the ranks of these queries and returns while the device works on it, after searches and countings that
     /// were started before. Returns `false`, and starts nothing, if that is not possible for all of them, or with this engine.
     ///
@@ -186,7 +171,6 @@ pub trait Engine {
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
         let parts = queries.iter().map(|&query| FullPassPart::new(query.clone()));
         let mut parts: Vec<FullPassPart> = parts.collect();
-        self.count_ranks(&mut parts, &mut || ())?;
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.full_pass_part(&mut parts, from, &|| true)?;

@@ -46,21 +46,12 @@ impl Engine for CountsRanks {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
+        parts.iter_mut().filter(|part| !part.is_answered()).for_each(|part| self.answer(part));
         let next = self.rest.full_pass_part(parts, from, go_on)?;
         if next.is_none() {
             self.scored += parts.iter().filter(|part| !part.is_answered()).count();
         }
         Ok(next)
-    }
-
-    fn count_ranks(
-        &mut self,
-        parts: &mut [FullPassPart],
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<(), EngineError> {
-        parts.iter_mut().for_each(|part| self.answer(part));
-        meanwhile();
-        Ok(())
     }
 
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
@@ -106,7 +97,8 @@ fn only_what_the_device_has_not_counted_is_scored() {
     let answers = workload.run(device, &queries, &mut state, slice).unwrap();
     assert_eq!(ranks(answers.expect("one slice")), expected);
     assert!(handed_out > 0);
-    assert_eq!(workload.start(device, &queries[..1]), Ok(false));
-    assert_eq!(workload.start(device, &queries), Ok(true));
+    assert_eq!(workload.start(device, &queries[..1], false), Ok(false));
+    assert_eq!(workload.start(device, &queries, true), Ok(false), "it is long");
+    assert_eq!(workload.start(device, &queries, false), Ok(true));
     assert_eq!(ranks(workload.finish(device, &queries).unwrap()), expected);
 }

@@ -3,7 +3,7 @@
 //!
 //! `search [MODEL_DIR | ROWS DIM] [--portable] [--float32] [--batches=1,32] [--with=3cosmul:10] [--queries=10000]`:
 //! a folder, or a synthetic table in memory. `--portable`: only what every supported device runs; `--float32`:
-//! without derived tables; `--batches`: word queries in these batches only; `--with`: that percentage of them of
+//! without derived tables; `--batches`: words and vectors in these batches only; `--with`: that percentage of them of
 //! another kind (`3cosmul`, `pairdirection`, `k100`, `limit`), whose answers are not compared; `--overlapped`: each
 //! batch starts before the last one is over, and answers are not compared; `--ranks`: queries for the ranks of ten random
 //! rows, of which one of each batch is compared; `--queries`: this number of random
@@ -13,9 +13,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{
-    Engine, Filter, FullPassPart, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring,
-};
+use contract::{Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
 use cpu_core::FullScanEngine;
 use gpu_core::Options;
 use gpu_core::baselines::time_reading;
@@ -100,10 +98,14 @@ fn main() {
         }
         return;
     }
+    let is_chosen = value("--batches").is_some();
     for batch in batches {
         line(&model, &mut engine, &mut oracle, batch, 10, Kind::Word, &mut numbers);
+        if is_chosen {
+            line(&model, &mut engine, &mut oracle, batch, 10, Kind::Vector, &mut numbers);
+        }
     }
-    if value("--batches").is_some() {
+    if is_chosen {
         return;
     }
     for batch in [1, 32, 128, 1024] {
@@ -134,17 +136,21 @@ fn ranks_line(
     let before = engine.counters().fallbacks;
     for time in 0..TIMES / 2 {
         let queries: Vec<FullPassQuery> = (0..batch).map(|_| query()).collect();
-        let part = |query: &FullPassQuery| FullPassPart::new(query.clone());
-        let mut parts: Vec<FullPassPart> = queries.iter().map(part).collect();
+        let queries: Vec<&FullPassQuery> = queries.iter().collect();
         let began = Instant::now();
-        engine.count_ranks(&mut parts, &mut || ()).expect("ranks");
+        // In one piece, as where nobody else waits.
+        let mut parts = match engine.start_ranks(&queries).expect("ranks") {
+            true => engine.finish_ranks(&queries).expect("ranks"),
+            false => continue,
+        };
         times.push(began.elapsed());
         if time == 0 && parts[0].is_answered() {
             let mut host = FullScanEngine::new(model.clone(), 0).expect("threads");
-            let expected = host.full_pass(&[&queries[0]]).expect("ranks").remove(0);
+            let expected = host.full_pass(&queries[..1]).expect("ranks").remove(0);
             assert_eq!(parts.remove(0).into_answer(), expected);
         }
     }
+    assert!(!times.is_empty(), "the device counts no ranks of {batch} queries at once");
     times.sort_unstable();
     let median = times[times.len() / 2].as_secs_f64();
     println!(

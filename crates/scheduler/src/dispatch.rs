@@ -12,6 +12,9 @@ use crate::shared::LaneShared;
 
 /// The minimum time of a slice, because beginning a slice takes time too.
 const SHORTEST_SLICE: Duration = Duration::from_micros(100);
+/// A pass that has taken less time than this takes turns with other lanes, whatever its callers have used: otherwise one that
+/// has begun would be in the way of others of its lane.
+const SHORT_PASS: Duration = Duration::from_micros(2500);
 /// The maximum time of a slice, even if nobody else waits: between slices, jobs of callers that hung up or are late
 /// are dropped.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(10);
@@ -32,6 +35,8 @@ pub(crate) struct Turn {
     pub(crate) lane: usize,
     /// Whether others wait: then callers are charged for the slice.
     pub(crate) is_contended: bool,
+    /// Whether requests of other lanes wait.
+    pub(crate) beside_others: bool,
     /// How long the slice goes on even if others arrive.
     pub(crate) slice: Duration,
 }
@@ -92,10 +97,15 @@ impl<D: ?Sized> Dispatch<D> {
                     Some(pass) => pass.first_clock(&self.turns),
                     None => self.lanes[lane].first_clock(&self.turns).unwrap_or(u64::MAX),
                 };
-                let clocks = waiting.iter().map(|&lane| (clock(lane), lane));
-                let (first, lane) = clocks.min_by_key(|(clock, _)| *clock)?;
+                let clocks: Vec<u64> = waiting.iter().map(|&lane| clock(lane)).collect();
+                let first = *clocks.iter().min()?;
                 self.turns.begin(first);
-                lane
+                // Its callers were charged for its first slice, and others wait behind it.
+                let is_short = |lane: usize| {
+                    under_way[lane].as_ref().is_some_and(|pass| pass.took() < SHORT_PASS)
+                };
+                let has_turn = |(lane, clock): &(usize, u64)| *clock == first || is_short(*lane);
+                waiting.iter().copied().zip(clocks).find(has_turn)?.0
             }
         };
         self.last = lane;
@@ -108,6 +118,7 @@ impl<D: ?Sized> Dispatch<D> {
         Some(Turn {
             lane,
             is_contended: waiting.len() > 1 || !self.lanes[lane].is_empty(),
+            beside_others: waiting.len() > 1,
             slice: slice.unwrap_or(LONGEST_SLICE).clamp(SHORTEST_SLICE, LONGEST_SLICE),
         })
     }

@@ -40,8 +40,9 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn first_clock(&self, turns: &Turns) -> u64;
     /// Runs a slice. Returns whether it was the last.
     fn run(&mut self, device: &mut D, slice: Slice<'_>) -> Result<bool, PassError>;
-    /// Starts the pass as a whole, if the device can. Returns whether it did.
-    fn start(&mut self, device: &mut D) -> Result<bool, PassError>;
+    /// Starts the pass as a whole, if the device can, and if it is not too long where requests of other workloads wait. Returns
+    /// whether it did.
+    fn start(&mut self, device: &mut D, beside_others: bool) -> Result<bool, PassError>;
     /// Waits for it.
     fn complete(&mut self, device: &mut D) -> Result<(), PassError>;
     /// Whether it had a slice.
@@ -170,8 +171,8 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         }
     }
 
-    fn start(&mut self, device: &mut W::Device) -> Result<bool, PassError> {
-        self.workload.start(device, &requests(&self.jobs))
+    fn start(&mut self, device: &mut W::Device, beside_others: bool) -> Result<bool, PassError> {
+        self.workload.start(device, &requests(&self.jobs), beside_others)
     }
 
     fn complete(&mut self, device: &mut W::Device) -> Result<(), PassError> {

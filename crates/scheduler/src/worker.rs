@@ -126,7 +126,8 @@ impl<D: Device + ?Sized> Worker<D> {
         let begins = |pass: &mut Box<dyn AnyPass<D>>| device.overlaps() && !pass.has_begun();
         let Some(mut pass) = self.under_way[turn.lane].take_if(begins) else { return Ok(None) };
         let began = Instant::now();
-        match self.watched(&mut pass, began, |pass| pass.start(device)) {
+        let beside_others = turn.beside_others;
+        match self.watched(&mut pass, began, |pass| pass.start(device, beside_others)) {
             Ok(Ok(true)) => Ok(Some(Started { turn, pass, began })),
             Ok(Ok(false)) => {
                 self.under_way[turn.lane] = Some(pass);

@@ -112,27 +112,32 @@ impl FullPassPart {
     /// # Panics
     /// If the query asks for hits, a row was processed, or there is not one score and one count for each row.
     pub fn answer_ranks(&mut self, table: &Table<'_>, scores: &[f64], before: &[u32]) {
-        assert!(self.query.k() == 0 && !self.is_prepared && self.scores.is_empty());
-        assert!(scores.len() == self.ranked.len() && before.len() == self.ranked.len());
+        assert!(!self.is_prepared && self.scores.is_empty() && scores.len() == self.ranked.len());
         self.set_scores(scores);
         self.prepare(table);
+        self.merge_counted(before);
+        self.is_answered = true;
+    }
+
+    /// Merges what a device has counted among rows that nobody else processes, for a query for ranks alone: for each of the
+    /// [`distinct_ranked`](Self::distinct_ranked) rows the number of rows that pass the filter and rank before it. The
+    /// count of a row without a score, or that does not pass the filter, is not used.
+    ///
+    /// # Panics
+    /// If the query asks for hits, the part is not [prepared](Self::prepare), or there is not one count for each row.
+    pub fn merge_counted(&mut self, before: &[u32]) {
+        assert!(self.query.k() == 0 && self.is_prepared && before.len() == self.ranked.len());
         let mut last = 0;
         for (count, hit) in self.counts.iter_mut().zip(&self.ranking) {
             let index = self.ranked.binary_search(&hit.row).expect("rankings have ranked rows");
-            *count = before[index] - last;
+            *count += before[index] - last;
             last = before[index];
         }
-        self.is_answered = true;
     }
 
     /// Whether [`answer_ranks`](Self::answer_ranks) was called: no engine needs to process rows.
     pub fn is_answered(&self) -> bool {
         self.is_answered
-    }
-
-    /// Whether no engine has begun with the query.
-    pub fn is_untouched(&self) -> bool {
-        !self.is_prepared && self.scores.is_empty() && self.list.hits.is_empty()
     }
 
     /// Whether [`prepare`](Self::prepare) was called.
@@ -428,9 +433,8 @@ mod tests {
                 .iter()
                 .map(|row| rank(row).rank.unwrap_or(without) - 1)
                 .collect();
-            prop_assert!(counted.is_untouched());
             counted.answer_ranks(&table, &scores, &before);
-            prop_assert!(counted.is_answered() && !counted.is_untouched());
+            prop_assert!(counted.is_answered());
             let answer = FullPassAnswer { hits: Vec::new(), ranks: ranks.clone() };
             prop_assert_eq!(counted.into_answer(), answer);
 

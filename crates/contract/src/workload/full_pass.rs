@@ -92,7 +92,6 @@ impl Workload for FullPass {
     ) -> Result<Option<Vec<FullPassAnswer>>, PassError> {
         if pass.parts.is_empty() {
             pass.parts = queries.iter().map(|&query| FullPassPart::new(query.clone())).collect();
-            engine.count_ranks(&mut pass.parts, slice.meanwhile)?;
         }
         (slice.meanwhile)();
         match engine.full_pass_part(&mut pass.parts, pass.from, slice.go_on)? {
@@ -107,12 +106,14 @@ impl Workload for FullPass {
         }
     }
 
+    /// Counting ranks takes longer than a search. Beside others it runs in slices.
     fn start(
         &self,
         engine: &mut Self::Device,
         queries: &[&FullPassQuery],
+        beside_others: bool,
     ) -> Result<bool, PassError> {
-        Ok(engine.start_ranks(queries)?)
+        Ok(!beside_others && engine.start_ranks(queries)?)
     }
 
     fn finish(

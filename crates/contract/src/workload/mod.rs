@@ -116,7 +116,8 @@ pub trait Workload: Send + Sync + 'static {
     ) -> Result<Option<Vec<Self::Response>>, PassError>;
 
     /// Starts a pass of these requests and returns while the device works on it, after passes that were started before.
-    /// Returns `false`, and starts nothing, if the pass must [run](Self::run) instead.
+    /// Returns `false`, and starts nothing, if the pass must [run](Self::run) instead: a long one, if it is `beside_others`,
+    /// requests of other workloads that wait.
     ///
     /// # Errors
     /// [`PassError`]. The pass is over then.
@@ -124,8 +125,9 @@ pub trait Workload: Send + Sync + 'static {
         &self,
         device: &mut Self::Device,
         requests: &[&Self::Request],
+        beside_others: bool,
     ) -> Result<bool, PassError> {
-        let _ = (device, requests);
+        let _ = (device, requests, beside_others);
         Ok(false)
     }
 

@@ -55,7 +55,12 @@ impl Workload for Search {
         Ok(Some(responses(engine.search_overlapped(&batch, slice.meanwhile)?, queries)))
     }
 
-    fn start(&self, engine: &mut Self::Device, queries: &[&Query]) -> Result<bool, PassError> {
+    fn start(
+        &self,
+        engine: &mut Self::Device,
+        queries: &[&Query],
+        _: bool,
+    ) -> Result<bool, PassError> {
         Ok(engine.start_search(&queries.iter().copied().collect())?)
     }
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use contract::{FullPassPart, QueryVector, Row};
 
-use super::MAX_FOUND;
 use super::abi::{PassVector, TOGETHER_VECTORS};
+use super::{MAX_FOUND, Place};
+use crate::ranks;
 use crate::resident::NOT_A_ROW;
 
 /// The most distinct vectors of a step, unless one query has more. A step with 256 takes longer for each: 0.30 instead of 0.23 ms
@@ -44,7 +45,9 @@ pub(super) fn groups(parts: &[FullPassPart], order: &[usize]) -> Vec<Group> {
         }
         group.add(index, &parts[index], &mut rows);
     }
-    groups.push(group);
+    if !group.parts.is_empty() {
+        groups.push(group);
+    }
     groups
 }
 
@@ -70,15 +73,8 @@ impl Group {
         self.parts.push(index);
     }
 
-    /// How many rows of `dim` components, from `from` on, its next step should have, with room for this many cosines. At
-    /// least 1.
-    pub(super) fn rows(
-        &self,
-        parts: &[FullPassPart],
-        from: usize,
-        dim: usize,
-        cosines: usize,
-    ) -> usize {
+    /// How many rows, from `from` on, its next step should have: at least 1. It may have some more, to a whole tile.
+    pub(super) fn rows(&self, parts: &[FullPassPart], from: usize, place: Place<'_>) -> usize {
         // What the step may find: every row for queries whose lists are not full, and for the others as many as if rows
         // were in any order. If it finds more, it is divided.
         let (mut filling, mut largest, mut hits) = (0, 0, 0usize);
@@ -97,7 +93,8 @@ impl Group {
         };
         let vectors = self.vectors.len().max(1);
         // Rows must be read, however few vectors there are.
-        let work = vectors.max(TOGETHER_VECTORS / 2) * dim;
-        most.min(cosines / vectors).min(STEP_WORK / work).max(1)
+        let work = vectors.max(TOGETHER_VECTORS / 2) * place.resident.dim;
+        let fit = (place.cosines(self) / vectors).saturating_sub(ranks::TILE);
+        most.min(fit).min(STEP_WORK / work).max(1)
     }
 }

@@ -17,6 +17,7 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Shape, start_clearing, start_download};
 use crate::formulas::Parameters;
+use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
 use abi::{
     FoundRow, PassQuery, PassVector, RowCosinesParams, TOGETHER_ROWS, TOGETHER_VECTORS,
@@ -29,6 +30,8 @@ use room::Room;
 pub(crate) const VECTORS: usize = 256;
 /// The most rows that a step finds, over all queries.
 const MAX_FOUND: usize = 1 << 18;
+/// Components of the rows of a step whose ranks are counted: half a millisecond or more on an H200.
+const COUNTED: usize = 1 << 28;
 /// Ranked rows that the host scores before it asks whether to go on.
 const RANKED_TOGETHER: usize = 64;
 /// Threads of a warp.
@@ -67,6 +70,20 @@ pub(crate) struct Place<'a> {
     pub(crate) scratch_len: usize,
 }
 
+/// Counts ranks on tensor cores, with a set of buffers that no other pass uses.
+pub(crate) struct Counting<'a> {
+    pub(crate) ranks: &'a mut Ranks,
+    pub(crate) set: usize,
+}
+
+/// What was done.
+pub(crate) struct Done {
+    /// Where the next slice starts, if there is more to do.
+    pub(crate) next: Option<usize>,
+    /// Queries whose ranks could not be counted on tensor cores, once for each step.
+    pub(crate) fallbacks: usize,
+}
+
 impl Place<'_> {
     /// The room for cosines beside the vectors of a group.
     fn cosines(&self, group: &Group) -> usize {
@@ -100,7 +117,8 @@ impl FullPasses {
         })
     }
 
-    /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`]. Ends the stream's work.
+    /// Processes rows from `from` on, for parts that fit the table; see [`Engine::full_pass_part`]. `counting` takes
+    /// what it can. Ends the stream's work.
     ///
     /// # Safety
     /// Nothing but earlier work in the stream uses the scratch memory.
@@ -112,42 +130,62 @@ impl FullPasses {
     pub(crate) unsafe fn part(
         &mut self,
         place: Place<'_>,
+        mut counting: Option<Counting<'_>>,
         parts: &mut [FullPassPart],
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<usize>, GpuError> {
+    ) -> Result<Done, GpuError> {
         let table = place.resident.model.table();
         let limit = |part: &FullPassPart| part.query().filter().row_limit(table.rows());
         let mut order: Vec<usize> =
             (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();
         let mut has_begun = false;
         let mut goes_on = || !std::mem::replace(&mut has_begun, true) || go_on();
+        let mut done = Done { next: Some(from), fallbacks: 0 };
         for &index in &order {
             if !prepare(&table, &mut parts[index], &mut goes_on) {
-                return Ok(Some(from));
+                return Ok(done);
             }
         }
         order.retain(|&index| limit(&parts[index]) > from);
-        let Some(end) = order.iter().map(|&index| limit(&parts[index])).max() else {
-            return Ok(None);
+        let end = order.iter().map(|&index| limit(&parts[index])).max().unwrap_or(from);
+        let counts = |&index: &usize| {
+            let part: &FullPassPart = &parts[index];
+            counting.is_some() && Ranks::takes(part.query(), part.distinct_ranked().len())
         };
-        let groups = groups(parts, &order);
+        let (counted, scored): (Vec<usize>, Vec<usize>) = order.into_iter().partition(counts);
+        let groups = groups(parts, &scored);
         let mut first = from;
         while first < end {
             if !goes_on() {
-                return Ok(Some(first));
+                done.next = Some(first);
+                return Ok(done);
             }
-            let rows_of =
-                |group: &Group| group.rows(parts, first, table.dim(), place.cosines(group));
-            let most = groups.iter().map(rows_of);
-            let rows = most.min().unwrap_or(1).min(end - first);
+            let rows_of = |group: &Group| group.rows(parts, first, place);
+            let most = groups
+                .iter()
+                .map(rows_of)
+                .chain((!counted.is_empty()).then_some(COUNTED / table.dim()));
+            // Whole tiles, so that ranks can be counted from there.
+            let rows =
+                most.min().unwrap_or(1).max(1).next_multiple_of(ranks::TILE).min(end - first);
             for group in &groups {
                 // SAFETY: the caller's promise; the rows are in the table.
                 unsafe { self.step(place, parts, group, first, rows)? };
             }
+            if let (Some(Counting { ranks, set }), false) = (&mut counting, counted.is_empty()) {
+                let (resident, stream, range) = (place.resident, place.stream, first..first + rows);
+                let rest = ranks.count(*set, resident, stream, parts, &counted, range)?;
+                done.fallbacks += rest.len();
+                for group in self::groups(parts, &rest) {
+                    // SAFETY: as above.
+                    unsafe { self.step(place, parts, &group, first, rows)? };
+                }
+            }
             first += rows;
         }
-        Ok(None)
+        done.next = None;
+        Ok(done)
     }
 
     /// Processes some rows for a group.

@@ -114,7 +114,8 @@ abi! {
             /// Scores nearer to a threshold are in doubt.
             error: f32,
             stages: i32,
-            /// Of `RANK_TILE` rows, from the first row on.
+            /// The first tile of `RANK_TILE` rows, and the one after the last.
+            first_tile: u32,
             tiles: u32,
         }
         struct CountDoubtfulParams {

@@ -7,6 +7,8 @@
 
 pub(crate) mod abi;
 
+use std::ops::Range;
+
 use contract::{FilterParts, FullPassPart, FullPassQuery, QueryVector, Row, ScoringVector};
 use cust::stream::Stream;
 
@@ -24,6 +26,8 @@ use abi::{
 
 /// The most queries of a pass.
 pub(crate) const QUERIES: usize = RANK_QUERIES;
+/// Rows of a tile: passes over some rows begin at a multiple.
+pub(crate) const TILE: usize = RANK_TILE;
 /// Sets of what the host writes and reads. Each pass that is under way uses one.
 pub(crate) const SETS: usize = 2;
 /// Ranked rows of a query.
@@ -115,8 +119,8 @@ impl Host {
         })
     }
 
-    /// Puts the queries of a pass together. Returns the number of their vectors that are no rows.
-    fn upload(&mut self, resident: &Resident, parts: &[&mut FullPassPart]) -> usize {
+    /// Puts the queries of a pass over rows before `end` together. Returns the number of their vectors that are no rows.
+    fn upload(&mut self, resident: &Resident, parts: &[&FullPassPart], end: usize) -> usize {
         let dim = resident.dim;
         self.queries.fill(bytemuck::Zeroable::zeroed());
         self.probes.fill(NOT_A_ROW);
@@ -139,7 +143,7 @@ impl Host {
                 max_score: filter.max_score.unwrap_or(f64::INFINITY),
                 row,
                 vector: vectors.saturating_sub(1) as u32,
-                first_rows: filter.row_limit(resident.rows) as u32,
+                first_rows: filter.row_limit(end) as u32,
                 unused: 0,
             };
             let probes = &mut self.probes[index * RANK_PROBES..][..RANK_PROBES];
@@ -232,26 +236,34 @@ impl Ranks {
             && excluded.len() <= MAX_EXCLUDED
     }
 
-    /// Answers the queries among `parts` that a pass [takes](Self::takes) and that fit the table. A query with more rows in
-    /// doubt than there is room for stays as it is. Returns how many did.
+    /// Counts some rows, the first of which begins a tile, for queries that a pass [takes](Self::takes), that fit the table
+    /// and are prepared. No pass that is under way uses the set. Ends the stream's work. Returns the indices of those with more
+    /// rows in doubt than there is room for: for them nothing is counted.
     ///
     /// # Errors
     /// If the device fails.
-    pub(crate) fn answer(
+    pub(crate) fn count(
         &mut self,
+        set: usize,
         resident: &Resident,
         stream: &Stream,
-        parts: &mut [&mut FullPassPart],
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<usize, GpuError> {
-        let mut without = 0;
-        for parts in parts.chunks_mut(self.widest()) {
-            // SAFETY: no pass is under way, and the stream is synchronised before anything else accesses the buffers: this
-            // function has them by exclusive reference. After an error the engine is not used again.
-            unsafe { self.start(0, resident, stream, parts)? };
-            meanwhile();
+        parts: &mut [FullPassPart],
+        indices: &[usize],
+        rows: Range<usize>,
+    ) -> Result<Vec<usize>, GpuError> {
+        let mut without = Vec::new();
+        for indices in indices.chunks(self.widest()) {
+            let queries: Vec<&FullPassPart> = indices.iter().map(|&part| &parts[part]).collect();
+            // SAFETY: the stream is synchronised before anything else accesses the buffers: this function has them by
+            // exclusive reference. After an error the engine is not used again.
+            unsafe { self.start(set, resident, stream, &queries, rows.clone())? };
             stream.synchronize().doing("counting ranks")?;
-            without += self.collect(0, resident, parts);
+            for (slot, &part) in indices.iter().enumerate() {
+                match self.counted(set, slot, &parts[part], &rows) {
+                    Some(counted) => parts[part].merge_counted(&counted.before),
+                    None => without.push(part),
+                }
+            }
         }
         Ok(without)
     }
@@ -266,7 +278,8 @@ impl Ranks {
         &self.hosts[set].almost_over
     }
 
-    /// Starts a pass of at most [`widest`](Self::widest) queries, all of which it takes, and which fit the table.
+    /// Starts a pass over some rows, the first of which begins a tile, for at most [`widest`](Self::widest) queries, all of
+    /// which it takes, and which fit the table.
     ///
     /// # Safety
     /// Until the stream has gone past the pass, nothing else uses the set, only passes in the same stream use this, and the
@@ -279,12 +292,13 @@ impl Ranks {
         set: usize,
         resident: &Resident,
         stream: &Stream,
-        parts: &mut [&mut FullPassPart],
+        parts: &[&FullPassPart],
+        rows: Range<usize>,
     ) -> Result<(), GpuError> {
-        let vectors = self.hosts[set].upload(resident, parts);
+        let vectors = self.hosts[set].upload(resident, parts, rows.end);
         // SAFETY: `upload` has filled the first queries, and cleared the others up to the width; each names rows and vectors
         // that exist. The caller promises the rest.
-        unsafe { self.launch(set, resident, stream, parts, vectors) }
+        unsafe { self.launch(set, resident, stream, parts, vectors, rows) }
     }
 
     /// # Safety
@@ -295,9 +309,11 @@ impl Ranks {
         set: usize,
         resident: &Resident,
         stream: &Stream,
-        parts: &[&mut FullPassPart],
+        parts: &[&FullPassPart],
         uploaded: usize,
+        rows: Range<usize>,
     ) -> Result<(), GpuError> {
+        assert!(rows.start.is_multiple_of(RANK_TILE) && rows.end <= resident.rows, "{rows:?}");
         let host = &self.hosts[set];
         let Buffers { queries, vectors, probes, scores, thresholds, bins, .. } = &self.device;
         let Buffers { fragments, doubtful_counts, doubtful, .. } = &self.device;
@@ -305,7 +321,8 @@ impl Ranks {
         let scan = self.scans.iter().find(is_wide).expect("a chunk fits the widest");
         let width = scan.queries;
         let stages = resident.dim.div_ceil(RANK_STAGE);
-        let most_rows = parts.iter().map(|part| part.query().filter().row_limit(resident.rows));
+        let most_rows = parts.iter().map(|part| part.query().filter().row_limit(rows.end));
+        let first_tile = rows.start / RANK_TILE;
         let tiles = most_rows.max().unwrap_or(0).div_ceil(RANK_TILE);
         let (table, error) = (resident.view(), error(resident.dim));
         let probe = ProbeParams {
@@ -332,6 +349,7 @@ impl Ranks {
             doubtful: doubtful.pointer_mut(),
             error,
             stages: stages as i32,
+            first_tile: first_tile as u32,
             tiles: tiles as u32,
         };
         let count = CountDoubtfulParams {
@@ -347,7 +365,8 @@ impl Ranks {
         };
         let blocks =
             resident.gpu.multiprocessors as usize * scan.kernel.resident_blocks(scan.shared)?;
-        let shape = Shape::grid(blocks.min(tiles.max(1)), 1).shared(scan.shared);
+        let shape =
+            Shape::grid(blocks.min(tiles.saturating_sub(first_tile).max(1)), 1).shared(scan.shared);
         // SAFETY: the caller's promise; all buffers have room for RANK_QUERIES queries of this dimension, and the width is at
         // most that.
         unsafe {
@@ -365,38 +384,56 @@ impl Ranks {
         }
     }
 
-    /// Reads the answers of a pass that is over. Returns the number of queries without one.
+    /// Answers the queries of a pass over all rows that is over. Returns the number of those without an answer.
     pub(crate) fn collect(
         &self,
         set: usize,
         resident: &Resident,
-        parts: &mut [&mut FullPassPart],
+        parts: &mut [FullPassPart],
     ) -> usize {
-        let host = &self.hosts[set];
-        let table = resident.model.table();
+        let (table, rows) = (resident.model.table(), 0..resident.rows);
         let mut without = 0;
-        for (index, part) in parts.iter_mut().enumerate() {
-            if host.doubtful_counts[index] as usize > RANK_CAPACITY {
-                without += 1;
-                continue;
+        for (slot, part) in parts.iter_mut().enumerate() {
+            match self.counted(set, slot, part, &rows) {
+                Some(Counted { scores, before }) => part.answer_ranks(&table, scores, &before),
+                None => without += 1,
             }
-            let scores = &host.scores[index * RANK_PROBES..][..RANK_PROBES];
-            let bins = &host.bins[index * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
-            let before = before(part, scores, bins);
-            let ranked = &scores[..before.len()];
-            part.answer_ranks(&table, ranked, &before);
         }
         without
     }
+
+    /// What a pass over these rows has counted for a query. `None` if too many rows were in doubt.
+    fn counted(
+        &self,
+        set: usize,
+        slot: usize,
+        part: &FullPassPart,
+        rows: &Range<usize>,
+    ) -> Option<Counted<'_>> {
+        let host = &self.hosts[set];
+        if host.doubtful_counts[slot] as usize > RANK_CAPACITY {
+            return None;
+        }
+        let scores = &host.scores[slot * RANK_PROBES..][..RANK_PROBES];
+        let bins = &host.bins[slot * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
+        let before = before(part, scores, bins, rows);
+        Some(Counted { scores: &scores[..before.len()], before })
+    }
+}
+
+/// For each ranked row of a query, its score, and the number of rows that pass the filter and rank before it.
+struct Counted<'a> {
+    scores: &'a [f64],
+    before: Vec<u32>,
 }
 
 fn has_inverse(vector: &ScoringVector) -> bool {
     (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
-/// For each ranked row of a query, the number of rows that pass the filter and rank before it. `scores` are those of its
-/// probes, and the n-th bin has the number of rows that rank before n thresholds.
-fn before(part: &FullPassPart, scores: &[f64], bins: &[u32]) -> Vec<u32> {
+/// For each ranked row of a query, how many of these rows pass the filter and rank before it. `scores` are those of its probes,
+/// and the n-th bin has the number of rows that rank before n thresholds.
+fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>) -> Vec<u32> {
     let filter = part.query().filter();
     let ranked = part.distinct_ranked();
     let maximum = (scores[RANK_MAXIMUM], Row(0));
@@ -416,7 +453,8 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32]) -> Vec<u32> {
         scores[RANK_THRESHOLDS..].iter().copied().zip(excluded).collect();
     let left_out = |one: &(f64, Row)| {
         let is_counted = |other: &&(f64, Row)| {
-            filter.first_rows.is_none_or(|n| other.1.0 < n)
+            rows.contains(&other.1.index())
+                && filter.first_rows.is_none_or(|n| other.1.0 < n)
                 && filter.max_score.is_none_or(|maximum| other.0 <= maximum)
                 && ranks_before(other, one)
         };

@@ -34,7 +34,7 @@ use cust::stream::Stream;
 use model_store::ModelStore;
 
 use crate::driver::{Doing, Gpu, Graph, new_stream};
-use crate::full_pass::{self, FullPasses, Place};
+use crate::full_pass::{self, Counting, Done, FullPasses, Place};
 use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
@@ -224,6 +224,11 @@ impl CudaEngine {
             + Sizes::new(rows, dim, self.kernels.int8.padded).bytes()
             + Ranks::bytes(dim);
         bytes as f64 / float32 as f64
+    }
+
+    /// Whether the device counts the ranks of a query on tensor cores.
+    fn counts(&self, part: &FullPassPart) -> bool {
+        self.ranks.is_some() && Ranks::takes(part.query(), part.distinct_ranked().len())
     }
 
     fn failed(&mut self, error: GpuError) -> EngineError {
@@ -420,12 +425,17 @@ impl Engine for CudaEngine {
             scratch: candidates.pointer_mut().cast(),
             scratch_len: candidates.bytes() / size_of::<f64>(),
         };
+        let set = self.free_set();
+        let counting = self.ranks.as_mut().zip(set).map(|(ranks, set)| Counting { ranks, set });
         // SAFETY: only passes in the stream use the candidates.
-        let next = unsafe { self.full_passes.part(place, parts, from, go_on) };
-        let next = next.map_err(|error| self.failed(error))?;
+        let done = unsafe { self.full_passes.part(place, counting, parts, from, go_on) };
+        let Done { next, fallbacks } = done.map_err(|error| self.failed(error))?;
+        self.counters.fallbacks += fallbacks as u64;
         if next.is_none() {
-            let scored = parts.iter().filter(|part| !part.is_answered());
-            self.counters.full_passes += scored.count() as u64;
+            let over = parts.iter().filter(|part| !part.is_answered());
+            let (ranked, scored): (Vec<_>, Vec<_>) = over.partition(|part| self.counts(part));
+            self.counters.ranked += ranked.len() as u64;
+            self.counters.full_passes += scored.len() as u64;
         }
         Ok(next)
     }
@@ -449,29 +459,6 @@ impl Engine for CudaEngine {
 
     fn finish_ranks(&mut self, _: &[&FullPassQuery]) -> Result<Vec<FullPassPart>, EngineError> {
         self.finish_counting().map_err(|error| self.failed(error))
-    }
-
-    fn count_ranks(
-        &mut self,
-        parts: &mut [FullPassPart],
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<(), EngineError> {
-        let table = self.resident.model.table();
-        if !parts.iter().all(|part| part.fits(&table)) {
-            return Err(EngineError::ForeignQuery);
-        }
-        assert!(self.started.is_empty(), "a search was started and not finished");
-        let takes = |part: &&mut FullPassPart| {
-            part.is_untouched() && Ranks::takes(part.query(), part.distinct_ranked().len())
-        };
-        let mut parts: Vec<&mut FullPassPart> = parts.iter_mut().filter(takes).collect();
-        let (Some(ranks), number @ 1..) = (&mut self.ranks, parts.len()) else { return Ok(()) };
-        let passes = number.div_ceil(ranks.widest());
-        let answered = ranks.answer(&self.resident, &self.stream, &mut parts, meanwhile);
-        let without = answered.map_err(|error| self.failed(error))?;
-        self.counters.passes += passes as u64;
-        self.note_ranked(number, without);
-        Ok(())
     }
 }
 

@@ -32,6 +32,14 @@ impl CudaEngine {
         (0..EXCHANGES).find(is_free).expect("passes that are waited for follow a finished one")
     }
 
+    /// A set of the ranks' buffers that no started pass uses.
+    pub(super) fn free_set(&self) -> Option<usize> {
+        let uses =
+            |one: &Started, index| matches!(one.work, Work::Ranks { set, .. } if set == index);
+        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
+        (0..ranks::SETS).find(is_free)
+    }
+
     fn can_start(&self) -> bool {
         self.started.len() < EXCHANGES && self.can_overlap()
     }
@@ -53,16 +61,9 @@ impl CudaEngine {
     }
 
     /// Starts counting ranks, if one pass takes all of these queries, and at most one other is under way.
-    pub(super) fn start_counting(
-        &mut self,
-        mut parts: Vec<FullPassPart>,
-    ) -> Result<bool, GpuError> {
+    pub(super) fn start_counting(&mut self, parts: Vec<FullPassPart>) -> Result<bool, GpuError> {
         let can_start = self.can_start() && !parts.is_empty();
-        let uses =
-            |one: &Started, index| matches!(one.work, Work::Ranks { set, .. } if set == index);
-        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
-        let set = (0..ranks::SETS).find(is_free);
-        let (true, Some(set), Some(ranks)) = (can_start, set, &mut self.ranks) else {
+        let (true, Some(set), Some(ranks)) = (can_start, self.free_set(), &mut self.ranks) else {
             return Ok(false);
         };
         let takes = |part: &FullPassPart| Ranks::takes(part.query(), part.distinct_ranked().len());
@@ -70,10 +71,12 @@ impl CudaEngine {
             return Ok(false);
         }
         let began = Instant::now();
-        let mut queries: Vec<&mut FullPassPart> = parts.iter_mut().collect();
+        let queries: Vec<&FullPassPart> = parts.iter().collect();
         // SAFETY: `set` is used by no other pass that is under way; this engine owns the resident tables and the stream, and
         // waits for the pass before it uses the set again, or drops it.
-        unsafe { ranks.start(set, &self.resident, &self.stream, &mut queries)? };
+        unsafe {
+            ranks.start(set, &self.resident, &self.stream, &queries, 0..self.resident.rows)?;
+        }
         self.push_started(Work::Ranks { set, parts }, began)?;
         Ok(true)
     }
@@ -85,15 +88,10 @@ impl CudaEngine {
         };
         self.finished = Instant::now();
         let ranks = self.ranks.as_ref().expect("it has started the pass");
-        let without = ranks.collect(set, &self.resident, &mut parts.iter_mut().collect::<Vec<_>>());
-        self.note_ranked(parts.len(), without);
-        Ok(parts)
-    }
-
-    /// Counts queries for ranks, n of which were not answered.
-    pub(super) fn note_ranked(&mut self, number: usize, without: usize) {
-        self.counters.ranked += (number - without) as u64;
+        let without = ranks.collect(set, &self.resident, &mut parts);
+        self.counters.ranked += (parts.len() - without) as u64;
         self.counters.fallbacks += without as u64;
+        Ok(parts)
     }
 
     /// Starts a batch, if one certified pass takes all of it, and at most one other is under way.

@@ -67,7 +67,11 @@ fn passes(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullPa
 }
 
 /// Runs a full pass whose slices may take n pieces each.
-fn run(engine: &mut CudaEngine, queries: &[FullPassQuery], pieces: usize) -> Vec<FullPassAnswer> {
+pub(crate) fn run(
+    engine: &mut CudaEngine,
+    queries: &[FullPassQuery],
+    pieces: usize,
+) -> Vec<FullPassAnswer> {
     let mut parts: Vec<FullPassPart> =
         queries.iter().map(|query| FullPassPart::new(query.clone())).collect();
     let mut next = Some(0);

@@ -233,3 +233,30 @@ async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
     let share = cheap.div_duration_f64(cheap + dear);
     assert!((0.4..0.6).contains(&share), "{cheap:?} and {dear:?}");
 }
+
+/// A pass of five slices, of 1 ms together, is over after a few passes of others, although its caller has used far more time than
+/// each of them. One that takes longer has to wait for its caller's turns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_callers_turns() {
+    let three = three();
+    // More than the device does during this test.
+    for _ in 0..40 {
+        let (lane, account) = (three.cheap.clone(), Account::new());
+        drop(tokio::spawn(async move { lane.submit(&account, vec![1; 2000], later()).await }));
+    }
+    let until = later();
+    while three.cheap.statistics().passes < 20 {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let passes_beside = async |number| {
+        let before = three.cheap.statistics().passes;
+        let answered = three.counting.submit(&Account::new(), vec![number], later()).await.unwrap();
+        assert_eq!(answered.responses, [number]);
+        three.cheap.statistics().passes - before
+    };
+    let beside_short = passes_beside(5).await;
+    assert!(beside_short <= 20, "{beside_short}");
+    let beside_long = passes_beside(40).await;
+    assert!(beside_long >= 100, "{beside_long}");
+}
