@@ -6,7 +6,7 @@ use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
 use serde::Serialize;
 
-use super::search::{Answered, answered, with_timing};
+use super::search::{Answered, answered_in_time, with_timing};
 use super::suggestions;
 use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::bodies::{RankBody, RankRequest};
@@ -47,7 +47,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
     let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
     let asking = Asking::new(&call.queue, call.account(), deadline);
-    let answer = answered(&call, asking.full_pass(vec![query]).await)?;
+    let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
     let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
     let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
     Ok(with_timing((write(&call, ranks, &notes, room), timing)))

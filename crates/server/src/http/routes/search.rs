@@ -1,6 +1,6 @@
 //! `/nearest` and `/analogy`, by GET and POST: fields in, queries through the queue, JSON out.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
@@ -215,7 +215,7 @@ async fn search(
 ) -> Result<(Vec<SearchResult>, Timing), ApiError> {
     let mut search = Search::new(prepared);
     let asking = Asking::new(&call.queue, call.account(), deadline);
-    while let Some(to_fold) = answered(call, search.round(asking).await)? {
+    while let Some(to_fold) = answered_in_time(call, search.round(asking).await, deadline).await? {
         let hits = to_fold.hits();
         if let Some(room) = room {
             // Later rounds ask for more hits than were counted at first.
@@ -253,6 +253,24 @@ pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result
         SubmitError::EngineGone if call.service().is_draining() => ApiError::Draining,
         why => why.into(),
     })
+}
+
+/// How much later a caller hears that it already has what it may have of the queue.
+const REFUSED_LATER: Duration = Duration::from_millis(20);
+
+/// As [`answered`], for requests that may be large. A caller that is refused because it has others in the queue hears so a
+/// little later: if it repeats the request at once, over many streams, reading it again and again would take more processor
+/// time than all that is answered.
+pub(super) async fn answered_in_time<T>(
+    call: &Call,
+    answer: Result<T, SubmitError>,
+    deadline: Instant,
+) -> Result<T, ApiError> {
+    if matches!(answer, Err(SubmitError::Full { held: 1.., .. })) {
+        let later = deadline.min(Instant::now() + REFUSED_LATER);
+        tokio::time::sleep_until(later.into()).await;
+    }
+    answered(call, answer)
 }
 
 #[cfg(test)]
