@@ -1,9 +1,9 @@
 //! Measures the CPU engine's cost per query by batch size: CPU time of all threads, wall time, and the engine's
 //! counters.
 //!
-//!     cargo run --release -p cpu-core --example time_batches -- MODEL_DIR [SECONDS [BATCHES...]]
+//!     cargo run --release -p cpu-core --example time_batches -- MODEL_DIR [SECONDS [BATCH[:K]...]]
 //!
-//! Uses random words, k = 10, each excluding itself, like `scripts/load-http`. Needs Linux, which counts each thread's
+//! Uses random words, k = 10 unless given, each excluding itself, like `scripts/load-http`. Needs Linux, which counts each thread's
 //! time in nanoseconds.
 
 use std::error::Error;
@@ -15,30 +15,33 @@ use cpu_core::{Counters, CpuEngine, Options};
 use model_store::ModelStore;
 use model_store::synth::split_mix;
 
-const K: usize = 10;
-
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: time_batches MODEL_DIR [SECONDS [BATCHES...]]")?;
+    let folder = arguments.next().ok_or("usage: time_batches MODEL_DIR [SECONDS [BATCH[:K]...]]")?;
     let seconds = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
-    let batches: Vec<usize> = arguments.map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let batches = if batches.is_empty() { vec![1, 8, 16, 32, 64] } else { batches };
+    let batch = |text: String| -> Result<(usize, usize), std::num::ParseIntError> {
+        let (batch, k) = text.split_once(':').unwrap_or((&text, "10"));
+        Ok((batch.parse()?, k.parse()?))
+    };
+    let batches: Vec<(usize, usize)> = arguments.map(batch).collect::<Result<_, _>>()?;
+    let batches =
+        if batches.is_empty() { [1, 8, 16, 32, 64].map(|n| (n, 10)).to_vec() } else { batches };
     let model = Arc::new(ModelStore::open(folder.as_ref())?);
     let mut engine = CpuEngine::new(model.clone(), Options::default())?;
     engine.wait_for_tables();
     println!("{} rows × {}: {}", model.rows(), model.dim(), engine.description().detail);
     println!(
-        "| batch | CPU, µs a query | wall, µs a query | queries/s | second looks | candidates | survivors |"
+        "| batch | k | CPU, µs a query | wall, µs a query | queries/s | second looks | candidates | survivors |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     let mut asked = 0;
-    for batch in batches {
+    for (batch, k) in batches {
         let mut queries = || -> Result<Vec<Query>, Box<dyn Error>> {
             let query = |_| {
                 asked += 1;
                 let row = Row((split_mix(asked) % model.rows() as u64) as u32);
                 let filter = Filter::excluding(vec![row]);
-                Ok(Query::new(&model.table(), QueryVector::Row(row), K, filter)?)
+                Ok(Query::new(&model.table(), QueryVector::Row(row), k, filter)?)
             };
             (0..batch).map(query).collect()
         };
@@ -54,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / number as f64;
         let count = |now: u64, before: u64| (now - before) as f64 / number as f64;
         println!(
-            "| {batch} | {:.1} | {:.1} | {:.0} | {:.0} | {:.1} | {:.1} |",
+            "| {batch} | {k} | {:.1} | {:.1} | {:.0} | {:.0} | {:.1} | {:.1} |",
             each(cpu),
             each(wall),
             number as f64 / wall.as_secs_f64(),

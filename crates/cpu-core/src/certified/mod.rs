@@ -51,9 +51,9 @@ const MAX_CANDIDATES: usize = 1 << 16;
 /// Fewer candidates are scored before the pool's threads would be awake.
 const WORTH_WAKING: usize = 256;
 
-/// Passes with at most this many queries and hits are bound by memory, and scan high halves first.
+/// Passes with at most this many queries, and this many hits of all of them, are bound by memory, and scan high halves first.
 const FOUR_BIT_QUERIES: usize = 6;
-const FOUR_BIT_HITS: usize = 128;
+const FOUR_BIT_HITS: usize = 56;
 
 /// A table of at most this many bytes is bound by caches; there, only passes with at most this many queries and hits
 /// scan high halves first.
