@@ -17,7 +17,8 @@ use model_store::synth::split_mix;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: time_batches MODEL_DIR [SECONDS [BATCH[:K]...]]")?;
+    let folder =
+        arguments.next().ok_or("usage: time_batches MODEL_DIR [SECONDS [BATCH[:K]...]]")?;
     let seconds = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
     let batch = |text: String| -> Result<(usize, usize), std::num::ParseIntError> {
         let (batch, k) = text.split_once(':').unwrap_or((&text, "10"));

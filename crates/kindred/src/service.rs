@@ -29,7 +29,7 @@ use crate::{Error, Method, Model, Options, Target};
 pub struct Settings {
     /// What searches: a GPU if there is one, else the CPU.
     pub device: Device,
-    /// Threads of the CPU engine, and of full passes beside a GPU; 0 for one per core.
+    /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
     pub keep_tables: bool,
