@@ -9,12 +9,14 @@
 //! - [`full_pass`]: passes that score every row, and ranks;
 //! - [`Engine`]: the trait of all engines;
 //! - [`workload`]: how a scheduler batches the input of engines;
+//! - [`classifier`]: text classifiers over the table's vectors, and their formula;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
 //! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
 
 pub mod analogy;
 pub mod certificate;
+pub mod classifier;
 mod cost;
 mod engine;
 pub mod full_pass;
