@@ -17,6 +17,7 @@ mod mapped;
 pub mod prepare;
 mod store;
 pub mod synth;
+mod whole;
 mod words;
 
 pub use error::ModelError;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::ModelError;
-use crate::prepare::{lock, parent, remove_leftovers};
+use crate::whole::{lock, parent, remove_leftovers};
 
 /// The prefix of temporary files' names.
 const TEMPORARY: &str = ".kindred-export-";

@@ -1,88 +1,36 @@
-//! Folders that appear whole or not at all.
+//! The folder of a model while it is being written.
 
-use std::fs::{self, DirEntry, File};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, IntoInnerError};
+use std::path::Path;
 
-use tempfile::TempDir;
-
-use super::leftovers::{lock, remove_leftovers};
 use super::vectors_file::VectorsFile;
 use crate::ModelError;
 use crate::format::{INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use crate::whole::{Kind, NewFolder};
 
-/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk,
-/// then renamed. If it is dropped earlier, it is deleted.
-pub(crate) struct NewFolder {
-    out: PathBuf,
-    replace: bool,
-    temporary: TempDir,
-    /// Held while this process works in the folder.
-    _lock: Option<File>,
-    /// Dropped after the folder in them.
-    made: Option<MadeFolders>,
-}
+static MODEL: Kind = Kind {
+    files: &[VECTORS_FILE, WORDS_FILE, INDEX_FILE],
+    is_other: "exists, but is not a model or holds other files too; choose another --out",
+    is_taken: "already holds a model; choose another --out, or add --replace",
+};
 
-/// Parent folders created for the new one, and deleted with it.
-struct MadeFolders(Vec<PathBuf>);
+/// A model's folder that appears complete or not at all.
+pub(crate) struct ModelFolder(NewFolder);
 
-impl MadeFolders {
-    fn make(folder: &Path) -> std::io::Result<Self> {
-        let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
-        let made = Self(missing.map(Path::to_owned).collect());
-        fs::create_dir_all(folder)?;
-        Ok(made)
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            // If something else was put there meanwhile, it is not empty, and stays.
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-/// The prefix of temporary folders' names.
-const TEMPORARY: &str = ".kindred-prepare-";
-
-impl NewFolder {
+impl ModelFolder {
     /// Checks that `out` may be written.
     pub(crate) fn check(out: &Path, replace: bool) -> Result<(), ModelError> {
-        check_free(&resolve(out)?, replace)
+        NewFolder::check(&MODEL, out, replace)
     }
 
     /// Creates a folder that will become `out`. First checks that `out` may be written.
     pub(crate) fn beside(out: &Path, replace: bool) -> Result<Self, ModelError> {
-        let out = resolve(out)?;
-        check_free(&out, replace)?;
-        let parent = parent(&out);
-        let made = MadeFolders::make(parent).map_err(ModelError::io("create", parent))?;
-        remove_leftovers(parent, TEMPORARY, is_temporary_model);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(TEMPORARY);
-        #[cfg(unix)]
-        {
-            // The usual permissions of a new folder: the umask decides who may read the model.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o777));
-        }
-        let temporary =
-            builder.tempdir_in(parent).map_err(ModelError::io("create a folder in", parent))?;
-        let handle = File::open(temporary.path()).ok();
-        let lock = handle.filter(|handle| lock(handle).is_some());
-        Ok(Self { out, replace, temporary, _lock: lock, made: Some(made) })
-    }
-
-    /// Its temporary path.
-    pub(crate) fn path(&self) -> &Path {
-        self.temporary.path()
+        NewFolder::beside(&MODEL, out, replace).map(Self)
     }
 
     /// The file for the rows.
     pub(crate) fn create_vectors(&self) -> Result<BufWriter<VectorsFile>, ModelError> {
-        let path = self.path().join(VECTORS_FILE);
+        let path = self.0.path().join(VECTORS_FILE);
         let file = VectorsFile::create(&path).map_err(ModelError::io("create", &path))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
@@ -94,129 +42,11 @@ impl NewFolder {
         words: &[u8],
         index: &[u8],
     ) -> Result<(), ModelError> {
-        let vectors_path = self.path().join(VECTORS_FILE);
         vectors
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
+            .map_err(IntoInnerError::into_error)
             .and_then(VectorsFile::finish)
-            .map_err(ModelError::io("write", &vectors_path))?;
-        for (name, bytes) in [(WORDS_FILE, words), (INDEX_FILE, index)] {
-            let path = self.path().join(name);
-            File::create_new(&path)
-                .and_then(|mut file| {
-                    file.write_all(bytes)?;
-                    file.sync_all()
-                })
-                .map_err(ModelError::io("write", &path))?;
-        }
-        sync_folder(self.path())?;
-        self.put_in_place()
+            .map_err(ModelError::io("write", &self.0.path().join(VECTORS_FILE)))?;
+        self.0.complete(&[(WORDS_FILE, words), (INDEX_FILE, index)])
     }
-
-    fn put_in_place(mut self) -> Result<(), ModelError> {
-        let made = self.made.take();
-        let out = &self.out;
-        // Check again: something else may have appeared since the start.
-        check_free(out, self.replace)?;
-        if self.replace && out.exists() && !is_empty_folder(out) {
-            exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
-            // Now the temporary folder contains the older model, and is deleted with it.
-        } else {
-            // Replaces an empty folder, and fails if it has been filled meanwhile.
-            fs::rename(self.path(), out).map_err(ModelError::io("rename the new model to", out))?;
-            let _ = self.temporary.keep();
-        }
-        if let Some(mut made) = made {
-            made.0.clear();
-        }
-        sync_folder(parent(out))
-    }
-}
-
-/// Whether it is a real folder with only files of a model.
-fn is_temporary_model(entry: &DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_only_model_files(&entry.path())
-}
-
-/// `out` may be missing, an empty folder or, if requested, a model.
-fn check_free(out: &Path, replace: bool) -> Result<(), ModelError> {
-    let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
-    if !out.exists() || is_empty_folder(out) {
-        Ok(())
-    } else if !holds_only_a_model(out) {
-        in_the_way("exists, but is not a model or holds other files too; choose another --out")
-    } else if !replace {
-        in_the_way("already holds a model; choose another --out, or add --replace")
-    } else {
-        Ok(())
-    }
-}
-
-/// Other files in the folder belong to the user, and would be lost with it.
-fn holds_only_a_model(path: &Path) -> bool {
-    path.join(VECTORS_FILE).is_file() && holds_only_model_files(path)
-}
-
-fn holds_only_model_files(path: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(path) else { return false };
-    let ours = |name: &std::ffi::OsStr| {
-        [VECTORS_FILE, WORDS_FILE, INDEX_FILE].iter().any(|&ours| name == ours)
-    };
-    entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
-}
-
-/// Resolves links, so that their target is replaced and not the link.
-fn resolve(out: &Path) -> Result<PathBuf, ModelError> {
-    if out.exists() {
-        return out.canonicalize().map_err(ModelError::io("find", out));
-    }
-    if out.is_symlink() {
-        let reason = "is a link that leads nowhere; choose another --out";
-        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
-    }
-    Ok(out.to_owned())
-}
-
-fn is_empty_folder(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-/// The parent folder of a path.
-pub(crate) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Syncs the parent folder; a rename is on disk only after that.
-fn sync_folder(path: &Path) -> Result<(), ModelError> {
-    if cfg!(unix) {
-        File::open(path)
-            .and_then(|folder| folder.sync_all())
-            .map_err(ModelError::io("write", path))?;
-    }
-    Ok(())
-}
-
-/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside first.
-fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
-            return Ok(());
-        }
-    }
-    let aside = TempDir::new_in(parent(old))?;
-    let aside_path = aside.path().join("older-model");
-    fs::rename(old, &aside_path)?;
-    if let Err(e) = fs::rename(new, old) {
-        // Move the older one back; if that fails too, keep it where it is.
-        if fs::rename(&aside_path, old).is_err() {
-            let _ = aside.keep();
-        }
-        return Err(e);
-    }
-    Ok(())
 }

@@ -25,7 +25,6 @@
 mod folder;
 mod formats;
 mod input;
-mod leftovers;
 mod options;
 mod pipeline;
 mod unpack;
@@ -38,7 +37,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-pub(crate) use folder::{NewFolder, parent};
+pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
 use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
@@ -47,8 +46,6 @@ use pipeline::{Position, byte_name};
 use unpack::{ReadSoFar, Unpacked, file_name};
 use words_file::WordList;
 pub use writer::ModelWriter;
-
-pub(crate) use leftovers::{lock, remove_leftovers};
 
 use crate::ModelError;
 use crate::format::Provenance;
@@ -81,10 +78,10 @@ pub fn prepare_folder(
     on_progress: OnProgress<'_>,
 ) -> Result<Summary, ModelError> {
     // Check the output before any work, but create folders only after the input is open.
-    NewFolder::check(out, options.replace)?;
+    ModelFolder::check(out, options.replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let mut folder = None;
-    let create = || folder.insert(NewFolder::beside(out, options.replace)?).create_vectors();
+    let create = || folder.insert(ModelFolder::beside(out, options.replace)?).create_vectors();
     let (writer, summary, provenance) =
         read_rows(input, create, options, on_progress, can_not_write)?;
     let (vectors, words, index) = writer.finish(provenance).map_err(can_not_write)?;

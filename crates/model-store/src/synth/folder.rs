@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{Synth, word};
 use crate::ModelError;
 use crate::format::Provenance;
-use crate::prepare::{ModelFiles, ModelWriter, NewFolder};
+use crate::prepare::{ModelFiles, ModelFolder, ModelWriter};
 
 /// Rows computed together, on all cores, before they are written.
 const ROWS_PER_CHUNK: usize = 16_384;
@@ -45,7 +45,7 @@ pub fn synth_folder(
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
-    let folder = NewFolder::beside(out, replace)?;
+    let folder = ModelFolder::beside(out, replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
     let writer = write(options, vectors, on_progress).map_err(can_not_write)?;

@@ -1,0 +1,215 @@
+//! Folders that appear whole or not at all.
+
+use std::fs::{self, DirEntry, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::leftovers::{lock, remove_leftovers};
+use crate::ModelError;
+
+/// A folder that appears complete or not at all: created under a temporary name beside its target, written to disk,
+/// then renamed. If it is dropped earlier, it is deleted.
+pub(crate) struct NewFolder {
+    kind: &'static Kind,
+    out: PathBuf,
+    replace: bool,
+    temporary: TempDir,
+    /// Held while this process works in the folder.
+    _lock: Option<File>,
+    /// Dropped after the folder in them.
+    made: Option<MadeFolders>,
+}
+
+/// What a folder is: which files it has, and what is said if something is in the way.
+pub(crate) struct Kind {
+    /// All of its files. The first is always there.
+    pub(crate) files: &'static [&'static str],
+    /// If something else is there.
+    pub(crate) is_other: &'static str,
+    /// If one of this kind is there, and may not be replaced.
+    pub(crate) is_taken: &'static str,
+}
+
+/// Parent folders created for the new one, and deleted with it.
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn make(folder: &Path) -> std::io::Result<Self> {
+        let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+        let made = Self(missing.map(Path::to_owned).collect());
+        fs::create_dir_all(folder)?;
+        Ok(made)
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            // If something else was put there meanwhile, it is not empty, and stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// The prefix of temporary folders' names.
+const TEMPORARY: &str = ".kindred-prepare-";
+
+impl NewFolder {
+    /// Checks that `out` may be written.
+    pub(crate) fn check(kind: &'static Kind, out: &Path, replace: bool) -> Result<(), ModelError> {
+        kind.check_free(&resolve(out)?, replace)
+    }
+
+    /// Creates a folder that will become `out`. First checks that `out` may be written.
+    pub(crate) fn beside(
+        kind: &'static Kind,
+        out: &Path,
+        replace: bool,
+    ) -> Result<Self, ModelError> {
+        let out = resolve(out)?;
+        kind.check_free(&out, replace)?;
+        let parent = parent(&out);
+        let made = MadeFolders::make(parent).map_err(ModelError::io("create", parent))?;
+        remove_leftovers(parent, TEMPORARY, |entry| kind.is_temporary(entry));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(TEMPORARY);
+        #[cfg(unix)]
+        {
+            // The usual permissions of a new folder: the umask decides who may read it.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let temporary =
+            builder.tempdir_in(parent).map_err(ModelError::io("create a folder in", parent))?;
+        let handle = File::open(temporary.path()).ok();
+        let lock = handle.filter(|handle| lock(handle).is_some());
+        Ok(Self { kind, out, replace, temporary, _lock: lock, made: Some(made) })
+    }
+
+    /// Its temporary path.
+    pub(crate) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Writes these files, syncs everything to disk, and moves the folder into place.
+    pub(crate) fn complete(self, files: &[(&str, &[u8])]) -> Result<(), ModelError> {
+        for (name, bytes) in files {
+            let path = self.path().join(name);
+            File::create_new(&path)
+                .and_then(|mut file| {
+                    file.write_all(bytes)?;
+                    file.sync_all()
+                })
+                .map_err(ModelError::io("write", &path))?;
+        }
+        sync_folder(self.path())?;
+        self.put_in_place()
+    }
+
+    fn put_in_place(mut self) -> Result<(), ModelError> {
+        let made = self.made.take();
+        let out = &self.out;
+        // Check again: something else may have appeared since the start.
+        self.kind.check_free(out, self.replace)?;
+        if self.replace && out.exists() && !is_empty_folder(out) {
+            exchange(self.path(), out).map_err(ModelError::io("replace", out))?;
+            // Now the temporary folder contains the older one, and is deleted with it.
+        } else {
+            // Replaces an empty folder, and fails if it has been filled meanwhile.
+            fs::rename(self.path(), out)
+                .map_err(ModelError::io("rename the new folder to", out))?;
+            let _ = self.temporary.keep();
+        }
+        if let Some(mut made) = made {
+            made.0.clear();
+        }
+        sync_folder(parent(out))
+    }
+}
+
+impl Kind {
+    /// `out` may be missing, an empty folder or, if requested, one of this kind.
+    fn check_free(&self, out: &Path, replace: bool) -> Result<(), ModelError> {
+        let in_the_way = |reason| Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+        if !out.exists() || is_empty_folder(out) {
+            Ok(())
+        } else if !(out.join(self.files[0]).is_file() && self.holds_only_own_files(out)) {
+            // Other files in the folder belong to the user, and would be lost with it.
+            in_the_way(self.is_other)
+        } else if !replace {
+            in_the_way(self.is_taken)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether it is a real folder with only such files.
+    fn is_temporary(&self, entry: &DirEntry) -> bool {
+        entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && self.holds_only_own_files(&entry.path())
+    }
+
+    fn holds_only_own_files(&self, path: &Path) -> bool {
+        let Ok(mut entries) = fs::read_dir(path) else { return false };
+        let ours = |name: &std::ffi::OsStr| self.files.iter().any(|&ours| name == ours);
+        entries.all(|entry| entry.is_ok_and(|entry| ours(&entry.file_name())))
+    }
+}
+
+/// Resolves links, so that their target is replaced and not the link.
+fn resolve(out: &Path) -> Result<PathBuf, ModelError> {
+    if out.exists() {
+        return out.canonicalize().map_err(ModelError::io("find", out));
+    }
+    if out.is_symlink() {
+        let reason = "is a link that leads nowhere; choose another --out";
+        return Err(ModelError::OutputInTheWay { path: out.to_owned(), reason });
+    }
+    Ok(out.to_owned())
+}
+
+fn is_empty_folder(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The parent folder of a path.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Syncs the parent folder; a rename is on disk only after that.
+fn sync_folder(path: &Path) -> Result<(), ModelError> {
+    if cfg!(unix) {
+        File::open(path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(ModelError::io("write", path))?;
+    }
+    Ok(())
+}
+
+/// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside first.
+fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+    }
+    let aside = TempDir::new_in(parent(old))?;
+    let aside_path = aside.path().join("older");
+    fs::rename(old, &aside_path)?;
+    if let Err(e) = fs::rename(new, old) {
+        // Move the older one back; if that fails too, keep it where it is.
+        if fs::rename(&aside_path, old).is_err() {
+            let _ = aside.keep();
+        }
+        return Err(e);
+    }
+    Ok(())
+}
