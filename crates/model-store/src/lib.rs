@@ -6,13 +6,15 @@
 //! 2. [`format`](mod@format) defines that folder, byte by byte;
 //! 3. [`ModelStore`] maps the folder into memory and provides its [`Table`] and [`Words`];
 //! 4. [`export`] writes it in formats that other programs read;
-//! 5. [`synth`] generates models of any size without a file.
+//! 5. [`synth`] generates models of any size without a file;
+//! 6. [`head`] is for folders of heads: classifiers over a model's rows.
 //!
 //! [`Table`]: contract::Table
 
 mod error;
 pub mod export;
 pub mod format;
+pub mod head;
 mod mapped;
 pub mod prepare;
 mod store;

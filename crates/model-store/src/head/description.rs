@@ -1,0 +1,194 @@
+//! `head.json`: what a head is, what it was made for, and how.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::HeadError;
+use crate::ModelStore;
+
+/// The version of the format that this build reads and writes.
+pub const HEAD_VERSION: u32 = 1;
+
+/// The description of a head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// What kind of head it is.
+    pub kind: HeadKind,
+    /// [`HEAD_VERSION`].
+    pub version: u32,
+    /// The model that it was made for.
+    pub model: MadeFor,
+    /// How texts become tokens.
+    pub tokens: Tokens,
+    /// The classes, in the order of the last layer's outputs.
+    pub labels: Vec<String>,
+    /// How class scores become probabilities.
+    pub probabilities: Probabilities,
+    /// Class scores are divided by this first.
+    pub temperature: f64,
+    /// The convolutions, in order.
+    pub convolutions: Vec<ConvolutionShape>,
+    /// The outputs of each dense layer.
+    pub layers: Vec<usize>,
+    /// Words that the model does not have, and for which the head has vectors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    /// The checksum of the weights' file.
+    pub weights: String,
+    /// How it was made, for people: the data, settings and results.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub training: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A kind of head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadKind {
+    /// Labels of a text.
+    Classifier,
+}
+
+/// A model, by its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeFor {
+    /// Its name, for people.
+    pub name: String,
+    /// The version of its content.
+    pub version: String,
+    /// Its rows.
+    pub rows: usize,
+    /// Components of a row.
+    pub dim: usize,
+}
+
+/// How a text becomes tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    /// How it is split.
+    pub tokeniser: Tokeniser,
+    /// Whether tokens are looked up in lower case.
+    pub lower_case: bool,
+    /// The most tokens of a text.
+    pub limit: usize,
+    /// What is left out of longer ones.
+    pub cut: Cut,
+}
+
+/// A way to split texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tokeniser {
+    /// As searches with `text` do: pieces between white space, in the first form that the model has.
+    Words,
+    /// As in the Penn Treebank: `don't` becomes `do` and `n't`, and punctuation is split off.
+    Ptb,
+}
+
+/// The end of a text that is left out if it is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// The first tokens are left out.
+    Start,
+    /// The last tokens are left out.
+    End,
+}
+
+/// How class scores become probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probabilities {
+    /// One label is right: the probabilities add up to 1.
+    Softmax,
+    /// Any number of labels may be right: each has a probability of its own.
+    Sigmoid,
+}
+
+/// The shape of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvolutionShape {
+    /// Tokens that a filter covers.
+    pub width: usize,
+    /// Its channels.
+    pub channels: usize,
+    /// Zero vectors at each end of a text.
+    pub padding: usize,
+}
+
+impl MadeFor {
+    /// This model.
+    pub fn of(model: &ModelStore) -> Self {
+        let (name, version) = (model.name().to_owned(), model.version().to_owned());
+        Self { name, version, rows: model.rows(), dim: model.dim() }
+    }
+}
+
+impl fmt::Display for MadeFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, version, rows, dim } = self;
+        write!(f, "the model {name} (version {version}, {rows} × {dim})")
+    }
+}
+
+/// Only the version, so that a head of another version is told from a damaged one.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl Description {
+    /// Reads `head.json`.
+    pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
+        let path = path.to_owned();
+        if let Ok(Versioned { version: found }) = serde_json::from_slice(json)
+            && found != HEAD_VERSION
+        {
+            return Err(HeadError::Version { path, found, supported: HEAD_VERSION });
+        }
+        serde_json::from_slice(json)
+            .map_err(|error| HeadError::Description { path, reason: error.to_string() })
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self).expect("a description is JSON");
+        json + "\n"
+    }
+
+    /// Checks that it does not contradict itself.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let sorted = |words: &[String]| {
+            let mut words: Vec<String> = words.to_vec();
+            words.sort_unstable();
+            words
+        };
+        let twice = |words: &[String]| {
+            sorted(words).windows(2).find(|two| two[0] == two[1]).map(|two| two[0].clone())
+        };
+        if self.layers.last() != Some(&self.labels.len()) || self.labels.is_empty() {
+            return Err(format!(
+                "it has {} labels, but its last layer has {} outputs",
+                self.labels.len(),
+                self.layers.last().copied().unwrap_or_default()
+            ));
+        }
+        if let Some(label) = twice(&self.labels) {
+            return Err(format!("the label {label:?} is there twice"));
+        }
+        if let Some(word) = twice(&self.words) {
+            return Err(format!("the word {word:?} is there twice"));
+        }
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            return Err(format!("its temperature is {}; it must be above 0", self.temperature));
+        }
+        if self.tokens.limit == 0 {
+            return Err("its limit is 0 tokens; it must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+}

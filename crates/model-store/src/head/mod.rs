@@ -1,0 +1,211 @@
+//! Heads: small trained models over a model's rows, each in a folder of its own.
+//!
+//! - `description`: `head.json`, what the head is and what it was made for;
+//! - `tensors`: `weights.safetensors`;
+//! - here: opening a head beside its model, and writing one.
+
+mod description;
+mod error;
+mod tensors;
+
+use std::path::{Path, PathBuf};
+
+use contract::classifier::{Classifier, Convolution, Layer};
+use contract::{Row, Table};
+
+pub use description::{
+    ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities, Tokeniser,
+    Tokens,
+};
+pub use error::HeadError;
+
+use crate::format::Checksum;
+use crate::mapped::Mapped;
+use crate::whole::{Kind, NewFolder};
+use crate::{ModelError, ModelStore};
+use tensors::Tensors;
+
+/// The name of the description.
+pub const HEAD_FILE: &str = "head.json";
+/// The name of the weights.
+pub const WEIGHTS_FILE: &str = "weights.safetensors";
+
+static HEAD: Kind = Kind {
+    files: &[HEAD_FILE, WEIGHTS_FILE],
+    is_other: "exists, but is not a head or holds other files too; choose another --out",
+    is_taken: "already holds a head; choose another --out, or add --replace",
+};
+
+/// A token of a text, as a head takes it: first the model's rows, then the head's own words, then the vector for unknown words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u32);
+
+/// A head that fits its model.
+#[derive(Debug)]
+pub struct Head {
+    description: Description,
+    classifier: Classifier,
+    tensors: Tensors,
+    rows: u32,
+}
+
+/// What a head is made of.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// Everything but the checksum of the weights, which is computed.
+    pub description: Description,
+    /// The weights.
+    pub classifier: Classifier,
+    /// Vectors that replace those of the model's rows, ascending by row: `[rows, dim]`.
+    pub tuned: (Vec<Row>, Vec<f32>),
+    /// The vectors of the description's `words`, `[words, dim]`.
+    pub added: Vec<f32>,
+    /// The vector for words that are unknown; without one, they are left out.
+    pub unknown: Option<Vec<f32>>,
+}
+
+impl Head {
+    /// Maps a head's folder. Checks the description, that the head was made for this model, all shapes, the checksum of the
+    /// weights, and that they are finite.
+    ///
+    /// # Errors
+    /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
+    pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
+        let path = folder.join(HEAD_FILE);
+        if !path.is_file() {
+            let reason = match folder.is_dir() {
+                true => format!("it has no file {HEAD_FILE}"),
+                false => "there is no such folder".to_owned(),
+            };
+            return Err(HeadError::NotAHead { path: folder.to_owned(), reason });
+        }
+        let description = Description::parse(&path, &Mapped::open(&path)?)?;
+        let weights = Mapped::open(&folder.join(WEIGHTS_FILE))?;
+        Self::from_parts(folder, description, weights, model)
+    }
+
+    /// Puts a head together in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_memory(parts: &Parts, model: &ModelStore) -> Result<Self, HeadError> {
+        let (description, weights) = parts.files()?;
+        let folder = PathBuf::from("a head in memory");
+        let weights =
+            Mapped::copy_of(&weights).map_err(ModelError::io("keep in memory", &folder))?;
+        Self::from_parts(&folder, description, weights, model)
+    }
+
+    fn from_parts(
+        folder: &Path,
+        description: Description,
+        weights: Mapped,
+        model: &ModelStore,
+    ) -> Result<Self, HeadError> {
+        let damaged =
+            |file: &str, reason: String| HeadError::Damaged { path: folder.join(file), reason };
+        description.check().map_err(|reason| damaged(HEAD_FILE, reason))?;
+        let made_for = &description.model;
+        if made_for.version != model.version() || made_for.rows != model.rows() {
+            return Err(HeadError::OtherModel {
+                path: folder.to_owned(),
+                made_for: made_for.to_string(),
+                model: MadeFor::of(model).to_string(),
+            });
+        }
+        let found = Checksum::of(&weights).to_string();
+        if found != description.weights {
+            let reason = format!("its checksum is {found}, not {}", description.weights);
+            return Err(damaged(WEIGHTS_FILE, reason));
+        }
+        let damaged_weights = |reason| damaged(WEIGHTS_FILE, reason);
+        let tensors = Tensors::new(weights, &description, model.dim()).map_err(damaged_weights)?;
+        let classifier = tensors.classifier(&description, model.dim()).map_err(damaged_weights)?;
+        tensors.check_rows(model.rows()).map_err(damaged_weights)?;
+        Ok(Self { description, classifier, tensors, rows: model.rows() as u32 })
+    }
+
+    /// What the head is.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Its weights.
+    pub fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    /// The token of a row of the model.
+    pub fn of_row(&self, row: Row) -> Token {
+        assert!(row.0 < self.rows, "a row of the head's model");
+        Token(row.0)
+    }
+
+    /// The token of the head's own n-th word.
+    pub fn of_own_word(&self, index: usize) -> Token {
+        assert!(index < self.description.words.len(), "a word of the head");
+        Token(self.rows + index as u32)
+    }
+
+    /// The token for unknown words; `None` if they are left out.
+    pub fn unknown(&self) -> Option<Token> {
+        let own = self.description.words.len() as u32;
+        self.tensors.unknown().map(|_| Token(self.rows + own))
+    }
+
+    /// The number of tokens that there are.
+    pub fn tokens(&self) -> usize {
+        let unknown = usize::from(self.tensors.unknown().is_some());
+        self.rows as usize + self.description.words.len() + unknown
+    }
+
+    /// A token's vector. `table` is the model's.
+    ///
+    /// # Panics
+    /// If there is no such token.
+    pub fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> &'a [f32] {
+        if token.0 < self.rows {
+            return self.tensors.tuned(token.0).unwrap_or_else(|| table.row(Row(token.0)));
+        }
+        let own = (token.0 - self.rows) as usize;
+        match own < self.description.words.len() {
+            true => self.tensors.added(own),
+            false => self.tensors.unknown().expect("there is such a token"),
+        }
+    }
+}
+
+impl Parts {
+    /// Writes a head's folder, complete or not at all.
+    ///
+    /// # Errors
+    /// If `out` exists (unless it is a head and `replace` is set), or can't be written.
+    pub fn write(&self, out: &Path, replace: bool) -> Result<(), HeadError> {
+        let (description, weights) = self.files()?;
+        let folder = NewFolder::beside(&HEAD, out, replace)?;
+        let description = description.to_json();
+        folder.complete(&[(HEAD_FILE, description.as_bytes()), (WEIGHTS_FILE, &weights)])?;
+        Ok(())
+    }
+
+    /// The complete description, and the weights as a file.
+    fn files(&self) -> Result<(Description, Vec<u8>), HeadError> {
+        let weights = tensors::write(self)
+            .map_err(|reason| HeadError::Damaged { path: WEIGHTS_FILE.into(), reason })?;
+        let shape = |one: &Convolution| ConvolutionShape {
+            width: one.width,
+            channels: one.channels(),
+            padding: one.padding,
+        };
+        let description = Description {
+            weights: Checksum::of(&weights).to_string(),
+            convolutions: self.classifier.convolutions().iter().map(shape).collect(),
+            layers: self.classifier.layers().iter().map(|layer: &Layer| layer.bias.len()).collect(),
+            ..self.description.clone()
+        };
+        Ok((description, weights))
+    }
+}
+
+#[cfg(test)]
+mod tests;

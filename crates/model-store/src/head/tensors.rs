@@ -1,0 +1,220 @@
+//! `weights.safetensors` of a head.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytemuck::cast_slice;
+use contract::classifier::{Classifier, Convolution, Layer};
+use safetensors::tensor::{Dtype, TensorView, serialize};
+use safetensors::{SafeTensors, View};
+
+use super::{Description, Parts};
+use crate::mapped::Mapped;
+
+/// The most tensors: some for each convolution and layer.
+const MAX_TENSORS: usize = 4096;
+
+/// The tensors that stay where they are.
+#[derive(Debug)]
+pub(super) struct Tensors {
+    file: Mapped,
+    dim: usize,
+    /// In bytes of the file.
+    tuned_rows: Range<usize>,
+    tuned: Range<usize>,
+    added: Range<usize>,
+    unknown: Option<Range<usize>>,
+}
+
+fn convolution(index: usize, what: &str) -> String {
+    format!("convolutions.{index}.{what}")
+}
+
+fn layer(index: usize, what: &str) -> String {
+    format!("layers.{index}.{what}")
+}
+
+impl Tensors {
+    /// Finds the tensors of a head with this description.
+    pub(super) fn new(file: Mapped, description: &Description, dim: usize) -> Result<Self, String> {
+        let tensors = SafeTensors::deserialize(&file).map_err(|error| error.to_string())?;
+        let expected = 2 * (description.convolutions.len() + description.layers.len());
+        let others = ["tuned.rows", "tuned.vectors", "words.vectors", "unknown.vector"];
+        let found = others.iter().filter(|name| tensors.tensor(name).is_ok()).count();
+        if tensors.len() > MAX_TENSORS || tensors.len() != expected + found {
+            return Err(format!(
+                "it has {} tensors; {} are known by the description",
+                tensors.len(),
+                expected + found
+            ));
+        }
+        let start = file.as_ptr() as usize;
+        let place = |data: &[u8]| {
+            let from = data.as_ptr() as usize - start;
+            from..from + data.len()
+        };
+        let optional = |name: &str, dtype, shape: &[usize]| -> Result<Range<usize>, String> {
+            match tensors.tensor(name) {
+                Err(_) => Ok(0..0),
+                Ok(tensor) => bytes(&tensor, name, dtype, shape).map(place),
+            }
+        };
+        let rows = tensors.tensor("tuned.rows").map_or(0, |rows| rows.data().len() / 4);
+        let unknown = tensors.tensor("unknown.vector").is_ok();
+        let (tuned_rows, tuned, added, unknown) = (
+            optional("tuned.rows", Dtype::U32, &[rows])?,
+            optional("tuned.vectors", Dtype::F32, &[rows, dim])?,
+            optional("words.vectors", Dtype::F32, &[description.words.len(), dim])?,
+            unknown.then(|| optional("unknown.vector", Dtype::F32, &[dim])).transpose()?,
+        );
+        if tuned.len() != rows * dim * 4 || added.len() != description.words.len() * dim * 4 {
+            return Err("vectors of words are missing".to_owned());
+        }
+        let own = Self { dim, tuned_rows, tuned, added, unknown, file: file.clone() };
+        let all = [own.floats(&own.tuned), own.floats(&own.added), own.unknown().unwrap_or(&[])];
+        if all.iter().any(|vectors| vectors.iter().any(|component| !component.is_finite())) {
+            return Err("a vector has a component that is not finite".to_owned());
+        }
+        Ok(own)
+    }
+
+    /// The classifier's weights, copied.
+    pub(super) fn classifier(
+        &self,
+        description: &Description,
+        dim: usize,
+    ) -> Result<Classifier, String> {
+        let tensors = SafeTensors::deserialize(&self.file).map_err(|error| error.to_string())?;
+        let floats = |name: String, shape: &[usize]| -> Result<Vec<f32>, String> {
+            let tensor = tensors.tensor(&name).map_err(|error| error.to_string())?;
+            let bytes = bytes(&tensor, &name, Dtype::F32, shape)?;
+            Ok(bytes
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                .collect())
+        };
+        let mut convolutions = Vec::new();
+        for (index, shape) in description.convolutions.iter().enumerate() {
+            let (width, padding) = (shape.width, shape.padding);
+            let weights = floats(convolution(index, "weight"), &[shape.channels, width, dim])?;
+            let bias = floats(convolution(index, "bias"), &[shape.channels])?;
+            convolutions.push(Convolution { width, padding, weights, bias });
+        }
+        let mut inputs = convolutions.iter().map(Convolution::channels).sum();
+        let mut layers = Vec::new();
+        for (index, &outputs) in description.layers.iter().enumerate() {
+            let weights = floats(layer(index, "weight"), &[outputs, inputs])?;
+            let bias = floats(layer(index, "bias"), &[outputs])?;
+            layers.push(Layer { weights, bias });
+            inputs = outputs;
+        }
+        Classifier::new(dim, convolutions, layers).map_err(|error| error.to_string())
+    }
+
+    /// Checks that the tuned rows are ascending rows of the model.
+    pub(super) fn check_rows(&self, rows: usize) -> Result<(), String> {
+        let tuned = self.tuned_rows();
+        let ascending = tuned.is_sorted_by(|a, b| a < b);
+        match ascending && tuned.last().is_none_or(|&last| (last as usize) < rows) {
+            true => Ok(()),
+            false => Err("`tuned.rows` are not ascending rows of the model".to_owned()),
+        }
+    }
+
+    fn floats(&self, range: &Range<usize>) -> &[f32] {
+        cast_slice(&self.file[range.clone()])
+    }
+
+    fn tuned_rows(&self) -> &[u32] {
+        cast_slice(&self.file[self.tuned_rows.clone()])
+    }
+
+    /// The vector that replaces that of a row of the model, if there is one.
+    pub(super) fn tuned(&self, row: u32) -> Option<&[f32]> {
+        let index = self.tuned_rows().binary_search(&row).ok()?;
+        Some(&self.floats(&self.tuned)[index * self.dim..][..self.dim])
+    }
+
+    /// The vector of the head's own n-th word.
+    pub(super) fn added(&self, index: usize) -> &[f32] {
+        &self.floats(&self.added)[index * self.dim..][..self.dim]
+    }
+
+    /// The vector for unknown words.
+    pub(super) fn unknown(&self) -> Option<&[f32]> {
+        self.unknown.as_ref().map(|range| self.floats(range))
+    }
+}
+
+/// The bytes of a tensor that must have this type and shape. They are aligned: tensors begin at multiples of 4.
+fn bytes<'a>(
+    tensor: &TensorView<'a>,
+    name: &str,
+    dtype: Dtype,
+    shape: &[usize],
+) -> Result<&'a [u8], String> {
+    if tensor.dtype() != dtype || tensor.shape() != shape {
+        let (found, of) = (tensor.dtype(), tensor.shape());
+        return Err(format!("`{name}` is {found:?} {of:?}; {dtype:?} {shape:?} is needed"));
+    }
+    match bytemuck::try_cast_slice::<u8, u32>(tensor.data()) {
+        Ok(_) => Ok(tensor.data()),
+        Err(_) => Err(format!("`{name}` does not begin at a multiple of 4 bytes")),
+    }
+}
+
+/// A tensor to be written.
+struct Written<'a>(Dtype, Vec<usize>, &'a [u8]);
+
+impl View for &Written<'_> {
+    fn dtype(&self) -> Dtype {
+        self.0
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.1
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self.2)
+    }
+
+    fn data_len(&self) -> usize {
+        self.2.len()
+    }
+}
+
+/// The file of a head's weights.
+pub(super) fn write(parts: &Parts) -> Result<Vec<u8>, String> {
+    let Parts { classifier, tuned: (rows, tuned), added, unknown, .. } = parts;
+    let dim = classifier.dim();
+    let f32s =
+        |shape: Vec<usize>, values| Written(Dtype::F32, shape, cast_slice::<f32, u8>(values));
+    let mut tensors = Vec::new();
+    for (index, one) in classifier.convolutions().iter().enumerate() {
+        let shape = vec![one.channels(), one.width, dim];
+        tensors.push((convolution(index, "weight"), f32s(shape, &one.weights)));
+        tensors.push((convolution(index, "bias"), f32s(vec![one.channels()], &one.bias)));
+    }
+    for (index, one) in classifier.layers().iter().enumerate() {
+        let outputs = one.bias.len();
+        let shape = vec![outputs, one.weights.len() / outputs];
+        tensors.push((layer(index, "weight"), f32s(shape, &one.weights)));
+        tensors.push((layer(index, "bias"), f32s(vec![outputs], &one.bias)));
+    }
+    let rows: Vec<u32> = rows.iter().map(|row| row.0).collect();
+    if !rows.is_empty() {
+        let own = Written(Dtype::U32, vec![rows.len()], cast_slice(&rows));
+        tensors.push(("tuned.rows".to_owned(), own));
+        tensors.push(("tuned.vectors".to_owned(), f32s(vec![rows.len(), dim], tuned)));
+    }
+    if !added.is_empty() {
+        let shape = vec![added.len() / dim, dim];
+        tensors.push(("words.vectors".to_owned(), f32s(shape, added)));
+    }
+    if let Some(unknown) = unknown {
+        tensors.push(("unknown.vector".to_owned(), f32s(vec![dim], unknown)));
+    }
+    let views = tensors.iter().map(|(name, tensor)| (name, tensor));
+    serialize(views, None).map_err(|error| error.to_string())
+}
