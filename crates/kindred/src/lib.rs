@@ -31,6 +31,7 @@ pub mod engines;
 mod error;
 pub mod evaluation;
 pub mod expression;
+pub mod heads;
 pub mod method;
 mod model;
 pub mod options;
