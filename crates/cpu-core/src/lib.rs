@@ -35,6 +35,7 @@
 
 mod certified;
 mod full_scan;
+pub mod heads;
 mod instruction_set;
 mod reference;
 mod row_limits;

@@ -1,0 +1,3 @@
+//! Heads on the CPU.
+
+pub mod train;

@@ -1,0 +1,314 @@
+//! Trains classifiers ([`contract::classifier`]) with one dense layer, by Adam on the cross-entropy, with dropout on the
+//! features.
+//!
+//! Convolution is linear in the tokens' vectors. So a batch's distinct words are multiplied by all filters once (`project`), and a
+//! text's convolutions are sums of what its words gave. The maximum makes gradients sparse: only the position that won gets one
+//! (`backward`).
+//!
+//! Every sum has one order, whatever the number of threads and the instructions, and products are rounded before they are added.
+//! So the same data, settings and seed give the same weights everywhere.
+//!
+//! Sources: Kim 2014, "Convolutional Neural Networks for Sentence Classification"; Kingma and Ba 2015, "Adam".
+
+mod adam;
+mod backward;
+mod batch;
+mod numbers;
+mod project;
+
+use std::ops::ControlFlow;
+
+use contract::classifier::{Classifier, Convolution, Layer};
+use rayon::ThreadPool;
+
+use adam::{Adam, NEVER_MET, NOT_MET};
+use backward::Gradients;
+use batch::{Batch, Forward};
+use numbers::Numbers;
+use project::Filters;
+
+/// A text with its class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// Its tokens: indices of words.
+    pub words: Vec<u32>,
+    /// Its class.
+    pub class: u32,
+}
+
+/// What a classifier learns from.
+#[derive(Debug, Clone, Copy)]
+pub struct Data<'a> {
+    /// Texts to learn from.
+    pub train: &'a [Example],
+    /// Texts that decide when to stop.
+    pub dev: &'a [Example],
+    /// The words' vectors, `[words, dim]`.
+    pub vectors: &'a [f32],
+    /// Components of a vector.
+    pub dim: usize,
+    /// The number of classes.
+    pub classes: usize,
+}
+
+/// How a classifier is trained. The defaults are Kim's shape, with Adam.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Widths of the filters.
+    pub widths: Vec<usize>,
+    /// Channels of each width.
+    pub channels: usize,
+    /// Whether texts have zero vectors at both ends, one fewer than a filter is wide.
+    pub padding: bool,
+    /// Whether words' vectors are trained, too.
+    pub fine_tune: bool,
+    /// The part of the features that is left out in each step.
+    pub dropout: f32,
+    /// Texts in a step.
+    pub batch: usize,
+    /// The size of steps.
+    pub learning_rate: f32,
+    /// How much weights are drawn towards zero.
+    pub weight_decay: f32,
+    /// The most passes over the data.
+    pub epochs: usize,
+    /// Stops after so many epochs without a better result on the texts that decide.
+    pub patience: usize,
+    /// What each class counts for; all alike if empty.
+    pub class_weights: Vec<f32>,
+    /// Decides everything that is random.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            widths: vec![3, 4, 5],
+            channels: 100,
+            padding: true,
+            fine_tune: true,
+            dropout: 0.5,
+            batch: 50,
+            learning_rate: 1e-3,
+            weight_decay: 1e-5,
+            epochs: 12,
+            patience: 4,
+            class_weights: Vec::new(),
+            seed: 1,
+        }
+    }
+}
+
+/// How far training is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Texts of the epoch that were learned from.
+    pub texts: usize,
+    /// The mean loss of the epoch so far.
+    pub loss: f64,
+    /// The share of the deciding texts whose class was right, at the end of an epoch.
+    pub accuracy: Option<f64>,
+}
+
+/// A trained classifier: that of the epoch with the best result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// Its weights.
+    pub classifier: Classifier,
+    /// The words' vectors, `[words, dim]`, if they were trained.
+    pub vectors: Option<Vec<f32>>,
+    /// Its result on the texts that decide.
+    pub accuracy: f64,
+    /// The epoch.
+    pub epoch: usize,
+}
+
+/// All weights, and how they change.
+struct Trainer<'a> {
+    data: Data<'a>,
+    settings: &'a Settings,
+    pool: &'a ThreadPool,
+    filters: Vec<Filters>,
+    dense: Layer,
+    vectors: Vec<f32>,
+    /// For each word, [`NOT_MET`] if a text to learn from has it, and [`NEVER_MET`] otherwise.
+    learned: Vec<u32>,
+    adam: Adam,
+    numbers: Numbers,
+}
+
+/// Trains a classifier. Calls `on_progress` after each batch and each epoch; if it breaks, the best so far is returned; `None` if
+/// there is none yet.
+///
+/// # Panics
+/// If there are no texts or classes, or an example has a word or a class that does not exist.
+pub fn train(
+    data: Data<'_>,
+    settings: &Settings,
+    pool: &ThreadPool,
+    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Option<Trained> {
+    assert!(!data.train.is_empty() && data.classes > 0 && data.dim > 0, "something to learn from");
+    let words = data.vectors.len() / data.dim;
+    let is_there = |one: &Example| {
+        (one.class as usize) < data.classes && one.words.iter().all(|&word| (word as usize) < words)
+    };
+    assert!(data.train.iter().chain(data.dev).all(is_there), "words and classes that exist");
+    let mut trainer = Trainer::new(data, settings, pool);
+    let mut best: Option<Trained> = None;
+    let mut order: Vec<usize> = (0..data.train.len()).collect();
+    for epoch in 1..=settings.epochs {
+        trainer.numbers.shuffle(&mut order);
+        let (mut texts, mut loss) = (0, 0.0);
+        for batch in order.chunks(settings.batch.max(1)) {
+            let examples: Vec<&Example> = batch.iter().map(|&index| &data.train[index]).collect();
+            loss += trainer.step(&examples);
+            texts += examples.len();
+            let mean = loss / texts as f64;
+            let progress = Progress { epoch, texts, loss: mean, accuracy: None };
+            if on_progress(progress).is_break() {
+                return best;
+            }
+        }
+        let accuracy = trainer.accuracy();
+        // The later of two equal results has seen more.
+        if best.as_ref().is_none_or(|best| accuracy >= best.accuracy) {
+            best = Some(trainer.trained(accuracy, epoch));
+        }
+        let loss = loss / texts as f64;
+        let progress = Progress { epoch, texts, loss, accuracy: Some(accuracy) };
+        let is_late = best.as_ref().is_some_and(|best| epoch - best.epoch >= settings.patience);
+        if on_progress(progress).is_break() || is_late {
+            break;
+        }
+    }
+    best
+}
+
+impl<'a> Trainer<'a> {
+    fn new(data: Data<'a>, settings: &'a Settings, pool: &'a ThreadPool) -> Self {
+        let mut numbers = Numbers::new(settings.seed);
+        let filters: Vec<Filters> = settings
+            .widths
+            .iter()
+            .map(|&width| {
+                let padding = if settings.padding { width - 1 } else { 0 };
+                Filters::new(width, padding, settings.channels, data.dim, &mut numbers)
+            })
+            .collect();
+        let features: usize = filters.iter().map(Filters::channels).sum();
+        let bound = 1.0 / (features as f32).sqrt();
+        let dense = Layer {
+            weights: numbers.within(bound, features * data.classes),
+            bias: numbers.within(bound, data.classes),
+        };
+        let words = if settings.fine_tune { data.vectors.len() } else { 0 };
+        let sizes = filters.iter().map(|one| one.weights.len() + one.bias.len()).sum::<usize>()
+            + dense.weights.len()
+            + dense.bias.len();
+        let adam = Adam::new(sizes, words, settings.learning_rate, settings.weight_decay);
+        let vectors = data.vectors.to_vec();
+        let mut learned = vec![NEVER_MET; vectors.len() / data.dim];
+        for &word in data.train.iter().flat_map(|one| &one.words) {
+            learned[word as usize] = NOT_MET;
+        }
+        Self { data, settings, pool, filters, dense, vectors, learned, adam, numbers }
+    }
+
+    /// Learns from some texts. Returns the sum of their losses.
+    fn step(&mut self, examples: &[&Example]) -> f64 {
+        let (features, keep) = (self.features(), 1.0 - self.settings.dropout);
+        let masks: Vec<f32> = (0..examples.len() * features)
+            .map(|_| if self.numbers.unit() < keep { 1.0 / keep } else { 0.0 })
+            .collect();
+        let batch = Batch::new(examples.iter().map(|one| &one.words[..]));
+        let forward = self.forward(&batch);
+        let gradients = Gradients::new(self, examples, &batch, &forward, &masks);
+        self.adam.begin();
+        let Self { filters, dense, adam, .. } = self;
+        let mut at = 0;
+        for (one, own) in filters.iter_mut().zip(&gradients.filters) {
+            for (weights, gradient) in
+                [(&mut one.weights, &own.weights), (&mut one.bias, &own.bias)]
+            {
+                adam.update(at, weights, gradient);
+                at += weights.len();
+            }
+        }
+        for (weights, gradient) in [
+            (&mut dense.weights, &gradients.dense.weights),
+            (&mut dense.bias, &gradients.dense.bias),
+        ] {
+            adam.update(at, weights, gradient);
+            at += weights.len();
+        }
+        if self.settings.fine_tune {
+            let dim = self.data.dim;
+            let mut met = self.learned.clone();
+            for (index, &word) in batch.words.iter().enumerate() {
+                met[word as usize] = index as u32;
+            }
+            adam.update_rows(&mut self.vectors, dim, &met, &gradients.vectors, self.pool);
+        }
+        gradients.loss
+    }
+
+    fn features(&self) -> usize {
+        self.filters.iter().map(Filters::channels).sum()
+    }
+
+    fn forward(&self, batch: &Batch) -> Forward {
+        Forward::new(batch, &self.filters, &self.vectors, self.data.dim, self.pool)
+    }
+
+    /// The share of the deciding texts whose class is right.
+    fn accuracy(&self) -> f64 {
+        const TOGETHER: usize = 256;
+        let mut right = 0;
+        for examples in self.data.dev.chunks(TOGETHER) {
+            let batch = Batch::new(examples.iter().map(|one| &one.words[..]));
+            let forward = self.forward(&batch);
+            for (example, features) in
+                examples.iter().zip(forward.features.chunks_exact(self.features()))
+            {
+                let scores = scores(&self.dense, features);
+                let mut best = 0;
+                for (class, score) in scores.iter().enumerate() {
+                    if *score > scores[best] {
+                        best = class;
+                    }
+                }
+                right += usize::from(best == example.class as usize);
+            }
+        }
+        right as f64 / self.data.dev.len().max(1) as f64
+    }
+
+    fn trained(&self, accuracy: f64, epoch: usize) -> Trained {
+        let convolution = |one: &Filters| Convolution {
+            width: one.width,
+            padding: one.padding,
+            weights: one.weights.clone(),
+            bias: one.bias.clone(),
+        };
+        let convolutions = self.filters.iter().map(convolution).collect();
+        let classifier =
+            Classifier::new(self.data.dim, convolutions, vec![self.dense.clone()]).expect("shapes");
+        let vectors = self.settings.fine_tune.then(|| self.vectors.clone());
+        Trained { classifier, vectors, accuracy, epoch }
+    }
+}
+
+/// The outputs of a dense layer.
+fn scores(dense: &Layer, inputs: &[f32]) -> Vec<f32> {
+    let rows = dense.weights.chunks_exact(inputs.len()).zip(&dense.bias);
+    rows.map(|(weights, bias)| {
+        bias + weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum::<f32>()
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

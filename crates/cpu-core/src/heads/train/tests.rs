@@ -1,0 +1,198 @@
+//! Training: gradients against finite differences of the formula in float64; the same weights on any number of threads.
+
+use contract::classifier::softmax;
+use model_store::synth::split_mix;
+
+use super::*;
+
+fn pool(threads: usize) -> ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+}
+
+/// Texts of random words, whose class is whether word 0 is directly before word 1.
+fn examples(count: u64, words: u64) -> Vec<Example> {
+    (0..count)
+        .map(|text| {
+            let random = |n: u64| split_mix(1000 * text + n);
+            let mut own: Vec<u32> =
+                (0..3 + random(0) % 7).map(|n| (2 + random(n + 1) % (words - 2)) as u32).collect();
+            let class = (random(50) % 2) as u32;
+            let at = random(51) as usize % (own.len() + 1);
+            let pair = if class == 1 { [0, 1] } else { [1, 0] };
+            own.splice(at..at, pair);
+            Example { words: own, class }
+        })
+        .collect()
+}
+
+fn vectors(words: usize, dim: usize) -> Vec<f32> {
+    Numbers::new(5).within(1.0, words * dim)
+}
+
+fn go_on(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// The sum of the losses, each by its class's weight as a part of all, by the formula in float64.
+fn loss(trainer: &Trainer<'_>, vectors: &[f32], examples: &[&Example], weights: &[f32]) -> f64 {
+    let (dim, classifier) = (trainer.data.dim, trainer.trained(0.0, 0).classifier);
+    let all: f32 = examples.iter().map(|one| weights[one.class as usize]).sum();
+    let of = |one: &&Example| {
+        let row = |&word: &u32| &vectors[word as usize * dim..][..dim];
+        let tokens: Vec<&[f32]> = one.words.iter().map(row).collect();
+        let probabilities = softmax(&classifier.forward(&tokens).scores, 1.0);
+        -probabilities[one.class as usize].ln() * f64::from(weights[one.class as usize] / all)
+    };
+    examples.iter().map(of).sum()
+}
+
+#[test]
+fn gradients_are_those_of_the_formula() {
+    let (dim, words) = (3, 12);
+    let (examples, vectors) = (examples(6, words), vectors(words as usize, dim));
+    // A short text, and an empty one.
+    let more = [vec![7], vec![]].map(|words| Example { words, class: 0 });
+    let examples: Vec<Example> = examples.into_iter().chain(more).collect();
+    let chosen: Vec<&Example> = examples.iter().collect();
+    for padding in [false, true] {
+        let settings = Settings {
+            widths: vec![2, 3],
+            channels: 4,
+            padding,
+            class_weights: vec![1.0, 3.0],
+            ..Settings::default()
+        };
+        let data = Data { train: &examples, dev: &examples, vectors: &vectors, dim, classes: 2 };
+        let pool = pool(2);
+        let mut trainer = Trainer::new(data, &settings, &pool);
+        let batch = Batch::new(chosen.iter().map(|one| &one.words[..]));
+        let forward = trainer.forward(&batch);
+        let masks = vec![1.0; chosen.len() * trainer.features()];
+        let found = Gradients::new(&trainer, &chosen, &batch, &forward, &masks);
+
+        // The forward of the batch is the formula's, up to float32.
+        for (index, one) in chosen.iter().enumerate() {
+            let row = |&word: &u32| &vectors[word as usize * dim..][..dim];
+            let tokens: Vec<&[f32]> = one.words.iter().map(row).collect();
+            let expected = trainer.trained(0.0, 0).classifier.forward(&tokens);
+            let own = &forward.features[index * 8..][..8];
+            for (feature, expected) in own.iter().zip(&expected.features) {
+                assert!((f64::from(*feature) - expected).abs() < 1e-5, "{feature} {expected}");
+            }
+        }
+
+        // Small, so that no maximum moves to another position within it.
+        const STEP: f32 = 1.0 / 8192.0;
+        let class_weights = [1.0, 3.0];
+        let mut checked = 0;
+        let mut check = |difference: f64, gradient: f32, what: &str| {
+            let slope = difference / (2.0 * f64::from(STEP));
+            let near = (slope - f64::from(gradient)).abs();
+            assert!(near < 2e-3 * (1.0 + slope.abs()), "{what}: {slope} and {gradient}");
+            checked += 1;
+        };
+        for width in 0..2 {
+            for index in 0..trainer.filters[width].weights.len() {
+                let around = [STEP, -2.0 * STEP].map(|step| {
+                    trainer.filters[width].weights[index] += step;
+                    loss(&trainer, &vectors, &chosen, &class_weights)
+                });
+                trainer.filters[width].weights[index] += STEP;
+                check(around[0] - around[1], found.filters[width].weights[index], "filter");
+            }
+            for index in 0..4 {
+                let around = [STEP, -2.0 * STEP].map(|step| {
+                    trainer.filters[width].bias[index] += step;
+                    loss(&trainer, &vectors, &chosen, &class_weights)
+                });
+                trainer.filters[width].bias[index] += STEP;
+                check(around[0] - around[1], found.filters[width].bias[index], "bias");
+            }
+        }
+        for index in 0..trainer.dense.weights.len() {
+            let around = [STEP, -2.0 * STEP].map(|step| {
+                trainer.dense.weights[index] += step;
+                loss(&trainer, &vectors, &chosen, &class_weights)
+            });
+            trainer.dense.weights[index] += STEP;
+            check(around[0] - around[1], found.dense.weights[index], "dense");
+        }
+        for (own, &word) in batch.words.iter().enumerate() {
+            for component in 0..dim {
+                let mut changed = vectors.clone();
+                let around = [STEP, -2.0 * STEP].map(|step| {
+                    changed[word as usize * dim + component] += step;
+                    loss(&trainer, &changed, &chosen, &class_weights)
+                });
+                check(around[0] - around[1], found.vectors[own * dim + component], "vector");
+            }
+        }
+        assert!(checked > 100, "{checked}");
+    }
+}
+
+#[test]
+fn the_same_weights_on_any_number_of_threads_and_others_for_another_seed() {
+    let (dim, words) = (5, 40);
+    let (train_on, dev, vectors) = (examples(120, words), examples(30, words), vectors(40, dim));
+    let data = Data { train: &train_on, dev: &dev, vectors: &vectors, dim, classes: 2 };
+    let trained = |threads, seed| {
+        let settings = Settings { epochs: 3, channels: 7, batch: 16, seed, ..Settings::default() };
+        train(data, &settings, &pool(threads), &mut go_on).unwrap()
+    };
+    let one = trained(1, 1);
+    assert_eq!(one, trained(2, 1));
+    assert_eq!(one, trained(5, 1));
+    assert_ne!(one.classifier, trained(1, 2).classifier);
+}
+
+#[test]
+fn it_learns_what_only_the_order_of_words_tells() {
+    let (dim, words) = (8, 60);
+    let (train_on, dev, vectors) = (examples(800, words), examples(900, words), vectors(60, dim));
+    let dev = &dev[800..];
+    for fine_tune in [false, true] {
+        let settings = Settings { fine_tune, channels: 30, epochs: 20, ..Settings::default() };
+        let data = Data { train: &train_on, dev, vectors: &vectors, dim, classes: 2 };
+        let mut last = 0;
+        let found = train(data, &settings, &pool(2), &mut |progress| {
+            last = last.max(progress.epoch);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert!(found.accuracy > 0.97, "{fine_tune}: {}", found.accuracy);
+        assert!(found.epoch <= last);
+        match found.vectors {
+            // Of a word that no text to learn from has, the vector stays.
+            Some(tuned) => assert!(tuned != vectors && tuned.iter().all(|x| x.is_finite())),
+            None => assert!(!fine_tune),
+        }
+    }
+}
+
+#[test]
+fn stopped_early_it_gives_the_best_so_far_or_nothing() {
+    let (dim, words) = (4, 20);
+    let (texts, vectors) = (examples(60, words), vectors(20, dim));
+    let data = Data { train: &texts, dev: &texts, vectors: &vectors, dim, classes: 2 };
+    let settings = Settings { channels: 5, batch: 20, ..Settings::default() };
+    let stopped_after = |calls: usize| {
+        let mut left = calls;
+        train(data, &settings, &pool(1), &mut |_| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    };
+    assert_eq!(stopped_after(2), None, "in the first epoch");
+    // Three batches and the end of the epoch.
+    assert_eq!(stopped_after(4).unwrap().epoch, 1);
+    assert_eq!(stopped_after(6).unwrap().epoch, 1, "in the second");
+}
+
+#[test]
+#[should_panic(expected = "words and classes that exist")]
+fn a_word_that_does_not_exist_is_refused() {
+    let texts = [Example { words: vec![3], class: 0 }];
+    let data = Data { train: &texts, dev: &[], vectors: &[0.0; 6], dim: 2, classes: 1 };
+    let _ = train(data, &Settings::default(), &pool(1), &mut go_on);
+}
