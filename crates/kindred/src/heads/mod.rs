@@ -1,5 +1,7 @@
-//! Heads over a model: how texts become their tokens.
+//! Heads over a model: texts with labels to learn from, and how texts become tokens.
 
+mod data;
 mod ptb;
 
+pub use data::{DataError, Format, Labelled, Texts};
 pub use ptb::{Piece, pieces};
