@@ -4,9 +4,11 @@
 //! Source: Kim 2014, "Convolutional Neural Networks for Sentence Classification".
 
 mod attribution;
+mod calibration;
 mod forward;
 
 pub use attribution::{Attribution, Window};
+pub use calibration::{calibration_error, fit_temperature};
 pub use forward::Forward;
 
 /// A classifier's weights, without labels and words.
