@@ -178,8 +178,14 @@ impl FullPasses {
                 let rest = ranks.count(*set, resident, stream, parts, &counted, range)?;
                 done.fallbacks += rest.len();
                 for group in self::groups(parts, &rest) {
-                    // SAFETY: as above.
-                    unsafe { self.step(place, parts, &group, first, rows)? };
+                    // There may be room for fewer rows at a time.
+                    let (mut first, end) = (first, first + rows);
+                    while first < end {
+                        let rows = group.rows(parts, first, place).min(end - first);
+                        // SAFETY: as above.
+                        unsafe { self.step(place, parts, &group, first, rows)? };
+                        first += rows;
+                    }
                 }
             }
             first += rows;

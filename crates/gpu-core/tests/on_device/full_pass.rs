@@ -146,6 +146,14 @@ fn over_rows_that_are_alike() {
     let ranked = vec![Row(299_999), Row(299_998), Row(0)];
     queries.push(FullPassQuery::new(of_row, 5, Filter::default(), ranked));
     compare("alike", &model, &queries, &[1, usize::MAX]);
+
+    // Ranks alone: all rows are in doubt, and there is no room for their cosines with so many vectors at once.
+    let ranks = |row| {
+        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(row))).unwrap();
+        FullPassQuery::new(scoring, 0, Filter::default(), vec![Row(299_999), Row(2 * row)])
+    };
+    let queries: Vec<FullPassQuery> = (0..40).map(ranks).collect();
+    compare("ranks of rows that are alike", &model, &queries, &[1, usize::MAX]);
 }
 
 /// More hits than the device's lists hold: a search becomes a full pass.
