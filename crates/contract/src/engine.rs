@@ -170,7 +170,17 @@ pub trait Engine {
         queries: &[&FullPassQuery],
     ) -> Result<Vec<FullPassAnswer>, EngineError> {
         let parts = queries.iter().map(|&query| FullPassPart::new(query.clone()));
-        let mut parts: Vec<FullPassPart> = parts.collect();
+        self.full_pass_of(parts.collect())
+    }
+
+    /// The same for parts of which no row was processed; those that are [answered](FullPassPart::is_answered) stay as they are.
+    ///
+    /// # Errors
+    /// See [`full_pass_part`](Self::full_pass_part).
+    fn full_pass_of(
+        &mut self,
+        mut parts: Vec<FullPassPart>,
+    ) -> Result<Vec<FullPassAnswer>, EngineError> {
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.full_pass_part(&mut parts, from, &|| true)?;

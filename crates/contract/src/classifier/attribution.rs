@@ -28,7 +28,7 @@ pub struct Window {
 }
 
 impl Classifier {
-    /// Divides a class score of a text of so many tokens, from what [`forward`](Self::forward) has computed.
+    /// Divides a class score among windows. `forward` is what [`forward`](Self::forward) computed for a text of `tokens` tokens.
     ///
     /// Channels whose feature is zero have no share. Channels with the same window are added up.
     ///

@@ -95,12 +95,12 @@ impl Convolution {
         self.bias.len()
     }
 
-    /// The number of positions in a text of so many tokens. A text that is too short has one: zero vectors follow it.
+    /// The number of positions in a text of `tokens` tokens. A text that is too short has one: zero vectors follow it.
     pub fn positions(&self, tokens: usize) -> usize {
         (tokens + 2 * self.padding + 1).saturating_sub(self.width).max(1)
     }
 
-    /// The tokens that it covers at a position of a text of so many tokens: some at its ends may be padding.
+    /// The tokens that it covers at a position of a text of `tokens` tokens. Padding at either end is left out.
     pub fn covered(&self, position: usize, tokens: usize) -> std::ops::Range<usize> {
         let start = position.saturating_sub(self.padding);
         let end = (position + self.width).saturating_sub(self.padding).min(tokens);

@@ -121,13 +121,12 @@ impl Workload for FullPass {
         engine: &mut Self::Device,
         queries: &[&FullPassQuery],
     ) -> Result<Vec<FullPassAnswer>, PassError> {
-        let mut parts = engine.finish_ranks(queries)?;
-        let mut next = parts.iter().any(|part| !part.is_answered()).then_some(0);
-        while let Some(from) = next {
-            // In one slice, because a pass that was started has no more; it is rare.
-            next = engine.full_pass_part(&mut parts, from, &|| true)?;
+        let parts = engine.finish_ranks(queries)?;
+        if parts.iter().all(FullPassPart::is_answered) {
+            return Ok(parts.into_iter().map(FullPassPart::into_answer).collect());
         }
-        Ok(parts.into_iter().map(FullPassPart::into_answer).collect())
+        // In one slice, because a pass that was started has no more; it is rare.
+        Ok(engine.full_pass_of(parts)?)
     }
 
     fn retain(&self, pass: &mut UnderWay, stays: &mut dyn FnMut(usize) -> bool) {

@@ -147,7 +147,7 @@ fn over_rows_that_are_alike() {
     queries.push(FullPassQuery::new(of_row, 5, Filter::default(), ranked));
     compare("alike", &model, &queries, &[1, usize::MAX]);
 
-    // Ranks alone: all rows are in doubt, and there is no room for their cosines with so many vectors at once.
+    // Ranks alone: all rows are in doubt. Their cosines with 40 vectors do not fit the scratch memory at once.
     let ranks = |row| {
         let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(row))).unwrap();
         FullPassQuery::new(scoring, 0, Filter::default(), vec![Row(299_999), Row(2 * row)])

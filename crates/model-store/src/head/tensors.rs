@@ -88,10 +88,7 @@ impl Tensors {
         let floats = |name: String, shape: &[usize]| -> Result<Vec<f32>, String> {
             let tensor = tensors.tensor(&name).map_err(|error| error.to_string())?;
             let bytes = bytes(&tensor, &name, Dtype::F32, shape)?;
-            Ok(bytes
-                .chunks_exact(4)
-                .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-                .collect())
+            Ok(cast_slice(bytes).to_vec())
         };
         let mut convolutions = Vec::new();
         for (index, shape) in description.convolutions.iter().enumerate() {

@@ -49,11 +49,17 @@ impl Adam {
         self.variance_correction = (1.0 - VARIANCE_DECAY.powi(self.step)).sqrt();
     }
 
+    /// What a change needs to know: decay, step size and the variances' correction.
+    fn constants(&self) -> (f32, f32, f32) {
+        (self.weight_decay, self.size, self.variance_correction)
+    }
+
     /// Changes the weights whose moments begin at `at`.
     pub(super) fn update(&mut self, at: usize, weights: &mut [f32], gradient: &[f32]) {
-        let decay = self.weight_decay;
-        let (size, correction) = (self.size, self.variance_correction);
-        change(&mut self.weights, at, weights, gradient, (decay, size, correction));
+        let constants = self.constants();
+        let Moments { mean, variance } = &mut self.weights;
+        let own = at..at + weights.len();
+        change(weights, gradient, &mut mean[own.clone()], &mut variance[own], constants);
     }
 
     /// The same for the vectors of words, `[words, dim]`: of all, because means go on to move those that this step did not
@@ -67,7 +73,7 @@ impl Adam {
         gradients: &[f32],
         pool: &ThreadPool,
     ) {
-        let constants = (self.weight_decay, self.size, self.variance_correction);
+        let constants = self.constants();
         let none = vec![0.0; dim];
         let Moments { mean, variance } = &mut self.rows;
         pool.install(|| {
@@ -82,25 +88,13 @@ impl Adam {
                         NOT_MET => &none,
                         met => &gradients[met as usize * dim..][..dim],
                     };
-                    change_all(row, gradient, mean, variance, constants);
+                    change(row, gradient, mean, variance, constants);
                 });
         });
     }
 }
 
 fn change(
-    moments: &mut Moments,
-    at: usize,
-    weights: &mut [f32],
-    gradient: &[f32],
-    (decay, size, correction): (f32, f32, f32),
-) {
-    let mean = &mut moments.mean[at..at + weights.len()];
-    let variance = &mut moments.variance[at..at + weights.len()];
-    change_all(weights, gradient, mean, variance, (decay, size, correction));
-}
-
-fn change_all(
     weights: &mut [f32],
     gradient: &[f32],
     mean: &mut [f32],

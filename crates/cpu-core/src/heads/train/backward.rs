@@ -1,17 +1,16 @@
 //! Gradients of the loss. Only the position at which a channel had its maximum gets one, and only above zero.
 
-use contract::classifier::Layer;
+use contract::classifier::{Convolution, Layer};
 use rayon::prelude::*;
 
 use super::batch::{Batch, Forward};
-use super::project::Filters;
 use super::{Example, Trainer, scores};
 
 /// The gradients of a step, in the shapes of what they change.
 pub(super) struct Gradients {
     /// The sum of the losses.
     pub(super) loss: f64,
-    pub(super) filters: Vec<Filters>,
+    pub(super) filters: Vec<Convolution>,
     pub(super) dense: Layer,
     /// Of the batch's distinct words, `[words, dim]`.
     pub(super) vectors: Vec<f32>,
@@ -27,13 +26,12 @@ impl Gradients {
     ) -> Self {
         let (dim, width) = (trainer.data.dim, trainer.features());
         let Head { loss, dense, features } = head(trainer, examples, forward, masks);
-        let of_text = |all: &[f32], text: usize| all[text * width..][..width].to_vec();
         let mut first = 0;
         let filters = trainer
             .filters
             .iter()
             .map(|one| {
-                let mut own = Filters {
+                let mut own = Convolution {
                     weights: vec![0.0; one.weights.len()],
                     bias: vec![0.0; one.channels()],
                     ..*one
@@ -74,9 +72,9 @@ impl Gradients {
                     .into_par_iter()
                     .map(|index| {
                         let text = &batch.texts[index];
-                        let gradients = of_text(&features, index);
+                        let gradients = &features[index * width..][..width];
                         let positions = &forward.positions[index * width..][..width];
-                        text_gradient(&trainer.filters, text, &gradients, positions, dim)
+                        text_gradient(&trainer.filters, text, gradients, positions, dim)
                     })
                     .collect()
             });
@@ -133,7 +131,7 @@ fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: 
 
 /// The taps of a filter at a position that meet tokens, and these.
 fn window<'a>(
-    filters: &'a Filters,
+    filters: &'a Convolution,
     position: u32,
     text: &'a [u32],
 ) -> impl Iterator<Item = (usize, u32)> + 'a {
@@ -145,7 +143,7 @@ fn window<'a>(
 
 /// The gradient of each token's vector, `[tokens, dim]`.
 fn text_gradient(
-    filters: &[Filters],
+    filters: &[Convolution],
     text: &[u32],
     gradients: &[f32],
     positions: &[u32],

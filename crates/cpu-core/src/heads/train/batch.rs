@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use contract::classifier::Convolution;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::project::{Filters, project};
+use super::project::project;
 
 /// Some texts.
 pub(super) struct Batch {
@@ -44,13 +45,13 @@ pub(super) struct Forward {
 impl Forward {
     pub(super) fn new(
         batch: &Batch,
-        filters: &[Filters],
+        filters: &[Convolution],
         vectors: &[f32],
         dim: usize,
         pool: &ThreadPool,
     ) -> Self {
         let (products, stride) = project(&batch.words, vectors, dim, filters, pool);
-        let width: usize = filters.iter().map(Filters::channels).sum();
+        let width: usize = filters.iter().map(Convolution::channels).sum();
         let mut features = vec![0.0; batch.texts.len() * width];
         let mut positions = vec![0; batch.texts.len() * width];
         pool.install(|| {
@@ -81,13 +82,8 @@ impl Forward {
     }
 }
 
-/// The number of positions of a filter in a text; see `contract::classifier`.
-pub(super) fn positions(filters: &Filters, tokens: usize) -> usize {
-    (tokens + 2 * filters.padding + 1).saturating_sub(filters.width).max(1)
-}
-
 fn maxima<'a>(
-    filters: &Filters,
+    filters: &Convolution,
     text: &[u32],
     of_columns: impl Fn(u32, usize) -> &'a [f32],
     features: &mut [f32],
@@ -95,7 +91,7 @@ fn maxima<'a>(
 ) {
     let mut values = vec![0.0; filters.channels()];
     features.fill(f32::NEG_INFINITY);
-    for position in 0..self::positions(filters, text.len()) {
+    for position in 0..filters.positions(text.len()) {
         values.copy_from_slice(&filters.bias);
         for tap in 0..filters.width {
             let token = (position + tap).checked_sub(filters.padding);

@@ -25,7 +25,7 @@ use adam::{Adam, NEVER_MET, NOT_MET};
 use backward::Gradients;
 use batch::{Batch, Forward};
 use numbers::Numbers;
-use project::Filters;
+use project::random;
 
 /// A text with its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct Settings {
     pub weight_decay: f32,
     /// The most passes over the data.
     pub epochs: usize,
-    /// Stops after so many epochs without a better result on the texts that decide.
+    /// Training stops after this number of epochs without a better result on the deciding texts.
     pub patience: usize,
     /// What each class counts for; all alike if empty.
     pub class_weights: Vec<f32>,
@@ -130,7 +130,7 @@ struct Trainer<'a> {
     data: Data<'a>,
     settings: &'a Settings,
     pool: &'a ThreadPool,
-    filters: Vec<Filters>,
+    filters: Vec<Convolution>,
     dense: Layer,
     vectors: Vec<f32>,
     /// For each word, [`NOT_MET`] if a text to learn from has it, and [`NEVER_MET`] otherwise.
@@ -190,15 +190,15 @@ pub fn train(
 impl<'a> Trainer<'a> {
     fn new(data: Data<'a>, settings: &'a Settings, pool: &'a ThreadPool) -> Self {
         let mut numbers = Numbers::new(settings.seed);
-        let filters: Vec<Filters> = settings
+        let filters: Vec<Convolution> = settings
             .widths
             .iter()
             .map(|&width| {
                 let padding = if settings.padding { width - 1 } else { 0 };
-                Filters::new(width, padding, settings.channels, data.dim, &mut numbers)
+                random(width, padding, settings.channels, data.dim, &mut numbers)
             })
             .collect();
-        let features: usize = filters.iter().map(Filters::channels).sum();
+        let features: usize = filters.iter().map(Convolution::channels).sum();
         let bound = 1.0 / (features as f32).sqrt();
         let dense = Layer {
             weights: numbers.within(bound, features * data.classes),
@@ -256,7 +256,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn features(&self) -> usize {
-        self.filters.iter().map(Filters::channels).sum()
+        self.filters.iter().map(Convolution::channels).sum()
     }
 
     fn forward(&self, batch: &Batch) -> Forward {
@@ -287,15 +287,9 @@ impl<'a> Trainer<'a> {
     }
 
     fn trained(&self, accuracy: f64, epoch: usize) -> Trained {
-        let convolution = |one: &Filters| Convolution {
-            width: one.width,
-            padding: one.padding,
-            weights: one.weights.clone(),
-            bias: one.bias.clone(),
-        };
-        let convolutions = self.filters.iter().map(convolution).collect();
         let classifier =
-            Classifier::new(self.data.dim, convolutions, vec![self.dense.clone()]).expect("shapes");
+            Classifier::new(self.data.dim, self.filters.clone(), vec![self.dense.clone()])
+                .expect("shapes");
         let vectors = self.settings.fine_tune.then(|| self.vectors.clone());
         Trained { classifier, vectors, accuracy, epoch }
     }

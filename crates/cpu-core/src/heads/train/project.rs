@@ -1,5 +1,6 @@
 //! Filters, and the products of words with all of them.
 
+use contract::classifier::Convolution;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -10,44 +11,27 @@ const COLUMNS: usize = 32;
 /// Words that are multiplied together.
 const WORDS: usize = 4;
 
-/// The filters of one width while they are trained.
-#[derive(Debug, Clone)]
-pub(super) struct Filters {
-    pub(super) width: usize,
-    pub(super) padding: usize,
-    /// `[channels, width, dim]`.
-    pub(super) weights: Vec<f32>,
-    /// `[channels]`.
-    pub(super) bias: Vec<f32>,
-}
-
-impl Filters {
-    /// Random filters.
-    pub(super) fn new(
-        width: usize,
-        padding: usize,
-        channels: usize,
-        dim: usize,
-        numbers: &mut Numbers,
-    ) -> Self {
-        let bound = 1.0 / ((width * dim) as f32).sqrt();
-        let weights = numbers.within(bound, channels * width * dim);
-        let bias = numbers.within(bound, channels);
-        Self { width, padding, weights, bias }
-    }
-
-    pub(super) fn channels(&self) -> usize {
-        self.bias.len()
-    }
+/// Random filters of one width.
+pub(super) fn random(
+    width: usize,
+    padding: usize,
+    channels: usize,
+    dim: usize,
+    numbers: &mut Numbers,
+) -> Convolution {
+    let bound = 1.0 / ((width * dim) as f32).sqrt();
+    let weights = numbers.within(bound, channels * width * dim);
+    let bias = numbers.within(bound, channels);
+    Convolution { width, padding, weights, bias }
 }
 
 /// The number of columns: one for each tap of each channel.
-pub(super) fn columns(filters: &[Filters]) -> usize {
+pub(super) fn columns(filters: &[Convolution]) -> usize {
     filters.iter().map(|one| one.width * one.channels()).sum()
 }
 
 /// All filters as columns in blocks, `[blocks, dim, COLUMNS]`: those of a width tap by tap, channel by channel.
-fn pack(filters: &[Filters], dim: usize) -> Vec<f32> {
+fn pack(filters: &[Convolution], dim: usize) -> Vec<f32> {
     let blocks = columns(filters).div_ceil(COLUMNS);
     let mut packed = vec![0.0; blocks * dim * COLUMNS];
     let mut column = 0;
@@ -71,7 +55,7 @@ pub(super) fn project(
     words: &[u32],
     vectors: &[f32],
     dim: usize,
-    filters: &[Filters],
+    filters: &[Convolution],
     pool: &ThreadPool,
 ) -> (Vec<f32>, usize) {
     let packed = pack(filters, dim);
