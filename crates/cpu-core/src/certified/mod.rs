@@ -25,22 +25,26 @@ use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, UsualCosts,
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, TokenText,
+    UsualCosts,
 };
 use model_store::ModelStore;
-use rayon::prelude::*;
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
+use crate::heads::classify::Classifiers;
 use crate::row_limits::most_rows_first;
-use crate::threads::on_threads;
+use crate::threads::Workers;
 use cost::Costs;
 use cost::SHORT_FULL_SCAN;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
-use pass::{Candidate, Pass};
+use pass::Pass;
+use rescore::Rescored;
+use score::Scorer;
 use tables::Tables;
+use worker::Found;
 
 /// Maximum number of queries per pass, or of half-spaces of their formulas; a larger batch takes several passes.
 const MAX_PASS: usize = 256;
@@ -48,7 +52,7 @@ const MAX_PASS: usize = 256;
 /// Maximum number of a query's candidates. Beyond it, scoring every row is better.
 const MAX_CANDIDATES: usize = 1 << 16;
 
-/// Fewer candidates are scored before the pool's threads would be awake.
+/// A thread scores this many candidates before another one would be awake.
 const WORTH_WAKING: usize = 256;
 
 /// Passes with at most this many queries, and this many hits of all of them, are bound by memory, and scan high halves first.
@@ -109,6 +113,7 @@ pub struct CpuEngine {
     costs: Costs,
     deriving: Deriving,
     counters: Counters,
+    classifiers: Classifiers,
 }
 
 /// The counters of a [`CpuEngine`] since its start.
@@ -130,6 +135,8 @@ pub struct Counters {
     pub survivors: u64,
     /// Queries of completed full passes.
     pub full_pass_queries: u64,
+    /// Texts whose class scores were computed.
+    pub classified: u64,
 }
 
 impl CpuEngine {
@@ -155,7 +162,8 @@ impl CpuEngine {
         let (rows, dim, always_certify) = (model.rows(), model.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        Ok(Self { model, full, instructions, paths, costs, deriving, counters })
+        let classifiers = Classifiers::default();
+        Ok(Self { model, full, instructions, paths, costs, deriving, counters, classifiers })
     }
 
     /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
@@ -209,24 +217,25 @@ impl CpuEngine {
         let fastest = if few { FirstLook::FourBits } else { FirstLook::EightBits };
         let first_look = self.paths.first_look.unwrap_or(fastest);
         let threads = self.threads_for(columns.len(), tables);
-        let pass = Pass::new(tables, instructions, first_look, &queries, columns, table, room);
-        let found = on_threads(pool, threads, || worker::run_tasks(&pass));
-        let outcome = pass.finish(found);
-        let total = outcome.candidates.iter().flatten().map(Vec::len).sum::<usize>();
-        let rescored = |(candidates, query): (Option<Vec<Candidate>>, &&Query)| {
-            Some(rescore::rescore(query, candidates?, &table, instructions))
-        };
-        let rescored: Vec<_> = if threads == 1 || total < WORTH_WAKING {
-            outcome.candidates.into_iter().zip(&queries).map(rescored).collect()
-        } else {
-            let found = outcome.candidates.into_par_iter().zip(&queries);
-            pool.install(|| found.map(rescored).collect())
-        };
+        let workers = Workers { pool, threads, instructions };
+        let pass = Pass::new(tables, workers, first_look, &queries, columns, table, room);
+        let found = workers.each(|| worker::run_tasks(&pass));
+        let total = found.iter().map(Found::len).sum::<usize>();
+        let mut rescored: Vec<Option<Rescored>> = queries.iter().map(|_| None).collect();
+        let parts = queries.iter().zip(&mut rescored).enumerate().collect();
+        workers.at_most(total.div_ceil(WORTH_WAKING)).share(parts, |parts| {
+            let mut scorer = Scorer::new(queries[0], table, instructions);
+            for (i, (query, rescored)) in parts {
+                let candidates = pass.candidates(i, &found);
+                *rescored = candidates.map(|found| rescore::rescore(query, found, &mut scorer));
+            }
+        });
 
+        let scored = pass.scored.into_inner();
         self.counters.passes += 1;
-        self.counters.second_looks += outcome.second_looks;
-        self.counters.candidates += outcome.scored;
-        self.counters.survivors += outcome.scored;
+        self.counters.second_looks += pass.second_looks.into_inner();
+        self.counters.candidates += scored;
+        self.counters.survivors += scored;
         for (index, rescored) in indices.into_iter().zip(rescored) {
             let Some(rescored) = rescored else {
                 self.counters.fallbacks += 1;
@@ -261,6 +270,7 @@ impl Engine for CpuEngine {
             candidates,
             survivors,
             full_pass_queries,
+            classified,
         } = self.counters;
         vec![
             ("passes", passes),
@@ -271,6 +281,7 @@ impl Engine for CpuEngine {
             ("candidates", candidates),
             ("survivors", survivors),
             ("full_pass_queries", full_pass_queries),
+            ("classified", classified),
         ]
     }
 
@@ -320,6 +331,11 @@ impl Engine for CpuEngine {
 
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
         Some(Arc::new(self.costs))
+    }
+
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.counters.classified += texts.len() as u64;
+        Ok(self.classifiers.scores(&self.model.table(), texts, self.full.pool()))
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.

@@ -17,7 +17,9 @@ use super::floor::Floor;
 use super::query::PreparedQueries;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
+use super::worker::Found;
 use crate::InstructionSet;
+use crate::threads::Workers;
 
 /// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
 /// starting from nothing.
@@ -88,20 +90,11 @@ pub(crate) struct Pass<'a> {
     pub(super) scored: AtomicU64,
 }
 
-/// The result of a pass.
-pub(crate) struct Outcome {
-    /// For each query, the rows that may reach its last floor; `None` if they were too many.
-    pub(crate) candidates: Vec<Option<Vec<Candidate>>>,
-    /// Rows that were scored by formulas of several cosines.
-    pub(crate) scored: u64,
-    pub(crate) second_looks: u64,
-}
-
 impl<'a> Pass<'a> {
     /// `queries` are sorted by the number of rows that they cover, descending.
     pub(crate) fn new(
         tables: &'a Tables,
-        instructions: InstructionSet,
+        workers: Workers<'_>,
         first_look: FirstLook,
         queries: &'a [&'a Query],
         mut columns: Vec<Column<'a>>,
@@ -117,26 +110,26 @@ impl<'a> Pass<'a> {
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
             Floor::new(query.k(), least.max(sampled.floor))
         };
-        let mut prepared = PreparedQueries::new(&columns, tables, instructions);
+        let mut prepared = PreparedQueries::new(&columns, tables, workers);
         let mut first_columns: Vec<usize> = (0..queries.len())
             .map(|i| columns.partition_point(|column| column.query < i))
             .collect();
         first_columns.push(columns.len());
         let what = Sampled { queries, columns: &columns, prepared: &prepared, table };
-        let sampled = sample::sample(tables, instructions, what);
-        let mut changed = Vec::new();
+        let sampled = sample::sample(tables, workers, what);
+        let mut changed = vec![false; columns.len()];
         for (index, (query, found)) in queries.iter().zip(&sampled).enumerate() {
             if let (Ranking::Formula(scoring), Some(likely)) = (query.ranking(), found.likely) {
                 let range = first_columns[index]..first_columns[index + 1];
-                changed.extend(range.clone());
+                changed[range.clone()].fill(true);
                 let better = columns::of_formula(index, scoring, Some(likely), &table);
                 columns.splice(range, better);
             }
         }
-        prepared.prepare(&changed, &columns, tables, instructions);
+        prepared.prepare(|column| changed[column], &columns, tables, workers);
         Self {
             tables,
-            instructions,
+            instructions: workers.instructions,
             first_look,
             queries,
             columns,
@@ -171,25 +164,13 @@ impl<'a> Pass<'a> {
         taken.ok().and_then(|first| Some((first, end(first)?)))
     }
 
-    /// Merges the threads' results.
-    pub(crate) fn finish(self, threads: Vec<Vec<Vec<Candidate>>>) -> Outcome {
-        let mut all: Vec<Vec<Candidate>> = self.queries.iter().map(|_| Vec::new()).collect();
-        for candidates in threads {
-            for (all, candidates) in all.iter_mut().zip(candidates) {
-                all.extend(candidates);
-            }
+    /// The rows that may reach a query's last floor, from what each thread found; `None` if they were too many.
+    pub(crate) fn candidates(&self, query: usize, found: &[Found]) -> Option<Vec<Candidate>> {
+        if self.failed[query].load(Ordering::Relaxed) {
+            return None;
         }
-        let candidates = all
-            .into_iter()
-            .zip(&self.floors)
-            .zip(&self.failed)
-            .map(|((mut candidates, floor), failed)| {
-                let floor = floor.get();
-                candidates.retain(|candidate| candidate.upper >= floor);
-                (!failed.load(Ordering::Relaxed)).then_some(candidates)
-            })
-            .collect();
-        let (second_looks, scored) = (self.second_looks.into_inner(), self.scored.into_inner());
-        Outcome { candidates, scored, second_looks }
+        let floor = self.floors[query].get();
+        let of_query = found.iter().flat_map(|found| found.of_query(query));
+        Some(of_query.filter(|candidate| candidate.upper >= floor).copied().collect())
     }
 }

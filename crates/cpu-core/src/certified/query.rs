@@ -7,7 +7,7 @@ use super::columns::Column;
 use super::kernels::{Asked, GROUP_QUERIES};
 use super::layout::{Line, ZERO_LEVEL};
 use super::tables::Tables;
-use crate::InstructionSet;
+use crate::threads::Workers;
 
 /// One level of the first plane equals this many of the second.
 const LOW_LEVELS: i32 = 128;
@@ -17,7 +17,7 @@ const LOW_LEVELS: i32 = 128;
 #[derive(Debug)]
 pub(crate) struct PreparedQueries {
     query_lines: usize,
-    /// `[queries, query_lines]`: first planes side by side, with zeros up to whole groups of queries.
+    /// `[queries, query_lines]`: first planes side by side, and zeros for a group of queries after the last.
     first: Vec<Line>,
     /// `[queries, 2, query_lines]`.
     both: Vec<Line>,
@@ -39,56 +39,68 @@ impl PreparedBounds {
 }
 
 impl PreparedQueries {
-    pub(crate) fn new(
-        columns: &[Column<'_>],
-        tables: &Tables,
-        instructions: InstructionSet,
-    ) -> Self {
+    pub(crate) fn new(columns: &[Column<'_>], tables: &Tables, workers: Workers<'_>) -> Self {
         let query_lines = tables.layout.query_bytes() / 64;
         let mut prepared = Self {
             query_lines,
-            first: vec![Line::ZERO; columns.len().next_multiple_of(GROUP_QUERIES) * query_lines],
+            first: vec![Line::ZERO; (columns.len() + GROUP_QUERIES) * query_lines],
             both: vec![Line::ZERO; columns.len() * 2 * query_lines],
             bounds: vec![PreparedBounds::NONE; columns.len()],
         };
-        let all: Vec<usize> = (0..columns.len()).collect();
-        prepared.prepare(&all, columns, tables, instructions);
+        prepared.prepare(|_| true, columns, tables, workers);
         prepared
     }
 
-    /// Prepares the columns at these indices, again if they have changed.
+    /// Prepares the columns at the indices that `is_new` names, and some of their neighbours.
     pub(crate) fn prepare(
         &mut self,
-        indices: &[usize],
+        is_new: impl Fn(usize) -> bool,
         columns: &[Column<'_>],
         tables: &Tables,
-        instructions: InstructionSet,
+        workers: Workers<'_>,
     ) {
         let Tables { layout, rotation, .. } = tables;
-        let query_lines = self.query_lines;
-        let mut group = Group::new(layout.dim);
-        for some in indices.chunks(LANES) {
-            group.fill(some.iter().map(|&index| &columns[index]));
-            instructions.prepare_queries(rotation, instructions.largest_level(), &mut group);
-            for (lane, &query) in some.iter().enumerate() {
-                let planes = &mut self.both[query * 2 * query_lines..][..2 * query_lines];
-                let bytes = bytemuck::cast_slice_mut::<_, i8>(planes);
-                let (first, second) = bytes.split_at_mut(bytes.len() / 2);
-                for ((levels, first), second) in group.levels.iter().zip(first).zip(second) {
-                    (*first, *second) = (levels[0][lane], levels[1][lane]);
+        let (query_lines, instructions) = (self.query_lines, workers.instructions);
+        let parts = columns
+            .chunks(PART)
+            .zip(self.first.chunks_mut(PART * query_lines))
+            .zip(self.both.chunks_mut(PART * 2 * query_lines))
+            .zip(self.bounds.chunks_mut(PART))
+            .enumerate()
+            .filter(|(part, _)| (part * PART..columns.len()).take(PART).any(&is_new))
+            .map(|(_, part)| part)
+            .collect();
+        workers.share(parts, |parts| {
+            let mut group = Group::new(layout.dim);
+            for (((columns, first), both), bounds) in parts {
+                let first = first.chunks_exact_mut(query_lines);
+                let both = both.chunks_exact_mut(2 * query_lines);
+                let mut prepared = first.zip(both).zip(bounds);
+                for some in columns.chunks(LANES) {
+                    group.fill(some.iter());
+                    let largest_level = instructions.largest_level();
+                    instructions.prepare_queries(rotation, largest_level, &mut group);
+                    for (lane, ((first, both), bounds)) in
+                        prepared.by_ref().take(some.len()).enumerate()
+                    {
+                        let bytes = bytemuck::cast_slice_mut::<_, i8>(both);
+                        let (high, low) = bytes.split_at_mut(bytes.len() / 2);
+                        for ((levels, high), low) in group.levels.iter().zip(high).zip(low) {
+                            (*high, *low) = (levels[0][lane], levels[1][lane]);
+                        }
+                        first.copy_from_slice(&both[..query_lines]);
+                        *bounds = group.bounds[lane];
+                    }
                 }
-                self.first[query * query_lines..][..query_lines]
-                    .copy_from_slice(&planes[..query_lines]);
-                self.bounds[query] = group.bounds[lane];
             }
-        }
+        });
     }
 
-    /// The first planes of as many queries as there are thresholds.
-    pub(crate) fn first<'a>(&'a self, thresholds: &'a [Threshold]) -> Asked<'a> {
+    /// The first planes of the queries from `first` on, as many as there are thresholds.
+    pub(crate) fn planes<'a>(&'a self, first: usize, thresholds: &'a [Threshold]) -> Asked<'a> {
         let query_lines = self.query_lines;
         let queries = thresholds.len().next_multiple_of(GROUP_QUERIES);
-        let queries = &self.first[..queries * query_lines];
+        let queries = &self.first[first * query_lines..][..queries * query_lines];
         Asked { queries, query_lines, thresholds }
     }
 
@@ -105,6 +117,9 @@ impl PreparedQueries {
 
 /// Queries that are prepared together.
 const LANES: usize = 8;
+
+/// Queries that a thread prepares at a time: about 80 microseconds of work.
+const PART: usize = 2 * LANES;
 
 /// Some queries side by side.
 #[derive(Debug)]
@@ -213,6 +228,7 @@ fn nearest(x: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InstructionSet;
 
     #[test]
     #[allow(clippy::needless_range_loop)] // One index for several arrays.

@@ -1,10 +1,9 @@
 //! Turns candidates into an answer: applies the contract's formula to every row that may still be in it.
 
-use contract::{Hit, Query, Table, TopK};
+use contract::{Hit, Query, TopK};
 
 use super::pass::Candidate;
 use super::score::{ROWS, Scorer};
-use crate::InstructionSet;
 
 /// An answer and its cost.
 pub(crate) struct Rescored {
@@ -18,14 +17,13 @@ pub(crate) struct Rescored {
 ///
 /// Candidates come in descending order of their upper bounds, so the loop ends at the first that can no longer be in
 /// the answer.
-pub(crate) fn rescore(
-    query: &Query,
+pub(crate) fn rescore<'a>(
+    query: &'a Query,
     mut candidates: Vec<Candidate>,
-    table: &Table<'_>,
-    instructions: InstructionSet,
+    scorer: &mut Scorer<'a>,
 ) -> Rescored {
     candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.row.cmp(&b.row)));
-    let mut scorer = Scorer::new(query, *table, instructions);
+    scorer.turn_to(query);
     let mut best = TopK::new(query.k());
     let mut scored = 0;
     for some in candidates.chunks(ROWS) {

@@ -6,13 +6,14 @@ use contract::{FilterParts, Query, Ranking, Row, Table, TopK};
 
 use super::bounds::{Threshold, round_down};
 use super::columns::Column;
-use super::kernels::{Purpose, Space, Strips};
+use super::kernels::{GROUP_QUERIES, Purpose, Space, Strips};
 use super::layout::{STRIP_BLOCKS, STRIP_ROWS};
 use super::query::PreparedQueries;
 use super::score::{ROWS, Scorer};
 use super::tables::Tables;
 use crate::InstructionSet;
 use crate::row_limits::count_covering;
+use crate::threads::Workers;
 
 /// The sample: a 16th of the strips, at most 64, in runs of four.
 const PART: usize = 16;
@@ -48,86 +49,138 @@ pub(super) struct Findings {
 /// What a sample says of each query.
 pub(super) fn sample(
     tables: &Tables,
-    instructions: InstructionSet,
+    workers: Workers<'_>,
     Sampled { queries, columns, prepared, table }: Sampled<'_>,
 ) -> Vec<Findings> {
     let nothing = Findings { floor: f32::NEG_INFINITY, likely: None };
     let mut findings = vec![nothing; queries.len()];
     let layout = tables.layout;
-    let sampled = count_covering(layout.rows.saturating_sub(1), queries, layout.rows);
-    let queries = &queries[..sampled];
-    let columns = &columns[..columns.partition_point(|column| column.query < sampled)];
-    // Excluded rows may be the best of their groups. So may rows above a maximum score, any number of them: then the
-    // sample says nothing.
-    let rank = |query: &Query| {
-        let FilterParts { excluded, first_rows: _, min_score: _, max_score } =
-            query.filter().parts();
-        if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
-    };
+    let queries = &queries[..count_covering(layout.rows.saturating_sub(1), queries, layout.rows)];
     let strips = layout.rows / STRIP_ROWS;
     let runs = (strips / (PART * RUN)).min(RUNS);
-    let is_sampled = |query: &&Query| match query.ranking() {
-        Ranking::Cosine(_) => rank(query) <= RANKS,
-        Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
-    };
-    if runs == 0 || !queries.iter().any(is_sampled) {
+    if runs == 0 || !queries.iter().any(|query| is_sampled(query)) {
         return findings;
     }
-    let strip_lines = STRIP_BLOCKS * layout.block_lines();
-    let run = |run: usize| {
-        let first = run * strips / runs;
-        let lines = first * strip_lines..(first + RUN) * strip_lines;
-        let (high, low) = (&tables.high()[lines.clone()], Some(&tables.low()[lines]));
-        (first, Strips { high, low, layout })
-    };
-    let mut space = Space::new(layout, columns.len());
-    let mut best = vec![[f32::NEG_INFINITY; STRIP_ROWS]; columns.len()];
-    let bounds = &prepared.bounds[..columns.len()];
-    let mut thresholds: Vec<Threshold> =
-        bounds.iter().map(|bounds| bounds.first.threshold(f32::NEG_INFINITY)).collect();
-    for (_, strips) in (0..runs).map(run) {
-        let (asked, purpose) = (prepared.first(&thresholds), Purpose::Sample(&mut best));
-        instructions.scan(strips, asked, &mut space, purpose);
+    let mut parts = Vec::new();
+    let (mut first, mut first_column, mut rest) = (0, 0, &mut findings[..queries.len()]);
+    while !rest.is_empty() {
+        // A group of columns, and what its last query has more.
+        let last = columns.get(first_column + GROUP_QUERIES - 1);
+        let end = last.map_or(queries.len(), |column| queries.len().min(column.query + 1));
+        let end_column = columns.partition_point(|column| column.query < end);
+        let (findings, later) = rest.split_at_mut(end - first);
+        parts.push((first..end, first_column..end_column, findings));
+        (first, first_column, rest) = (end, end_column, later);
     }
-    for (((column, bounds), threshold), best) in
-        columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
-    {
-        let query = &queries[column.query];
-        threshold.offset = f32::INFINITY;
-        if !is_sampled(query) {
-            continue;
+    workers.share(parts, |parts| {
+        for (range, in_columns, findings) in parts {
+            let part = Part {
+                queries: &queries[range.clone()],
+                first_query: range.start,
+                columns: &columns[in_columns.clone()],
+                first_column: in_columns.start,
+                prepared,
+                table,
+            };
+            part.sample(tables, workers.instructions, runs, findings);
         }
-        let rank = if column.is_query() { rank(query) } else { RANKS };
-        let (_, bound, _) = best.select_nth_unstable_by(rank - 1, |a, b| b.total_cmp(a));
-        if !column.is_query() {
-            *threshold = bounds.first.threshold(bounds.first.of_sample(*bound));
-        } else if *bound > 0.0 {
-            // Rows of norm zero are never neighbours, and have a bound of zero.
-            findings[column.query].floor = bounds.first.of_sample(*bound);
-        }
+    });
+    findings
+}
+
+/// The rank of the row in the sample whose bound is the floor. Excluded rows may be the best of their groups. So may
+/// rows above a maximum score, any number of them: then the sample says nothing.
+fn rank(query: &Query) -> usize {
+    let FilterParts { excluded, first_rows: _, min_score: _, max_score } = query.filter().parts();
+    if max_score.is_some() { usize::MAX } else { query.k().saturating_add(excluded.len()) }
+}
+
+fn is_sampled(query: &Query) -> bool {
+    match query.ranking() {
+        Ranking::Cosine(_) => rank(query) <= RANKS,
+        Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
     }
-    // A bound of the dot product with a half-space's normal is no bound of a formula's score. So the rows with the
-    // highest ones are found again, and scored.
-    if columns.iter().any(|column| !column.is_query()) {
+}
+
+/// Consecutive queries, which one thread samples for.
+struct Part<'a> {
+    queries: &'a [&'a Query],
+    first_query: usize,
+    columns: &'a [Column<'a>],
+    first_column: usize,
+    prepared: &'a PreparedQueries,
+    table: Table<'a>,
+}
+
+impl Part<'_> {
+    /// Finds out what that many runs of strips say of each query.
+    fn sample(
+        &self,
+        tables: &Tables,
+        instructions: InstructionSet,
+        runs: usize,
+        findings: &mut [Findings],
+    ) {
+        let &Self { queries, columns, prepared, .. } = self;
+        let layout = tables.layout;
+        let strips = layout.rows / STRIP_ROWS;
+        let strip_lines = STRIP_BLOCKS * layout.block_lines();
+        let run = |run: usize| {
+            let first = run * strips / runs;
+            let lines = first * strip_lines..(first + RUN) * strip_lines;
+            let (high, low) = (&tables.high()[lines.clone()], Some(&tables.low()[lines]));
+            (first, Strips { high, low, layout })
+        };
+        let mut space = Space::new(layout, columns.len());
+        let mut best = vec![[f32::NEG_INFINITY; STRIP_ROWS]; columns.len()];
+        let bounds = &prepared.bounds[self.first_column..][..columns.len()];
+        let mut thresholds: Vec<Threshold> =
+            bounds.iter().map(|bounds| bounds.first.threshold(f32::NEG_INFINITY)).collect();
+        for (_, strips) in (0..runs).map(run) {
+            let asked = prepared.planes(self.first_column, &thresholds);
+            instructions.scan(strips, asked, &mut space, Purpose::Sample(&mut best));
+        }
+        for (((column, bounds), threshold), best) in
+            columns.iter().zip(bounds).zip(&mut thresholds).zip(&mut best)
+        {
+            let query = queries[column.query - self.first_query];
+            threshold.offset = f32::INFINITY;
+            if !is_sampled(query) {
+                continue;
+            }
+            let rank = if column.is_query() { rank(query) } else { RANKS };
+            let (_, bound, _) = best.select_nth_unstable_by(rank - 1, |a, b| b.total_cmp(a));
+            if !column.is_query() {
+                *threshold = bounds.first.threshold(bounds.first.of_sample(*bound));
+            } else if *bound > 0.0 {
+                // Rows of norm zero are never neighbours, and have a bound of zero.
+                findings[column.query - self.first_query].floor = bounds.first.of_sample(*bound);
+            }
+        }
+        // A bound of the dot product with a half-space's normal is no bound of a formula's score. So the rows with the
+        // highest ones are found again, and scored.
+        if columns.iter().all(|column| column.is_query()) {
+            return;
+        }
         let mut found = Vec::new();
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); queries.len()];
         for (first, strips) in (0..runs).map(run) {
-            let purpose = Purpose::Find(&mut found);
-            instructions.scan(strips, prepared.first(&thresholds), &mut space, purpose);
+            let asked = prepared.planes(self.first_column, &thresholds);
+            instructions.scan(strips, asked, &mut space, Purpose::Find(&mut found));
             for flagged in found.drain(..) {
                 let strip = (first + flagged.strip as usize) * STRIP_ROWS;
                 let in_strip = (0..STRIP_ROWS).filter(|row| flagged.rows >> row & 1 == 1);
                 let in_table = in_strip.map(|row| strip + row).filter(|&row| row < layout.rows);
-                rows[columns[flagged.query as usize].query]
+                rows[columns[flagged.query as usize].query - self.first_query]
                     .extend(in_table.map(|row| Row(row as u32)));
             }
         }
         let size = runs * RUN * STRIP_ROWS;
-        for ((query, findings), mut rows) in queries.iter().zip(&mut findings).zip(rows) {
+        for ((query, findings), mut rows) in queries.iter().zip(findings).zip(rows) {
             rows.sort_unstable();
             rows.dedup();
             if let (Ranking::Formula(scoring), false) = (query.ranking(), rows.is_empty()) {
-                let best = best_scores(query, &rows, table, instructions);
+                let best = best_scores(query, &rows, self.table, instructions);
                 if let Some(&score) = best.get(query.k() - 1) {
                     findings.floor = round_down(score);
                 }
@@ -139,7 +192,6 @@ pub(super) fn sample(
             }
         }
     }
-    findings
 }
 
 /// The best scores of these rows, descending: at least as many as the query asks for, or all that pass the filter.

@@ -27,21 +27,29 @@ pub(crate) struct Scorer<'a> {
 
 impl<'a> Scorer<'a> {
     pub(crate) fn new(query: &'a Query, table: Table<'a>, instructions: InstructionSet) -> Self {
-        let chunks = chunks_per_row(table.dim());
-        let count = query.vectors().len();
-        let mut vectors = vec![Chunk::ZERO; count * chunks];
-        for (vector, widened) in query.vectors().iter().zip(vectors.chunks_exact_mut(chunks)) {
-            widen(vector.components(&table), widened);
-        }
-        Self {
+        let mut scorer = Self {
             query,
             table,
             instructions,
-            vectors,
-            rows: vec![Chunk::ZERO; ROWS * chunks],
-            dots: vec![0.0; ROWS * count],
-            cosines: vec![0.0; ROWS * count],
+            vectors: Vec::new(),
+            rows: vec![Chunk::ZERO; ROWS * chunks_per_row(table.dim())],
+            dots: Vec::new(),
+            cosines: Vec::new(),
             scores: [f64::NAN; ROWS],
+        };
+        scorer.turn_to(query);
+        scorer
+    }
+
+    /// Scores for another query from now on.
+    pub(crate) fn turn_to(&mut self, query: &'a Query) {
+        let (chunks, count) = (chunks_per_row(self.table.dim()), query.vectors().len());
+        self.query = query;
+        self.vectors.resize(count * chunks, Chunk::ZERO);
+        self.dots.resize(ROWS * count, 0.0);
+        self.cosines.resize(ROWS * count, 0.0);
+        for (vector, widened) in query.vectors().iter().zip(self.vectors.chunks_exact_mut(chunks)) {
+            widen(vector.components(&self.table), widened);
         }
     }
 

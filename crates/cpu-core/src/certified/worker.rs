@@ -18,8 +18,27 @@ use crate::row_limits::count_covering;
 /// Beyond this, a scan of all rows is better, because it can be cut into slices.
 const ABOVE_PER_CANDIDATE: usize = 8;
 
-/// One thread's share of a pass: takes tasks until none are left. Returns the candidates of each query.
-pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
+/// The candidates that one thread found, query by query.
+pub(crate) struct Found {
+    candidates: Vec<Candidate>,
+    /// Where each query's candidates end, `[queries]`.
+    ends: Vec<usize>,
+}
+
+impl Found {
+    /// The number of candidates of all queries.
+    pub(super) fn len(&self) -> usize {
+        self.candidates.len()
+    }
+
+    pub(super) fn of_query(&self, query: usize) -> &[Candidate] {
+        let start = query.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.candidates[start..self.ends[query]]
+    }
+}
+
+/// One thread's share of a pass: takes tasks until none are left.
+pub(super) fn run_tasks(pass: &Pass<'_>) -> Found {
     let rows = pass.queries.first().map_or(0, |_| pass.row_limit(0));
     let strips = rows.div_ceil(STRIP_ROWS);
     let mut worker = Worker::new(pass);
@@ -30,7 +49,7 @@ pub(super) fn run_tasks(pass: &Pass<'_>) -> Vec<Vec<Candidate>> {
     }
     pass.second_looks.fetch_add(worker.second_looks, Ordering::Relaxed);
     pass.scored.fetch_add(worker.scored(), Ordering::Relaxed);
-    worker.candidates
+    worker.finish()
 }
 
 /// The state of one thread.
@@ -82,6 +101,18 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// The candidates that the floors leave now: few of those that were taken while the floors rose.
+    fn finish(self) -> Found {
+        let mut found =
+            Found { candidates: Vec::new(), ends: Vec::with_capacity(self.floors.len()) };
+        for (candidates, floor) in self.candidates.into_iter().zip(&self.pass.floors) {
+            let floor = floor.get();
+            found.candidates.extend(candidates.into_iter().filter(|row| row.upper >= floor));
+            found.ends.push(found.candidates.len());
+        }
+        found
+    }
+
     /// Takes over floors that other threads have raised.
     fn refresh_thresholds(&mut self, active: usize) {
         for query in 0..active {
@@ -113,7 +144,7 @@ impl<'a> Worker<'a> {
         };
         let strips = Strips { high: &tables.high()[lines], low, layout };
         let columns = self.pass.first_columns[active];
-        let asked = prepared.first(&self.thresholds[..columns]);
+        let asked = prepared.planes(0, &self.thresholds[..columns]);
         let purpose = Purpose::Find(&mut self.found);
         instructions.scan(strips, asked, &mut self.space, purpose);
         let found = std::mem::take(&mut self.found);
