@@ -267,6 +267,7 @@ fn no_request_fails_and_no_answer_is_mixed_while_models_are_swapped() {
         latencies
     };
     let seen: Vec<BTreeMap<String, Vec<Duration>>> = std::thread::scope(|scope| {
+        let until_here = support::Stops(&stop);
         let callers: Vec<_> = (0..3).map(|_| scope.spawn(load)).collect();
         for swap in 0..SWAPS {
             folder.prepare("m", if swap % 2 == 0 { &two } else { &one });
@@ -278,10 +279,11 @@ fn no_request_fails_and_no_answer_is_mixed_while_models_are_swapped() {
             }
             let before = asked.load(Ordering::Relaxed);
             while asked.load(Ordering::Relaxed) < before + 50 {
+                assert!(Instant::now() < deadline, "nobody is answered after swap {swap}");
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(until_here);
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     for caller in seen {

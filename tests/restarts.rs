@@ -47,6 +47,7 @@ fn killed_and_started_again_it_answers_right_or_not_at_all() {
     let (stop, answered, tried_again) =
         (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let until_here = support::Stops(&stop);
         for caller in 0..3 {
             let (right, address) = (&right, &address);
             let (stop, answered, tried_again) = (&stop, &answered, &tried_again);
@@ -87,7 +88,7 @@ fn killed_and_started_again_it_answers_right_or_not_at_all() {
             assert_eq!(service.exit_code(), None, "a signal ended it");
             service = Service::start_at(&address, &arguments);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(until_here);
     });
     assert!(tried_again.load(Ordering::Relaxed) > 0, "somebody was cut off");
 }

@@ -1,8 +1,8 @@
 //! Kindred as a library: many callers, blocking and async, without a network and without a runtime.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
@@ -117,12 +117,32 @@ fn questions_together_have_an_answer_or_an_error_each() {
     assert_eq!(words(answers[2].as_ref().unwrap()), ["TOAD"]);
 }
 
-/// A slow engine, for which a full pass usually costs as much as 30 plain queries.
-struct Slow(ReferenceEngine);
+/// An engine whose searches wait while a test holds the lock, and for which a full pass usually costs as much as 30
+/// plain queries.
+struct Held(ReferenceEngine, Arc<Mutex<()>>);
 
-struct SlowCosts;
+/// The rows served by such an engine, and its lock.
+fn held(settings: Settings) -> (Kindred, Arc<Mutex<()>>) {
+    let lock = Arc::new(Mutex::new(()));
+    let held = lock.clone();
+    let model = Model::from_rows("tiny", &ROWS).unwrap();
+    let kindred = Kindred::with_engine(model, settings, move |model| {
+        Ok(Box::new(Held(ReferenceEngine::new(model.clone()), held.clone())))
+    });
+    (kindred.unwrap(), lock)
+}
 
-impl UsualCosts for SlowCosts {
+fn wait_until(is_so: impl Fn() -> bool, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came to be that {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+struct Costs;
+
+impl UsualCosts for Costs {
     fn search(&self, _: &Query) -> usize {
         1
     }
@@ -132,7 +152,7 @@ impl UsualCosts for SlowCosts {
     }
 }
 
-impl Engine for Slow {
+impl Engine for Held {
     fn description(&self) -> EngineDescription {
         self.0.description()
     }
@@ -142,12 +162,12 @@ impl Engine for Slow {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        thread::sleep(Duration::from_millis(300));
+        drop(self.1.lock());
         self.0.search(batch)
     }
 
     fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
-        Some(Arc::new(SlowCosts))
+        Some(Arc::new(Costs))
     }
 
     fn full_pass_part(
@@ -163,35 +183,30 @@ impl Engine for Slow {
 #[test]
 fn a_dear_question_takes_the_room_of_many_plain_ones() {
     let limits = Limits { capacity_queries: 500, ..Settings::default().limits };
-    let model = Model::from_rows("tiny", &ROWS).unwrap();
-    let kindred =
-        Kindred::with_engine(model, Settings { limits, ..Settings::default() }, |model| {
-            Ok(Box::new(Slow(ReferenceEngine::new(model.clone()))))
-        })
-        .unwrap();
+    let (kindred, lock) = held(Settings { limits, ..Settings::default() });
     thread::scope(|scope| {
-        // The engine is busy for a while, so that what follows waits.
+        // The engine is busy until this is dropped, so that what follows waits.
+        let held = lock.lock().unwrap();
         let first = kindred.another_caller();
         let busy = scope.spawn(move || first.nearest("frog", Options::new()).wait().map(|_| ()));
-        while kindred.statistics().searches.slots_taken == 0 {
-            thread::yield_now();
-        }
+        wait_until(|| kindred.statistics().searches.slots_taken == 1, "a search waits");
         let rank = || {
             let caller = kindred.another_caller();
             scope.spawn(move || caller.rank(["newt"], "frog", Options::new()).wait().map(|_| ()))
         };
         let ranks: Vec<_> = (0..16).map(|_| rank()).collect();
-        while kindred.statistics().full_passes.slots_taken < 16 * 30 {
-            thread::yield_now();
-        }
+        let taken = || kindred.statistics().full_passes.slots_taken;
+        wait_until(|| taken() == 16 * 30, "sixteen ranks wait");
         let Err(Error::NotAnswered(SubmitError::Full { asked, free, .. })) = rank().join().unwrap()
         else {
             panic!("there is no room for a seventeenth")
         };
         assert_eq!((asked, free), (30, 500 - 16 * 30 - 1));
-        let plain = kindred.another_caller();
-        assert!(plain.nearest("newt", Options::new()).wait().is_ok(), "a plain one fits");
-        assert!(busy.join().unwrap().is_ok());
+        let second = kindred.another_caller();
+        let plain = scope.spawn(move || second.nearest("newt", Options::new()).wait().map(|_| ()));
+        wait_until(|| kindred.statistics().searches.slots_taken == 2, "a plain one fits");
+        drop(held);
+        assert!(busy.join().unwrap().is_ok() && plain.join().unwrap().is_ok());
         assert!(ranks.into_iter().all(|rank| rank.join().unwrap().is_ok()));
         assert_eq!(kindred.statistics().full_passes.slots_taken, 0);
     });
@@ -199,11 +214,8 @@ fn a_dear_question_takes_the_room_of_many_plain_ones() {
 
 #[test]
 fn an_answer_that_is_late_is_an_error() {
-    let model = Model::from_rows("tiny", &ROWS).unwrap();
-    let kindred = Kindred::with_engine(model, Settings::default(), |model| {
-        Ok(Box::new(Slow(ReferenceEngine::new(model.clone()))))
-    })
-    .unwrap();
+    let (kindred, lock) = held(Settings::default());
+    let _held = lock.lock().unwrap();
     let error = kindred.nearest("frog", Options::new().timeout_ms(20)).wait().unwrap_err();
     assert!(error.to_string().contains("`timeout_ms`"), "{error}");
 }

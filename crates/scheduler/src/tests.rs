@@ -280,7 +280,9 @@ impl Setup {
     }
 
     async fn until_passes(&self, number: usize) {
+        let deadline = later();
         while self.passes.lock().unwrap().len() < number {
+            assert!(Instant::now() < deadline, "{:?}", self.passes.lock().unwrap());
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
