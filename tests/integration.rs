@@ -4,6 +4,7 @@
 
 mod access_log;
 mod api_docs;
+mod classify;
 mod cli;
 mod console;
 mod edge;

@@ -200,6 +200,7 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/similarity", "SimilarityRequest"),
         ("/odd-one-out", "OddOneOutRequest"),
         ("/evaluate", "EvaluateRequest"),
+        ("/classify", "ClassifyRequest"),
     ] {
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
@@ -272,6 +273,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
             r#"{"words": ["king", "queen"], "word": "king"}"#,
             Some(r#"{"words": ["king", "queen", "kinx"], "word": "king"}"#),
         ),
+        ("/classify", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
         (
             "/odd-one-out",
@@ -317,10 +319,18 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     for path in ["/nearest?word=king", "/analogy?expression=king", "/words?prefix=k"] {
         check(&service, "GET", path, &[("If-None-Match", &version)], b"");
     }
-    for path in ["/docs", "/docs/start.js", "/explorer/main.js", "/model", "/models"] {
+    for path in ["/docs", "/docs/start.js", "/explorer/main.js", "/heads", "/model", "/models"] {
         let tag = service.get(path).header("etag").expect("an entity tag").to_owned();
         check(&service, "GET", path, &[("If-None-Match", &tag)], b"");
     }
+    for text in ["what a waste of time", "zzxqy"] {
+        let body = json!({"texts": [text, ""], "explain": true, "scores": true}).to_string();
+        check(&service, "POST", "/classify", &[JSON], body.as_bytes());
+        let body = json!({"text": text, "explain": true}).to_string();
+        check(&service, "POST", "/classify", &[JSON], body.as_bytes());
+    }
+    let large = json!({"texts": vec!["time ".repeat(512); 100]}).to_string();
+    check(&late, "POST", "/classify", &[JSON], large.as_bytes());
     check(&service, "GET", "/docs/none", &[], b"");
     check(&service, "GET", "/explorer/none", &[], b"");
     let page = ("Accept", "text/html");

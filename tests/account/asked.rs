@@ -74,7 +74,8 @@ impl Asked {
 }
 
 /// Routes without anything to choose.
-pub(crate) const PLAIN: [(&str, &str); 11] = [
+pub(crate) const PLAIN: [(&str, &str); 12] = [
+    ("/heads", "/heads"),
     ("/", "/"),
     ("/explorer/{file}", "/explorer/main.js"),
     ("/model", "/model"),

@@ -27,6 +27,8 @@ pub(crate) struct Accounted {
     pub(crate) searches: f64,
     /// Of full passes, in components of a row.
     pub(crate) full_passes: f64,
+    /// Of classified texts, in tokens.
+    pub(crate) classified: f64,
     /// Of stages outside the engine, in nanoseconds.
     pub(crate) stages: f64,
     /// In both pools, in bytes.
@@ -40,6 +42,7 @@ impl Sub for Accounted {
         Self {
             searches: self.searches - before.searches,
             full_passes: self.full_passes - before.full_passes,
+            classified: self.classified - before.classified,
             stages: self.stages - before.stages,
             memory: self.memory - before.memory,
         }
@@ -133,6 +136,7 @@ impl Measured {
         Accounted {
             searches: sum("kindred_search_work_queries_total"),
             full_passes: sum("kindred_full_pass_work_components_total"),
+            classified: sum("kindred_classify_work_tokens_total"),
             stages: sum("kindred_stage_work_seconds_total") * 1e9,
             memory: sum("kindred_memory_counted_bytes_total"),
         }

@@ -48,6 +48,8 @@ struct Units {
     search: f64,
     /// For a component of a row of a full pass.
     full_pass: f64,
+    /// For a token of a text; 0 if there is no head.
+    token: f64,
 }
 
 impl Units {
@@ -57,6 +59,10 @@ impl Units {
         let batch = Asked::post("/nearest", &json!({"queries": queries}));
         let one = &maker.words[7];
         let rank = Asked::post("/rank", &json!({"word": maker.words[8], "words": [one]}));
+        let texts: Vec<String> =
+            maker.words.chunks(16).take(512).map(|some| some.join(" ")).collect();
+        let classify = Asked::post("/classify", &json!({"texts": texts, "top": 1}));
+        let has_head = measured.ask(&classify).status == 200;
         let mut median = |asked: &Asked, work: fn(Accounted) -> f64| {
             let mut took: Vec<f64> = (0..9)
                 .map(|_| {
@@ -72,12 +78,15 @@ impl Units {
         Self {
             search: median(&batch, |accounted| accounted.searches),
             full_pass: median(&rank, |accounted| accounted.full_passes),
+            token: if has_head { median(&classify, |accounted| accounted.classified) } else { 0.0 },
         }
     }
 
     fn cost(&self, accounted: Accounted) -> Cost {
         Cost {
-            engine: accounted.searches * self.search + accounted.full_passes * self.full_pass,
+            engine: accounted.searches * self.search
+                + accounted.full_passes * self.full_pass
+                + accounted.classified * self.token,
             outside: accounted.stages,
             memory: accounted.memory,
         }

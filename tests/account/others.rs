@@ -40,6 +40,18 @@ impl Maker {
         Asked::post("/odd-one-out", &json!({"words": words, "unknown": "skip"}))
     }
 
+    pub(crate) fn classify(&mut self) -> Asked {
+        let explain = self.random.one_in(4);
+        let texts = self.random.size(if explain { 16 } else { 1024 });
+        let most = self.random.size(512).min(60_000 / texts).max(1);
+        let mut text = || {
+            let words = self.any(most);
+            if self.random.one_in(2) { json!(words) } else { json!(words.join(" ")) }
+        };
+        let texts: Vec<Value> = (0..texts).map(|_| text()).collect();
+        Asked::post("/classify", &json!({"texts": texts, "explain": explain, "scores": true}))
+    }
+
     pub(crate) fn evaluate(&mut self) -> Asked {
         let form = self.random.below(3);
         // Full passes take most of the time.

@@ -24,7 +24,7 @@ pub(crate) struct Left {
 impl Maker {
     /// The request with this number: each route comes again and again.
     pub(crate) fn make(&mut self, number: usize) -> Asked {
-        let mut asked = match number % 19 {
+        let mut asked = match number % 20 {
             0 => self.get_nearest(),
             1 => self.get_analogy(),
             2 => self.single("/nearest"),
@@ -37,6 +37,7 @@ impl Maker {
             14 | 15 => self.evaluate(),
             16 => self.list_words(),
             17 => self.one_word(),
+            18 => self.classify(),
             _ => self.large(),
         };
         if asked.accept.is_none() && self.random.one_in(4) {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use super::{
     COMPONENTS_OF_A_VECTOR, FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    UsualCosts,
+    TokenText, UsualCosts,
 };
 
 /// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
 const FULL_PASS_VECTORS: usize = 64;
+
+/// Tokens whose sums take a millisecond or two on two cores.
+const TOKENS_PER_PASS: usize = 2048;
 
 /// Answers batches of queries exactly, as defined by the [contract](super).
 ///
@@ -187,6 +190,21 @@ pub trait Engine {
         }
         Ok(parts.into_iter().map(FullPassPart::into_answer).collect())
     }
+
+    /// The class scores of each text, in order. What is computed from a classifier's weights is made when it is asked for the first
+    /// time, and dropped when nobody else has the classifier any more.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search). [`EngineError::NoHeads`] if the engine classifies no texts.
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        let _ = texts;
+        Err(EngineError::NoHeads(self.description().name))
+    }
+
+    /// The number of tokens that one pass should classify at most, of all texts together.
+    fn tokens_per_pass(&self) -> usize {
+        TOKENS_PER_PASS
+    }
 }
 
 /// Name and details of an engine.
@@ -208,6 +226,9 @@ pub enum EngineError {
     /// The engine has no full pass.
     #[error("the engine `{0}` can only search; full passes need another engine beside it")]
     SearchOnly(&'static str),
+    /// The engine classifies no texts.
+    #[error("the engine `{0}` classifies no texts")]
+    NoHeads(&'static str),
     /// The device failed, temporarily or for good.
     #[error("the device failed: {0}")]
     Device(String),

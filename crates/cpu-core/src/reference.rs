@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contract::{
     Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
-    Query, QueryBatch, RankedRow, Row, Table,
+    Query, QueryBatch, RankedRow, Row, Table, TokenText,
 };
 use model_store::ModelStore;
 
@@ -61,6 +61,10 @@ impl Engine for ReferenceEngine {
             }
         }
         Ok(None)
+    }
+
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        Ok(texts.iter().map(|text| text.scores(&self.model.table())).collect())
     }
 
     /// Uses no parts and shares, because the engines that use them are tested against it.

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, FullPassQuery, Query};
+use contract::{Engine, EngineDescription, FullPassQuery, Query, TokenText};
 use scheduler::account::Account;
 use tokio::runtime::Handle;
 
 use crate::engines::EngineStartError;
 use crate::queue::{
-    self, Answer, DeviceThreads, FullPassAnswers, Limits, QueueHandle, QueueStatistics, SubmitError,
+    self, Answer, ClassScores, DeviceThreads, FullPassAnswers, Limits, QueueHandle,
+    QueueStatistics, SubmitError,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -66,6 +67,18 @@ impl<'a> Asking<'a> {
         queries: Vec<FullPassQuery>,
     ) -> impl Future<Output = Result<FullPassAnswers, SubmitError>> + Send + use<'a> {
         self.queue.full_pass(self.account, queries, self.deadline)
+    }
+
+    /// The class scores of each text, in order.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    #[inline]
+    pub fn classify(
+        self,
+        texts: Vec<TokenText>,
+    ) -> impl Future<Output = Result<ClassScores, SubmitError>> + Send + use<'a> {
+        self.queue.classify(self.account, texts, self.deadline)
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one caller may take.

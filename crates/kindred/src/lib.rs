@@ -39,6 +39,7 @@ pub mod question;
 pub mod queue;
 pub mod search;
 mod service;
+pub mod text;
 pub mod warm_up;
 
 pub use answer::{Answer, Neighbor, Ranks};

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Costs, FullPass, Search, SearchResponse};
-use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query};
+use contract::workload::{Classify, Costs, FullPass, Search, SearchResponse};
+use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query, TokenText};
 use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
@@ -30,6 +30,7 @@ pub struct Limits {
 pub struct QueueHandle {
     search: Lane<Search>,
     full_pass: Lane<FullPass>,
+    classify: Lane<Classify>,
 }
 
 /// The answer to a job of searches.
@@ -54,6 +55,17 @@ pub struct FullPassAnswers {
     pub engine: Duration,
 }
 
+/// The answer to a job of texts.
+#[derive(Debug, Default)]
+pub struct ClassScores {
+    /// For each text, in order, its class scores.
+    pub scores: Vec<Vec<f64>>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
 /// What was counted since the start, and what waits now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueStatistics {
@@ -61,7 +73,9 @@ pub struct QueueStatistics {
     pub searches: LaneStatistics,
     /// Of full passes.
     pub full_passes: LaneStatistics,
-    /// Of both together.
+    /// Of classified texts.
+    pub classifications: LaneStatistics,
+    /// Of all together.
     pub counted: Counted,
 }
 
@@ -90,13 +104,14 @@ where
     let max_batch = limits.max_batch_queries;
     let search = scheduler.lane(Search { max_batch, costs: costs.clone() });
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
+    let classify = scheduler.lane(Classify);
     let make_engine = move || {
         let engine = make_engine()?;
         costs.set(engine.usual_costs());
         Ok(engine)
     };
     let workers = scheduler.start(timer, within, vec![make_engine])?;
-    Ok((QueueHandle { search, full_pass }, workers))
+    Ok((QueueHandle { search, full_pass, classify }, workers))
 }
 
 impl QueueHandle {
@@ -155,6 +170,21 @@ impl QueueHandle {
         Ok(FullPassAnswers { answers: answered.responses, queued, engine })
     }
 
+    /// As [`submit`](Self::submit), for texts that are classified. They wait in a lane of their own.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub async fn classify(
+        &self,
+        account: &Arc<Account>,
+        texts: Vec<TokenText>,
+        deadline: Instant,
+    ) -> Result<ClassScores, SubmitError> {
+        let answered = self.classify.submit(account, texts, deadline).await?;
+        let (queued, engine) = (answered.queued, answered.device);
+        Ok(ClassScores { scores: answered.responses, queued, engine })
+    }
+
     /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
     /// second takes the slot of the first.
     ///
@@ -184,6 +214,7 @@ impl QueueHandle {
         QueueStatistics {
             searches: self.search.statistics(),
             full_passes: self.full_pass.statistics(),
+            classifications: self.classify.statistics(),
             counted: self.search.counted(),
         }
     }

@@ -58,6 +58,7 @@ impl Assembly {
         let loader = Loader::new(make_engine, timer);
         let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
         let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        Loader::check_heads(config, &models)?;
         let timeouts = Timeouts {
             request: Duration::from_millis(config.request_timeout_ms),
             body_read: Duration::from_millis(config.body_read_timeout_ms),

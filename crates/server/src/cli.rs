@@ -1,6 +1,7 @@
 //! The command line.
 
 mod asking;
+mod heads;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ pub use asking::{
     AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
     NearestArguments, OutputOptions, QuestionOptions,
 };
+
+use heads::{CLASSIFY_EXAMPLES, TRAIN_EXAMPLES};
+pub use heads::{ClassifyArguments, TrainClassifierArguments, TrainCommand};
 
 use crate::config::{MAX_THREADS, ServeFlags};
 use kindred::device::Device;
@@ -70,10 +74,16 @@ pub enum Command {
     /// Generate a model folder of synthetic word vectors, of any size
     #[command(after_help = SYNTH_EXAMPLES)]
     Synth(SynthArguments),
-    /// Verify every checksum of a model folder
+    /// Verify every checksum of a model folder or a head folder
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
-    /// Measure the quality of a model on analogy and similarity sets
+    /// Train a head: a small model over a model's rows
+    #[command(subcommand, after_help = TRAIN_EXAMPLES)]
+    Train(TrainCommand),
+    /// Print the labels that a head gives to texts
+    #[command(after_help = CLASSIFY_EXAMPLES)]
+    Classify(ClassifyArguments),
+    /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArguments),
     /// Create an API key
@@ -221,16 +231,20 @@ pub struct SynthArguments {
 }
 
 const VERIFY_EXAMPLES: &str = "\
-Reads the whole model. Exits with 0 if every checksum matches.
+Reads the whole model. Exits with 0 if every checksum matches. A head is checked with the model that it was made for.
 
-Example:
-  kindred verify models/glove.6B.50d";
+Examples:
+  kindred verify models/glove.6B.50d
+  kindred verify models/glove.6B.50d --head heads/sentiment";
 
 /// Arguments of `verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArguments {
     /// Model folder to check
     pub model: PathBuf,
+    /// Head folder to check, too
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
 }
 
 const EVAL_EXAMPLES: &str = "\
@@ -242,10 +256,13 @@ Similarities (word, word, score) are compared with the model's cosines by Spearm
 WordSim-353, SimLex-999, MEN, RG-65 and similar: fields separated by tabs, semicolons, commas or white space, \
 with an optional header line.
 
+Texts with labels are classified by a head. Formats: those of `kindred train classifier`.
+
 Examples:
   kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
   kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
-  kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'";
+  kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
+  kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
@@ -254,11 +271,17 @@ pub struct EvalArguments {
     #[arg(value_name = "DIR")]
     pub model: PathBuf,
     /// Analogy sets: files, or folders of files
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "similarities")]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]
     pub analogies: Vec<PathBuf>,
     /// Similarity sets: word pairs with human scores
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "analogies")]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["analogies", "classification"])]
     pub similarities: Vec<PathBuf>,
+    /// Files of texts with labels, for a head
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "head")]
+    pub classification: Vec<PathBuf>,
+    /// Head folder written by `kindred train classifier`
+    #[arg(long, value_name = "DIR", requires = "classification")]
+    pub head: Option<PathBuf>,
     /// Analogy methods for `b - a + c`, comma-separated
     #[arg(long, value_parser = methods(), value_delimiter = ',', default_values_t = Method::ALL)]
     pub methods: Vec<Method>,

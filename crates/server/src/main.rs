@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use server::cli::{Cli, Command};
+use server::cli::{Cli, Command, TrainCommand};
 use server::commands;
 use server::escape::{escaped, escaped_lines};
 
@@ -50,6 +50,10 @@ fn main() -> ExitCode {
         Some(Command::Export(arguments)) => commands::export(&arguments),
         Some(Command::Synth(arguments)) => commands::synth(&arguments),
         Some(Command::Verify(arguments)) => commands::verify(&arguments),
+        Some(Command::Train(TrainCommand::Classifier(arguments))) => {
+            commands::train_classifier(&arguments)
+        }
+        Some(Command::Classify(arguments)) => commands::classify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
         Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
         Some(Command::Health(arguments)) => commands::health(&arguments),

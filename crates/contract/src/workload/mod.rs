@@ -1,12 +1,14 @@
 //! What a scheduler must know about a kind of work: its requests, how they batch, what they cost, how a device runs
-//! them. [`Search`] and [`FullPass`] are the two kinds that every [`Engine`] runs.
+//! them. [`Search`], [`FullPass`] and [`Classify`] are the kinds that an [`Engine`] runs.
 
+mod classify;
 mod costs;
 mod full_pass;
 mod search;
 
 use crate::{Engine, EngineDescription, EngineError};
 
+pub use classify::Classify;
 pub use costs::Costs;
 pub use full_pass::FullPass;
 pub use search::{Search, SearchResponse};
@@ -173,7 +175,7 @@ pub enum PassError {
 impl From<EngineError> for PassError {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::ForeignQuery | EngineError::SearchOnly(_) => {
+            EngineError::ForeignQuery | EngineError::SearchOnly(_) | EngineError::NoHeads(_) => {
                 Self::Request(error.to_string())
             }
             EngineError::Device(_) => Self::Device(error.to_string()),

@@ -1,3 +1,4 @@
-//! Heads on the CPU.
+//! Heads on the CPU: training classifiers, and computing their class scores.
 
+pub mod classify;
 pub mod train;

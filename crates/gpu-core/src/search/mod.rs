@@ -27,11 +27,13 @@ use std::time::{Duration, Instant};
 
 use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    UsualCosts,
+    TokenText, UsualCosts,
 };
+use cpu_core::heads::classify::Classifiers;
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::driver::{Doing, Gpu, Graph, new_stream};
 use crate::full_pass::{self, Counting, Done, FullPasses, Place};
@@ -71,6 +73,10 @@ pub struct CudaEngine {
     finished: Instant,
     device_time: Duration,
     pace: Pace,
+    /// Classifies on the host.
+    classifiers: Classifiers,
+    /// The host's threads for that, once there was a text.
+    threads: Option<ThreadPool>,
 }
 
 /// A pass that was started.
@@ -188,6 +194,8 @@ impl CudaEngine {
             under_way: false,
             started: VecDeque::new(),
             finished: Instant::now(),
+            classifiers: Classifiers::default(),
+            threads: None,
             device_time: Duration::ZERO,
         };
         engine.record_graphs()?;
@@ -323,6 +331,19 @@ impl Engine for CudaEngine {
             capability % 10
         );
         EngineDescription { name: "cuda", detail }
+    }
+
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        let pool = match self.threads.take() {
+            Some(pool) => pool,
+            None => {
+                let pool = ThreadPoolBuilder::new().build();
+                pool.map_err(|error| EngineError::Device(error.to_string()))?
+            }
+        };
+        let scores = self.classifiers.scores(&self.resident.model.table(), texts, &pool);
+        self.threads = Some(pool);
+        Ok(scores)
     }
 
     fn preferred_batch(&self, waiting: usize) -> usize {

@@ -62,6 +62,19 @@ pub enum DataError {
 const PREFIX: &str = "__label__";
 
 impl Format {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Tsv, Self::Csv, Self::JsonLines, Self::FastText];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tsv => "tsv",
+            Self::Csv => "csv",
+            Self::JsonLines => "jsonl",
+            Self::FastText => "fasttext",
+        }
+    }
+
     /// The format of this content, by its first line.
     ///
     /// # Errors

@@ -1,7 +1,28 @@
-//! Heads over a model: texts with labels to learn from, and how texts become tokens.
+//! Heads over a model: texts with labels to learn from, how texts become tokens, training, answers, and how good they are.
 
+mod answer;
+mod built_in;
 mod data;
-mod ptb;
+mod report;
+mod tokens;
+mod training;
 
+pub use answer::{Decided, Label, Reasons, best, labels, reasons, reasons_cost};
+pub use built_in::{BUILT_IN, built_in};
+pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY, SCORE_ERROR};
+pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
-pub use ptb::{Piece, pieces};
+pub use model_store::head::{Cut, Head, HeadError, Token, Tokeniser, Tokens};
+pub use rayon::ThreadPool;
+pub use report::{Classification, OfLabel};
+pub use tokens::{MAX_UNKNOWN_WORDS, Tokenised, Vocabulary};
+pub use training::{CALIBRATION_BINS, Made, TrainError, TrainingOptions, train_classifier};
+
+/// Threads for heads outside of a service; 0: one per core.
+///
+/// # Errors
+/// If the system refuses to start them.
+pub fn threads(count: usize) -> std::io::Result<ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+    pool.map_err(std::io::Error::other)
+}

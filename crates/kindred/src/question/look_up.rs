@@ -7,6 +7,7 @@ use model_store::Words;
 
 use crate::error::{Error, UnknownWord};
 use crate::options::Unknown;
+use crate::text::cut;
 
 /// The result of looking words up.
 #[derive(Debug)]
@@ -58,16 +59,6 @@ pub fn unknown_words(words: impl IntoIterator<Item = String>) -> Error {
 pub(super) fn each_once(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.into_iter().filter(|word| seen.insert(word.clone())).map(cut).collect()
-}
-
-/// Cuts a text that is longer than anybody would read.
-pub fn cut(mut text: String) -> String {
-    const LONGEST: usize = 32 << 10;
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub use compare::{
 pub use explain::{Explanation, Part, Placed, Term, placed};
 pub use fold::Fold;
 pub use formula::{Formula, MAX_FACTORS};
-pub use look_up::{cut, unknown_words};
+pub use look_up::unknown_words;
 pub use prepare::{Checked, Common, Explain, Notes, Prepared, prepare};
 pub use rank::{MAX_RANKED, prepare_rank};
 pub use target::{Target, WordWithWeight};

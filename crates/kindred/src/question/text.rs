@@ -1,15 +1,12 @@
-//! Texts as people type them, such as `The quick fox!`, to words of the model.
-//!
-//! Models differ in what they take for a word: some have `New`, some have only `new`, some have `,` and `n't`. So each
-//! piece between white space is looked up in several forms, and the first that the model has is taken: as it is
-//! written; in lower case; without the signs around its letters and digits, as written and in lower case. A piece that
-//! is still unknown is split into its words by Unicode Standard Annex 29, each looked up as written and in lower case.
+//! The words of a text to search for.
+
+use std::ops::Range;
 
 use contract::Row;
 use model_store::Words;
-use unicode_segmentation::UnicodeSegmentation;
 
 use crate::Error;
+use crate::text;
 
 /// Most words that one text may have.
 pub const MAX_TEXT_WORDS: usize = 256;
@@ -28,39 +25,17 @@ pub(super) enum Token {
 
 /// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`].
 pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
-    let mut tokens = Vec::new();
-    for piece in text.split_whitespace() {
-        let outer = |c: char| !c.is_alphanumeric();
-        let whole = row(words, piece).or_else(|| row(words, piece.trim_matches(outer)));
-        if let Some(row) = whole {
-            tokens.push(Token::Known(row));
-        } else {
-            let mut inside = piece.unicode_words().peekable();
-            if inside.peek().is_none() {
-                tokens.push(Token::Unknown(piece.to_owned()));
-            }
-            // One more than the maximum is enough: a piece can be as long as a body.
-            tokens.extend(inside.take(MAX_TEXT_WORDS + 1).map(|word| {
-                row(words, word).map_or_else(|| Token::Unknown(word.to_owned()), Token::Known)
-            }));
-        }
-        if tokens.len() > MAX_TEXT_WORDS {
-            return Err(invalid());
-        }
-    }
-    if tokens.is_empty() { Err(invalid()) } else { Ok(tokens) }
+    // One more than the maximum is enough: a text can be as long as a body.
+    let found = text::words(text, |word| words.row(word)).take(MAX_TEXT_WORDS + 1);
+    let token = |(bytes, row): (Range<usize>, Option<Row>)| {
+        row.map_or_else(|| Token::Unknown(text[bytes].to_owned()), Token::Known)
+    };
+    let tokens: Vec<Token> = found.map(token).collect();
+    if tokens.is_empty() || tokens.len() > MAX_TEXT_WORDS { Err(invalid()) } else { Ok(tokens) }
 }
 
 fn invalid() -> Error {
     Error::invalid("text", TEXT_MUST_BE)
-}
-
-/// The row of a word as it is written or, failing that, in lower case.
-fn row(words: &Words, word: &str) -> Option<Row> {
-    /// Longer words, in bytes, are looked up as they are written only.
-    const LONGEST_FOLDED: usize = 4096;
-    let lower = || (word.len() <= LONGEST_FOLDED).then(|| words.row(&word.to_lowercase()));
-    words.row(word).or_else(|| lower()?)
 }
 
 #[cfg(test)]

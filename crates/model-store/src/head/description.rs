@@ -36,11 +36,23 @@ pub struct Description {
     /// Words that the model does not have, and for which the head has vectors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// What the vectors of the model's other words are multiplied by: those that have no vector in this head.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub other_words: f32,
     /// The checksum of the weights' file.
     pub weights: String,
     /// How it was made, for people: the data, settings and results.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub training: serde_json::Map<String, serde_json::Value>,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference.
+fn is_one(scale: &f32) -> bool {
+    *scale == 1.0
 }
 
 /// A kind of head.
@@ -185,6 +197,12 @@ impl Description {
         }
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             return Err(format!("its temperature is {}; it must be above 0", self.temperature));
+        }
+        if !(0.0..=1.0).contains(&self.other_words) {
+            return Err(format!(
+                "its `other_words` is {}; it must be from 0 to 1",
+                self.other_words
+            ));
         }
         if self.tokens.limit == 0 {
             return Err("its limit is 0 tokens; it must be at least 1".to_owned());

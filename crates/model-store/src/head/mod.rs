@@ -8,10 +8,13 @@ mod description;
 mod error;
 mod tensors;
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+pub use contract::Token;
 use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Row, Table};
+use contract::{Row, Table, TokenClassifier};
 
 pub use description::{
     ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities, Tokeniser,
@@ -36,10 +39,6 @@ static HEAD: Kind = Kind {
     is_taken: "already holds a head; choose another --out, or add --replace",
 };
 
-/// A token of a text, as a head takes it: first the model's rows, then the head's own words, then the vector for unknown words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Token(pub u32);
-
 /// A head that fits its model.
 #[derive(Debug)]
 pub struct Head {
@@ -47,6 +46,8 @@ pub struct Head {
     classifier: Classifier,
     tensors: Tensors,
     rows: u32,
+    /// The numbers of its own words.
+    own: HashMap<String, u32>,
 }
 
 /// What a head is made of.
@@ -71,6 +72,16 @@ impl Head {
     /// # Errors
     /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
     pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
+        let description = Self::describe(folder)?;
+        let weights = Mapped::open(&folder.join(WEIGHTS_FILE))?;
+        Self::from_parts(folder, description, weights, model)
+    }
+
+    /// The description of a head, without its weights: for which model it was made.
+    ///
+    /// # Errors
+    /// If the folder is no head, or its description can't be read.
+    pub fn describe(folder: &Path) -> Result<Description, HeadError> {
         let path = folder.join(HEAD_FILE);
         if !path.is_file() {
             let reason = match folder.is_dir() {
@@ -79,9 +90,24 @@ impl Head {
             };
             return Err(HeadError::NotAHead { path: folder.to_owned(), reason });
         }
-        let description = Description::parse(&path, &Mapped::open(&path)?)?;
-        let weights = Mapped::open(&folder.join(WEIGHTS_FILE))?;
-        Self::from_parts(folder, description, weights, model)
+        Description::parse(&path, &Mapped::open(&path)?)
+    }
+
+    /// A head from the content of its two files. `name` is for errors.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(
+        name: &str,
+        description: &[u8],
+        weights: &[u8],
+        model: &ModelStore,
+    ) -> Result<Self, HeadError> {
+        let folder = PathBuf::from(name);
+        let description = Description::parse(&folder.join(HEAD_FILE), description)?;
+        let weights =
+            Mapped::copy_of(weights).map_err(ModelError::io("keep in memory", &folder))?;
+        Self::from_parts(&folder, description, weights, model)
     }
 
     /// Puts a head together in memory.
@@ -122,17 +148,13 @@ impl Head {
         let tensors = Tensors::new(weights, &description, model.dim()).map_err(damaged_weights)?;
         let classifier = tensors.classifier(&description, model.dim()).map_err(damaged_weights)?;
         tensors.check_rows(model.rows()).map_err(damaged_weights)?;
-        Ok(Self { description, classifier, tensors, rows: model.rows() as u32 })
+        let own = description.words.iter().cloned().zip(0..).collect();
+        Ok(Self { description, classifier, tensors, rows: model.rows() as u32, own })
     }
 
     /// What the head is.
     pub fn description(&self) -> &Description {
         &self.description
-    }
-
-    /// Its weights.
-    pub fn classifier(&self) -> &Classifier {
-        &self.classifier
     }
 
     /// The token of a row of the model.
@@ -141,10 +163,9 @@ impl Head {
         Token(row.0)
     }
 
-    /// The token of the head's own n-th word.
-    pub fn of_own_word(&self, index: usize) -> Token {
-        assert!(index < self.description.words.len(), "a word of the head");
-        Token(self.rows + index as u32)
+    /// The token of a word that the head has besides the model's.
+    pub fn of_own_word(&self, word: &str) -> Option<Token> {
+        self.own.get(word).map(|index| Token(self.rows + index))
     }
 
     /// The token for unknown words; `None` if they are left out.
@@ -152,26 +173,37 @@ impl Head {
         let own = self.description.words.len() as u32;
         self.tensors.unknown().map(|_| Token(self.rows + own))
     }
+}
 
-    /// The number of tokens that there are.
-    pub fn tokens(&self) -> usize {
+impl TokenClassifier for Head {
+    fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    fn tokens(&self) -> usize {
         let unknown = usize::from(self.tensors.unknown().is_some());
         self.rows as usize + self.description.words.len() + unknown
     }
 
-    /// A token's vector. `table` is the model's.
-    ///
-    /// # Panics
-    /// If there is no such token.
-    pub fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> &'a [f32] {
+    fn longest_text(&self) -> usize {
+        self.description.tokens.limit
+    }
+
+    /// First the model's rows, then the head's own words, then the vector for unknown words.
+    fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> Cow<'a, [f32]> {
         if token.0 < self.rows {
-            return self.tensors.tuned(token.0).unwrap_or_else(|| table.row(Row(token.0)));
+            let row = || table.row(Row(token.0));
+            return match (self.tensors.tuned(token.0), self.description.other_words) {
+                (Some(tuned), _) => Cow::Borrowed(tuned),
+                (None, 1.0) => Cow::Borrowed(row()),
+                (None, scale) => Cow::Owned(row().iter().map(|x| x * scale).collect()),
+            };
         }
         let own = (token.0 - self.rows) as usize;
-        match own < self.description.words.len() {
+        Cow::Borrowed(match own < self.description.words.len() {
             true => self.tensors.added(own),
             false => self.tensors.unknown().expect("there is such a token"),
-        }
+        })
     }
 }
 

@@ -33,6 +33,7 @@ fn parts(model: &ModelStore) -> Parts {
         convolutions: Vec::new(),
         layers: Vec::new(),
         words: vec!["foo".to_owned(), "bar".to_owned()],
+        other_words: 0.25,
         weights: String::new(),
         training: serde_json::Map::new(),
     };
@@ -60,8 +61,11 @@ fn a_head_comes_back_as_it_was_written() {
     let table = model.table();
     let vector = |token| head.vector(&table, token).to_vec();
     let rows = [0, 1, 2].map(|row| vector(head.of_row(Row(row))));
-    assert_eq!(rows, [[9.0, 8.0], [2.0, 1.0], [7.0, 6.0]], "two are tuned");
-    assert_eq!([0, 1].map(|own| vector(head.of_own_word(own))), [[1.0, 2.0], [3.0, 4.0]]);
+    assert_eq!(rows, [[9.0, 8.0], [0.5, 0.25], [7.0, 6.0]], "two are tuned");
+    assert_eq!(
+        ["foo", "bar"].map(|word| vector(head.of_own_word(word).unwrap())),
+        [[1.0, 2.0], [3.0, 4.0]]
+    );
     assert_eq!((vector(head.unknown().unwrap()), head.tokens()), (vec![5.0, 6.0], 6));
 
     let taken = parts.write(&out, false).unwrap_err().to_string();
@@ -70,7 +74,7 @@ fn a_head_comes_back_as_it_was_written() {
     plain.write(&out, true).unwrap();
     let head = Head::open(&out, &model).unwrap();
     assert_eq!((head.unknown(), head.tokens()), (None, 5));
-    assert_eq!(head.vector(&table, head.of_row(Row(0))), [1.0, 1.0]);
+    assert_eq!(*head.vector(&table, head.of_row(Row(0))), [0.25, 0.25]);
     let in_memory = Head::from_memory(&plain, &model).unwrap();
     assert_eq!(in_memory.description(), head.description());
 
@@ -106,6 +110,7 @@ fn a_head_that_does_not_fit_is_refused_with_the_cure() {
     refused("head format 2, but this kindred reads format 1");
     for (from, to, expected) in [
         ("\"ptb\"", "\"bpe\"", "unknown variant `bpe`"),
+        ("\"other_words\": 0.25", "\"other_words\": -0.5", "its `other_words` is -0.5"),
         ("\"limit\": 512", "\"limit\": 0", "its limit is 0 tokens"),
         ("\"temperature\": 1.5", "\"temperature\": 0.0", "its temperature is 0"),
         ("\"negative\"", "\"positive\"", "the label \"positive\" is there twice"),

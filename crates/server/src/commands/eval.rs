@@ -1,4 +1,4 @@
-//! `kindred eval`: measures how good a model is, by test sets.
+//! `kindred eval`: measures how good a model or a head is, by test sets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +7,10 @@ use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
 use model_store::ModelStore;
 
+use super::classify::evaluate;
 use super::progress::bar;
-use super::{CommandError, print};
+use super::train::read_texts;
+use super::{CommandError, print, threads};
 use crate::cli::EvalArguments;
 use kindred::engines;
 use kindred::evaluation::results::{
@@ -17,8 +19,10 @@ use kindred::evaluation::results::{
 use kindred::evaluation::run::{Answers, Evaluation};
 use kindred::evaluation::source::{Source, name};
 use kindred::evaluation::{EvaluationError, analogies, similarities};
+use kindred::heads::{Classification, Head, OfLabel};
 use kindred::method::Method;
 use kindred::warm_up::WarmUp;
+use serde_json::json;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
 ///
@@ -30,7 +34,22 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
     let pairs: Vec<_> =
         arguments.similarities.iter().map(|path| read_pairs(path)).collect::<Result<_, _>>()?;
+    let texts: Vec<_> = arguments
+        .classification
+        .iter()
+        .map(|path| Ok((name(path), read_texts(path, None, false)?)))
+        .collect::<Result<_, CommandError>>()?;
     let model = Arc::new(ModelStore::open(&arguments.model)?);
+    if let Some(folder) = &arguments.head {
+        let head = Arc::new(Head::open(folder, &model)?);
+        let pool = threads(arguments.threads)?;
+        let results = texts.iter().map(|(set, texts)| evaluate(&model, &head, set, texts, &pool));
+        let results: Vec<Classification> = results.collect::<Result<_, _>>()?;
+        if arguments.analogies.is_empty() && arguments.similarities.is_empty() {
+            return print_classifications(&results, arguments.json);
+        }
+        print_classifications(&results, arguments.json)?;
+    }
     // An evaluation leaves no files behind, so the engine does not save its derived table.
     let wanted = engines::Wanted {
         device: arguments.device,
@@ -71,6 +90,47 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     };
     text.push('\n');
     print(text.as_bytes())
+}
+
+/// Prints how good a head is.
+fn print_classifications(results: &[Classification], is_json: bool) -> Result<(), CommandError> {
+    let mut text = match is_json {
+        true => serde_json::to_string_pretty(&json!({"classification": results}))
+            .expect("numbers and names are JSON"),
+        false => results.iter().map(classification).collect::<Vec<_>>().join("\n\n"),
+    };
+    text.push('\n');
+    print(text.as_bytes())
+}
+
+/// A result as tables: each label by itself, then which label was given to texts of which.
+fn classification(result: &Classification) -> String {
+    let wide = width(result.labels.iter().map(|one| &one.label).chain([&result.set]));
+    let mut lines = vec![
+        format!(
+            "{}: {} texts, {} without a known word; accuracy {:.2} %, calibration error {:.3}",
+            result.set,
+            result.texts,
+            result.unanswered,
+            100.0 * result.accuracy,
+            result.calibration_error
+        ),
+        format!(
+            "{:wide$}  {:>9}  {:>9}  {:>9}  {:>9}",
+            "label", "texts", "precision", "recall", "F1"
+        ),
+    ];
+    for OfLabel { label, texts, precision, recall, f1 } in &result.labels {
+        lines
+            .push(format!("{label:wide$}  {texts:>9}  {precision:>9.3}  {recall:>9.3}  {f1:>9.3}"));
+    }
+    let given: Vec<String> = result.labels.iter().map(|one| format!("{:>9}", one.label)).collect();
+    lines.push(format!("{:wide$}  {}", "given:", given.join("  ")));
+    for (OfLabel { label, .. }, row) in result.labels.iter().zip(&result.confusion) {
+        let counts: Vec<String> = row.iter().map(|count| format!("{count:>9}")).collect();
+        lines.push(format!("{label:wide$}  {}", counts.join("  ")));
+    }
+    lines.join("\n")
 }
 
 /// Answers from the command's own engine.

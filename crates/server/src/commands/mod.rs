@@ -9,6 +9,7 @@ macro_rules! say {
 }
 
 mod api_key;
+mod classify;
 mod console;
 mod eval;
 mod export;
@@ -19,11 +20,15 @@ mod progress;
 mod serve;
 mod signals;
 mod synth;
+mod train;
 mod verify;
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 pub use api_key::api_key;
+pub use classify::classify;
 pub use console::{analogy, console, nearest};
 pub use eval::eval;
 pub use export::export;
@@ -32,15 +37,18 @@ pub use manual::{completions, man};
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
+pub use train::train_classifier;
 pub use verify::verify;
 
 use crate::assembly::AssemblyError;
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
+use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
+use kindred::heads::{self, DataError, HeadError, ThreadPool, TrainError};
 use kindred::queue::EngineLost;
-use model_store::ModelError;
+use model_store::{ModelError, ModelStore};
 
 /// Why a command failed, for the person who typed it.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +59,15 @@ pub enum CommandError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A head.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// Texts with labels.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The training of a head.
+    #[error(transparent)]
+    Train(#[from] TrainError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
@@ -118,6 +135,24 @@ impl CommandError {
             _ => 1,
         }
     }
+}
+
+/// The model in this folder, or the built-in one.
+fn model_of(
+    folder: Option<&Path>,
+    cache_dir: Option<&Path>,
+) -> Result<Arc<ModelStore>, CommandError> {
+    let model = match folder {
+        Some(folder) => ModelStore::open(folder)?,
+        None => demo::open(cache_dir.unwrap_or(Path::new("")))?,
+    };
+    Ok(Arc::new(model))
+}
+
+/// Threads for work that belongs to no engine; 0: one per core.
+fn threads(count: usize) -> Result<ThreadPool, CommandError> {
+    heads::threads(count)
+        .map_err(|source| CommandError::System { doing: "can't start threads", source })
 }
 
 /// Writes to standard output. A reader that stops early is no error, as in `kindred eval … | head -1`.

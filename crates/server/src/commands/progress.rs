@@ -11,7 +11,8 @@ use super::CommandError;
 
 /// A bar that counts up to `length`; `things` names what it counts. It is drawn only on a terminal.
 pub(super) fn bar(length: u64, things: &str) -> ProgressBar {
-    let style = format!("{{bar:40}} {{percent:>3}} %  {{human_pos}} {things}  {{eta}} left");
+    let style =
+        format!("{{bar:40}} {{percent:>3}} %  {{human_pos}} {things}  {{eta}} left  {{msg}}");
     let style = ProgressStyle::with_template(&style).expect("checked by use");
     let bar = ProgressBar::new(length).with_style(style);
     if !std::io::stderr().is_terminal() {

@@ -1,5 +1,6 @@
-//! `kindred verify`: checks every checksum of a model folder.
+//! `kindred verify`: checks every checksum of a model folder, and of a head's.
 
+use kindred::heads::Head;
 use model_store::ModelStore;
 
 use super::CommandError;
@@ -22,5 +23,15 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
         from.source,
         from.prepared_by,
         from.prepared_at
-    )
+    )?;
+    if let Some(folder) = &arguments.head {
+        // Opening it checks everything.
+        let head = Head::open(folder, &model)?;
+        let labels = head.description().labels.join(", ");
+        say!(
+            "{}: a classifier of {labels}, made for this model; all checksums match",
+            folder.display()
+        )?;
+    }
+    Ok(())
 }

@@ -16,6 +16,11 @@ pub struct ServeFlags {
     #[arg(long, value_name = "[NAME=]DIR")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<String>,
+    /// Head folder written by `kindred train classifier`, for the served model that it was made for. Repeat the flag to
+    /// serve several [default: none]
+    #[arg(long, value_name = "[NAME=]DIR")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub head: Vec<String>,
     /// Name of the default model in answers [default: the name of its folder]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -33,6 +33,9 @@ pub struct Config {
     /// Model sources, the default model first; empty for the built-in model.
     #[serde(deserialize_with = "sources")]
     pub model: Vec<ModelSource>,
+    /// Folders of heads, each with its name if one is given.
+    #[serde(deserialize_with = "sources")]
+    pub head: Vec<ModelSource>,
     /// Name of the default model; empty for its folder's name.
     pub name: String,
     /// Address and port.
@@ -146,6 +149,18 @@ impl Config {
     fn check_names(&self) -> Result<(), ConfigError> {
         let mut named: HashMap<String, ModelSource> = HashMap::new();
         for source in self.sources() {
+            let name = source.expected_name();
+            if let Some(first) = named.insert(name.clone(), source.clone()) {
+                let (first, second) = (first.to_string(), source.to_string());
+                return Err(ConfigError::SameName { name, first, second });
+            }
+        }
+        let mut named: HashMap<String, ModelSource> = HashMap::new();
+        for source in &self.head {
+            if source.folder.is_none() {
+                let reason = "must be folders of heads, DIR or NAME=DIR";
+                return Err(ConfigError::OutOfRange { key: "head", reason });
+            }
             let name = source.expected_name();
             if let Some(first) = named.insert(name.clone(), source.clone()) {
                 let (first, second) = (first.to_string(), source.to_string());

@@ -11,12 +11,13 @@ use tokio::runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::ServedModel;
 use super::readiness::NotReady;
+use super::{ServedModel, heads};
 use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
 use kindred::engines::EngineStartError;
+use kindred::heads::HeadError;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits};
 use kindred::warm_up::WarmUp;
 
@@ -33,6 +34,9 @@ pub enum LoadError {
     /// The model folder.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A head.
+    #[error(transparent)]
+    Head(#[from] HeadError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
@@ -107,6 +111,14 @@ impl Loader {
         Ok(served)
     }
 
+    /// Checks that each head of the settings belongs to one of these models.
+    ///
+    /// # Errors
+    /// If one does not.
+    pub fn check_heads(config: &Config, models: &[Arc<ServedModel>]) -> Result<(), LoadError> {
+        Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
+    }
+
     /// Loads a model while the service runs. Returns once every checksum matches, there is enough memory for the model,
     /// and its engine has reached its full speed and given the right answer to a probe. `None` if this version is
     /// already served.
@@ -120,7 +132,9 @@ impl Loader {
         served: Option<&ServedModel>,
     ) -> Result<Option<ServedModel>, LoadError> {
         let model = open(source, config)?;
-        if served.is_some_and(|served| served.model.version() == model.version()) {
+        let own = heads::open(&model, config)?;
+        if let Some(served) = served.filter(|served| served.model.version() == model.version()) {
+            served.heads.store(Arc::new(own));
             return Ok(None);
         }
         check_memory(&model, source, config)?;
@@ -172,7 +186,9 @@ impl Loader {
             "the engine is ready"
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
-        let served = ServedModel::new(model, queue, workers.description().clone(), timeout);
+        let own = heads::open(&model, config)?;
+        let description = workers.description().clone();
+        let served = ServedModel::new(model, queue, description, timeout).with_heads(own);
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|workers| !workers.is_finished());

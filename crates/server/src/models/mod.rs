@@ -4,6 +4,7 @@
 //! versions, and a replaced model is freed when the last request that holds it has ended.
 
 mod call;
+mod heads;
 mod load;
 mod readiness;
 mod reload;
@@ -12,6 +13,7 @@ mod service;
 mod set;
 mod words_as_json;
 
+pub use heads::ServedHead;
 pub use load::{LoadError, Loader, MakeEngine};
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,

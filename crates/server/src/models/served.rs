@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use contract::EngineDescription;
 use model_store::ModelStore;
 
+use super::heads::ServedHead;
 use super::readiness::Readiness;
 use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
@@ -22,6 +24,8 @@ pub struct ServedModel {
     pub(crate) queue: QueueHandle,
     /// The engine that answers them.
     pub(crate) engine: EngineDescription,
+    /// Its heads. A reload may replace them while the model stays.
+    pub(crate) heads: ArcSwap<Vec<ServedHead>>,
     /// The words as they are written in answers.
     pub(crate) words: WordsAsJson,
     /// The beginning of each answer: an open object with the model's name and version.
@@ -55,6 +59,7 @@ impl ServedModel {
         let beginning = format!("{{\"model\":{name},\"version\":\"{}\",", model.version());
         let beginning = beginning.into_bytes();
         Self {
+            heads: ArcSwap::default(),
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
@@ -63,6 +68,13 @@ impl ServedModel {
             model,
             queue,
         }
+    }
+
+    /// The same with heads.
+    #[must_use]
+    pub fn with_heads(self, heads: Vec<ServedHead>) -> Self {
+        self.heads.store(Arc::new(heads));
+        self
     }
 
     /// The name that it is served under.
@@ -79,7 +91,8 @@ impl ServedModel {
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
-        let QueueStatistics { searches, full_passes, counted } = self.queue.statistics();
+        let QueueStatistics { searches, full_passes, classifications, counted } =
+            self.queue.statistics();
         EngineFigures {
             model: self.name().to_owned(),
             rows: self.model.rows(),
@@ -88,6 +101,7 @@ impl ServedModel {
             lanes: [
                 LaneFigures::new("search", &searches),
                 LaneFigures::new("full_pass", &full_passes),
+                LaneFigures::new("classify", &classifications),
             ],
             queue_capacity: u64::from(counted.capacity_slots),
             refused: counted.refused_full,

@@ -14,8 +14,8 @@ pub struct EngineFigures {
     pub dim: usize,
     /// Bytes of its table: vectors and norms.
     pub bytes: u64,
-    /// Searches and full passes.
-    pub lanes: [LaneFigures; 2],
+    /// Searches, full passes and classified texts.
+    pub lanes: [LaneFigures; 3],
     /// Slots of the queue, which the lanes share.
     pub queue_capacity: u64,
     /// Jobs that were refused because the queue was full.
@@ -35,7 +35,7 @@ pub struct EngineFigures {
 /// One kind of pass, and the queries that wait for it.
 #[derive(Debug, Clone, Default)]
 pub struct LaneFigures {
-    /// `search` or `full_pass`.
+    /// `search`, `full_pass` or `classify`.
     pub lane: &'static str,
     /// Passes over the table.
     pub passes: u64,
@@ -78,7 +78,7 @@ impl LaneFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 11] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 12] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -114,6 +114,7 @@ pub(super) const COUNTERS: [(&str, &str, &str); 11] = [
         "Queries for ranks that the device counted in a pass of its own",
     ),
     ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
+    ("classified", "kindred_classified_texts", "Texts that heads classified"),
 ];
 
 #[cfg(test)]

@@ -121,7 +121,11 @@ mod tests {
         let model = EngineFigures {
             model: "quo\"te\\new\nline".into(),
             rows: 3,
-            lanes: [lane, LaneFigures { lane: "full_pass", ..LaneFigures::default() }],
+            lanes: [
+                lane,
+                LaneFigures { lane: "full_pass", ..LaneFigures::default() },
+                LaneFigures { lane: "classify", ..LaneFigures::default() },
+            ],
             counters: vec![("fallbacks", 7), ("unheard_of", 1)],
             ..EngineFigures::default()
         };

@@ -271,6 +271,12 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             models,
             |one| one.lanes[1].work,
         ),
+        counts(
+            "kindred_classify_work_tokens",
+            "Estimated work of classified texts, in tokens",
+            models,
+            |one| one.lanes[2].work,
+        ),
         counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
     ];
     for (index, &(_, name, help)) in COUNTERS.iter().enumerate() {

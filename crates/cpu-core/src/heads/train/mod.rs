@@ -125,6 +125,13 @@ pub struct Trained {
     pub epoch: usize,
 }
 
+/// The numbers below `count` in an order that the seed decides.
+pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    Numbers::new(seed).shuffle(&mut order);
+    order
+}
+
 /// All weights, and how they change.
 struct Trainer<'a> {
     data: Data<'a>,

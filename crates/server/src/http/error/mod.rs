@@ -134,6 +134,11 @@ pub enum ApiError {
         /// The models that are served.
         known: Vec<String>,
     },
+    /// A head that is not served here, or none is.
+    NoSuchHead {
+        /// What is asked for, and what there is.
+        reason: String,
+    },
     /// Not all of the service's models could be reloaded.
     ReloadFailed {
         /// Which, and why.

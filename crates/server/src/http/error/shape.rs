@@ -138,6 +138,9 @@ impl ApiError {
                 "No such model",
                 format!("there is no model `{name}`; models: {}", known.join(", ")),
             ),
+            Self::NoSuchHead { reason } => {
+                (S::NOT_FOUND, "no_such_head", "No such head", reason.clone())
+            }
             Self::ReloadFailed { reason } => {
                 (S::UNPROCESSABLE_ENTITY, "reload_failed", "Reload failed", reason.clone())
             }

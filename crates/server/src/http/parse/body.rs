@@ -19,7 +19,7 @@ use crate::http::ApiError;
 use crate::http::offload::Work;
 use crate::models::{Call, ServedModel};
 use kindred::expression;
-use kindred::question::cut;
+use kindred::text::cut;
 use scheduler::account::{Pool, Reservation};
 
 /// Bodies of up to this many bytes are not counted: they take no more memory than a connection's own buffers.

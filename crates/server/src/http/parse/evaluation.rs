@@ -7,7 +7,7 @@ use kindred::Method;
 use kindred::evaluation::analogies::Section;
 use kindred::evaluation::results::Case;
 use kindred::evaluation::similarities::Pair;
-use kindred::question::cut;
+use kindred::text::cut;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};

@@ -19,6 +19,13 @@ pub const MAX_EXPLAINED_TERMS: usize = 100_000;
 /// Maximum number of pairs in one request.
 pub const MAX_PAIRS: usize = 1024;
 
+/// Maximum number of texts in one request.
+pub(in crate::http) const MAX_TEXTS: usize = 1024;
+/// Maximum number of texts in one request with `explain`: each is computed again, by the formula.
+pub(in crate::http) const MAX_EXPLAINED_TEXTS: usize = 16;
+/// Maximum number of words of a text whose words are given one by one.
+pub(in crate::http) const MAX_TOKENS: usize = 65_536;
+
 /// Checks the size of one answer, over all its queries.
 pub(in crate::http) fn check_size<'a>(
     options: impl Iterator<Item = &'a Checked> + Clone,

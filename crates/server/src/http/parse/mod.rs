@@ -1,12 +1,13 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests; [`bodies`], [`comparisons`] and [`evaluation`] read JSON; both produce
+//! [`query_string`] reads GET requests; [`bodies`], [`classification`], [`comparisons`] and [`evaluation`] read JSON; both produce
 //! [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a question means, and whether its
 //! words and options are valid.
 
 pub(super) mod at_most;
 pub(super) mod bodies;
 pub(super) mod body;
+pub(super) mod classification;
 pub(super) mod comparisons;
 pub(super) mod evaluation;
 pub(super) mod limits;
@@ -38,6 +39,12 @@ pub(super) fn expected(field: &str) -> &'static str {
             "a pair of words or of lists of 1 to 256 words, such as [\"king\", [\"red\", \"green\"]]"
         }
         ("words", false) => "a list of words (3 to 256 to compare, or 1 to 1000 to rank)",
+        ("texts", false) => "a list of 1 to 1024 texts",
+        ("texts", true) => "a string, or a list of at most 65536 words",
+        ("threshold", _) => "a number from 0 to 1",
+        ("top", _) => "a whole number, at least 1",
+        ("head", _) => "the name of a head: GET /heads lists them",
+        ("scores", _) => "true or false",
         ("text", _) => TEXT_MUST_BE,
         ("expression", _) => "a string such as \"king - man + woman\"",
         ("positive" | "negative", false) => {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use kindred::question::{WordWithWeight, cut};
+use kindred::question::WordWithWeight;
+use kindred::text::cut;
 use kindred::{Error, Method, Options, Unknown, expression, with_options};
 use percent_encoding::percent_decode;
 

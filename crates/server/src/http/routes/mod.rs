@@ -1,5 +1,6 @@
 //! The routes: what is derived from their table ([`table`]), and their handlers.
 
+mod classify;
 mod compare;
 mod docs;
 mod evaluate;
@@ -301,8 +302,10 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   GET  /analogy?expression=king+-+man+%2B+woman
   POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out, /evaluate
+  POST /classify            labels of texts, by a trained head
   GET  /words?prefix=fro    words of the model
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
+  GET  /heads               heads of the model, which classify texts
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus
   GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file

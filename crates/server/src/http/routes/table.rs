@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 
-use super::{compare, docs, evaluate, explorer, info, operations, rank, search, words};
+use super::{classify, compare, docs, evaluate, explorer, info, operations, rank, search, words};
 use crate::models::Reloader;
 
 /// What handlers can use besides their request.
@@ -47,6 +47,10 @@ pub(super) const ROUTES: &[Route] = &[
         .of_a_model()
         .searches()
         .line("/evaluate", ""),
+    Route::new(Post, "/classify", || post(classify::post_classify))
+        .of_a_model()
+        .searches()
+        .line("/classify", "labels of texts, by a trained head"),
     Route::new(Get, "/words", || get(words::get_words))
         .of_a_model()
         .line("/words?prefix=fro", "words of the model"),
@@ -55,6 +59,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/model", || get(info::model))
         .of_a_model()
         .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
+    Route::new(Get, "/heads", || get(classify::get_heads))
+        .of_a_model()
+        .line("/heads", "heads of the model, which classify texts"),
     Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
     Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
     Route::new(Get, "/metrics", || get(operations::get_metrics))

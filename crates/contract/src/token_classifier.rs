@@ -1,0 +1,68 @@
+//! Classifiers over a table's rows, and texts for them, as engines take them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Table;
+use crate::classifier::Classifier;
+
+/// A token of a text: first the table's rows, then what the classifier has besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u32);
+
+/// A classifier, with the vectors of its tokens.
+pub trait TokenClassifier: fmt::Debug + Send + Sync {
+    /// The weights.
+    fn classifier(&self) -> &Classifier;
+
+    /// The number of tokens that there are.
+    fn tokens(&self) -> usize;
+
+    /// The most tokens of a text.
+    fn longest_text(&self) -> usize;
+
+    /// A token's vector, `[dim]`. `table` is that of the model which the classifier was made for.
+    ///
+    /// # Panics
+    /// If there is no such token.
+    fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> Cow<'a, [f32]>;
+}
+
+/// A text for a classifier.
+#[derive(Debug, Clone)]
+pub struct TokenText {
+    classifier: Arc<dyn TokenClassifier>,
+    tokens: Vec<Token>,
+}
+
+impl TokenText {
+    /// A text of these tokens.
+    ///
+    /// # Panics
+    /// If the classifier has no such token, or takes no text of this length.
+    pub fn new(classifier: Arc<dyn TokenClassifier>, tokens: Vec<Token>) -> Self {
+        assert!(tokens.len() <= classifier.longest_text(), "a text that is not too long");
+        let count = classifier.tokens();
+        assert!(tokens.iter().all(|token| (token.0 as usize) < count), "tokens that there are");
+        Self { classifier, tokens }
+    }
+
+    /// The classifier.
+    pub fn classifier(&self) -> &Arc<dyn TokenClassifier> {
+        &self.classifier
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The class scores by the formula, in float64 and plain loops.
+    pub fn scores(&self, table: &Table<'_>) -> Vec<f64> {
+        let vector = |&token: &Token| self.classifier.vector(table, token);
+        let vectors: Vec<_> = self.tokens.iter().map(vector).collect();
+        let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
+        self.classifier.classifier().forward(&vectors).scores
+    }
+}

@@ -1,0 +1,102 @@
+//! A classifier's answers: class scores to labels with probabilities, and which n-grams decided.
+
+use std::ops::Range;
+
+use contract::TokenClassifier;
+use contract::classifier::{Attribution, Window, sigmoid, softmax};
+use model_store::ModelStore;
+use model_store::head::{Head, Probabilities};
+
+use super::Tokenised;
+
+/// A label and how probable it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Label {
+    /// Its position among the head's labels.
+    pub class: usize,
+    /// Its probability.
+    pub probability: f64,
+    /// The class score that the probability was computed from.
+    pub score: f64,
+}
+
+/// The position of the largest number; the first of several.
+///
+/// # Panics
+/// If there is none.
+pub fn best(numbers: &[f64]) -> usize {
+    let larger =
+        |best: usize, index: usize| if numbers[index] > numbers[best] { index } else { best };
+    (0..numbers.len()).reduce(larger).expect("a number")
+}
+
+/// All labels, the most probable first; of equally probable ones, the head's first.
+pub fn labels(head: &Head, scores: &[f64]) -> Vec<Label> {
+    let description = head.description();
+    let temperature = description.temperature;
+    let probabilities: Vec<f64> = match description.probabilities {
+        Probabilities::Softmax => softmax(scores, temperature),
+        Probabilities::Sigmoid => scores.iter().map(|&score| sigmoid(score, temperature)).collect(),
+    };
+    let label = |(class, (&score, probability))| Label { class, probability, score };
+    let mut labels: Vec<Label> = scores.iter().zip(probabilities).enumerate().map(label).collect();
+    labels.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    labels
+}
+
+/// An n-gram's part in a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// Its bytes in the text.
+    pub bytes: Range<usize>,
+    /// Its share of the class score: above zero if it speaks for the label.
+    pub share: f64,
+}
+
+/// Why a text has a label.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reasons {
+    /// The class score by the formula in float64.
+    pub score: f64,
+    /// The part of it that no n-gram gives: biases.
+    pub base: f64,
+    /// The n-grams with the largest shares, largest first.
+    pub ngrams: Vec<Decided>,
+    /// The sum of the shares of all others.
+    pub others: f64,
+    /// Whether base and shares add up to the score; otherwise a share is the gradient of the score times the feature.
+    pub is_exact: bool,
+}
+
+/// Why a text has this label: the `most` n-grams with the largest shares.
+pub fn reasons(
+    model: &ModelStore,
+    head: &Head,
+    text: &Tokenised,
+    class: usize,
+    most: usize,
+) -> Reasons {
+    let table = model.table();
+    let vectors: Vec<_> = text.tokens.iter().map(|&token| head.vector(&table, token)).collect();
+    let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
+    let forward = head.classifier().forward(&vectors);
+    let Attribution { base, windows, is_exact } =
+        head.classifier().attribution(&forward, class, text.tokens.len());
+    let others = windows.iter().skip(most).map(|window| window.share).sum();
+    let decided = |window: &Window| {
+        let own = &text.bytes[window.start..window.end];
+        let start = own.first().map_or(0, |first| first.start);
+        let end = own.last().map_or(start, |last| last.end);
+        Decided { bytes: start..end, share: window.share }
+    };
+    let ngrams = windows.iter().take(most).map(decided).collect();
+    Reasons { score: forward.scores[class], base, ngrams, others, is_exact }
+}
+
+/// Float64 multiply-adds that the reasons of a text take: the formula is computed in plain loops.
+pub fn reasons_cost(head: &Head, tokens: usize) -> usize {
+    let classifier = head.classifier();
+    let filters: usize = classifier.convolutions().iter().map(|one| one.weights.len()).sum();
+    let layers: usize = classifier.layers().iter().map(|layer| layer.weights.len()).sum();
+    filters.saturating_mul(tokens + 4).saturating_add(layers)
+}

@@ -1,0 +1,204 @@
+//! Texts as a head takes them: the tokens that it knows, and where each stands in the text.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use contract::Row;
+use model_store::head::{Cut, Head, Token, Tokeniser, Tokens};
+use model_store::{ModelStore, Words};
+
+use crate::text;
+
+/// The most unknown words that are named.
+pub const MAX_UNKNOWN_WORDS: usize = 100;
+
+/// A text as tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tokenised {
+    /// The tokens, in their order.
+    pub tokens: Vec<Token>,
+    /// The bytes of the text that each stands for.
+    pub bytes: Vec<Range<usize>>,
+    /// The words that neither the model nor the head has, each once, in the order of the text; the first
+    /// [`MAX_UNKNOWN_WORDS`] of them.
+    pub unknown: Vec<String>,
+    /// Whether tokens were left out because the text is too long.
+    pub is_cut: bool,
+}
+
+/// The words that a head knows, and how it splits texts.
+#[derive(Debug, Clone)]
+pub struct Vocabulary<'a> {
+    words: &'a Words,
+    /// Its own words go before the model's.
+    head: Option<&'a Head>,
+    tokens: &'a Tokens,
+}
+
+impl<'a> Vocabulary<'a> {
+    /// That of a head over its model.
+    pub fn of_head(head: &'a Head, model: &'a ModelStore) -> Self {
+        Self { words: model.words(), head: Some(head), tokens: &head.description().tokens }
+    }
+
+    /// That of a model, for a head that is to be trained.
+    pub fn of_model(model: &'a ModelStore, tokens: &'a Tokens) -> Self {
+        Self { words: model.words(), head: None, tokens }
+    }
+
+    fn look_up(&self, word: &str) -> Option<Token> {
+        let row = || self.words.row(word).map(|Row(row)| Token(row));
+        self.head.and_then(|head| head.of_own_word(word)).or_else(row)
+    }
+
+    /// The token of a word that is a token already.
+    fn of_token(&self, word: &str) -> Option<Token> {
+        match self.tokens.lower_case {
+            true => self.look_up(&word.to_lowercase()),
+            false => text::row(word, |word| self.look_up(word)),
+        }
+    }
+
+    /// A text whose words are given one by one. Their bytes are those of the words with a space between each two.
+    pub fn take<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Tokenised {
+        let mut found = Found::new(self);
+        let mut at = 0;
+        for word in words {
+            let bytes = at..at + word.len();
+            at = bytes.end + 1;
+            if !found.take(word, bytes, self.of_token(word)) {
+                break;
+            }
+        }
+        found.finish()
+    }
+
+    /// The tokens of a text.
+    pub fn tokenise(&self, text: &str) -> Tokenised {
+        let mut found = Found::new(self);
+        match self.tokens.tokeniser {
+            Tokeniser::Words => {
+                let look_up = |word: &str| self.look_up(word);
+                text::words(text, &look_up)
+                    .all(|(bytes, token)| found.take(&text[bytes.clone()], bytes, token));
+            }
+            Tokeniser::Ptb => {
+                text::pieces(text).all(|piece| {
+                    let token = self.of_token(&piece.word);
+                    found.take(&text[piece.bytes.clone()], piece.bytes, token)
+                });
+            }
+        }
+        found.finish()
+    }
+}
+
+/// What has been found of a text.
+struct Found<'a> {
+    vocabulary: &'a Vocabulary<'a>,
+    tokens: VecDeque<(Token, Range<usize>)>,
+    unknown: Vec<String>,
+    is_cut: bool,
+}
+
+impl<'a> Found<'a> {
+    fn new(vocabulary: &'a Vocabulary<'a>) -> Self {
+        Self { vocabulary, tokens: VecDeque::new(), unknown: Vec::new(), is_cut: false }
+    }
+
+    fn finish(self) -> Tokenised {
+        let Self { tokens, unknown, is_cut, .. } = self;
+        let (tokens, bytes) = tokens.into_iter().unzip();
+        Tokenised { tokens, bytes, unknown, is_cut }
+    }
+
+    /// Takes a word and what was found for it. Whether more are wanted.
+    fn take(&mut self, word: &str, bytes: Range<usize>, token: Option<Token>) -> bool {
+        let is_new = |known: &[String]| !known.iter().any(|known| known == word);
+        if token.is_none() && self.unknown.len() < MAX_UNKNOWN_WORDS && is_new(&self.unknown) {
+            self.unknown.push(text::cut(word.to_owned()));
+        }
+        let Some(token) = token.or_else(|| self.vocabulary.head?.unknown()) else { return true };
+        let &Tokens { limit, cut, .. } = self.vocabulary.tokens;
+        if self.tokens.len() == limit {
+            self.is_cut = true;
+            match cut {
+                Cut::End => return false,
+                Cut::Start => drop(self.tokens.pop_front()),
+            }
+        }
+        self.tokens.push_back((token, bytes));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn model() -> ModelStore {
+        let words = ["I", "do", "n't", "like", "it", ".", "new", "don't"];
+        let rows: Vec<(&str, [f32; 1])> = words.iter().map(|&word| (word, [1.0])).collect();
+        ModelStore::from_rows("m", 1, rows.iter().map(|(word, row)| (*word, &row[..]))).unwrap()
+    }
+
+    fn tokens(tokeniser: Tokeniser, limit: usize, cut: Cut) -> Tokens {
+        Tokens { tokeniser, lower_case: false, limit, cut }
+    }
+
+    #[test]
+    fn texts_become_tokens_with_their_places() {
+        let model = model();
+        let text = "I don't LIKE Foo, it. Foo";
+        for (tokeniser, expected, unknown) in [
+            (Tokeniser::Ptb, "I|do|n't|LIKE|it|.", vec!["Foo", ","]),
+            (Tokeniser::Words, "I|don't|LIKE|it", vec!["Foo"]),
+        ] {
+            let found =
+                Vocabulary::of_model(&model, &tokens(tokeniser, 512, Cut::End)).tokenise(text);
+            let words: Vec<&str> = found.bytes.iter().map(|bytes| &text[bytes.clone()]).collect();
+            assert_eq!(
+                (words.join("|"), found.unknown),
+                (expected.to_owned(), unknown.iter().map(|&word| word.to_owned()).collect())
+            );
+            assert!(!found.is_cut);
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_either_end() {
+        let model = model();
+        for (cut, expected) in [(Cut::End, [0, 1]), (Cut::Start, [4, 5])] {
+            let tokens = tokens(Tokeniser::Ptb, 2, cut);
+            let vocabulary = Vocabulary::of_model(&model, &tokens);
+            let found = vocabulary.tokenise("I do n't like it .");
+            assert!(found.is_cut);
+            assert_eq!(found.tokens, expected.map(Token));
+            let whole = vocabulary.tokenise("it .");
+            assert!(!whole.is_cut && whole.tokens == [Token(4), Token(5)]);
+        }
+        let tokens = tokens(Tokeniser::Words, 512, Cut::End);
+        let vocabulary = Vocabulary::of_model(&model, &tokens);
+        let given = vocabulary.take(["I", "like", "Foo", "it"]);
+        assert_eq!(given.bytes, [0..1, 2..6, 11..13]);
+        let many: String = (0..10_000).map(|n| format!("w{n} ")).collect();
+        let found = vocabulary.tokenise(&many);
+        assert_eq!((found.tokens.len(), found.unknown.len()), (0, MAX_UNKNOWN_WORDS));
+        assert_eq!(vocabulary.tokenise(" \n"), Tokenised::default());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_places_are_in_order(text in "\\PC{0,60}", is_ptb: bool, limit in 1usize..5) {
+            let model = model();
+            let tokeniser = if is_ptb { Tokeniser::Ptb } else { Tokeniser::Words };
+            for cut in [Cut::Start, Cut::End] {
+                let found = Vocabulary::of_model(&model, &tokens(tokeniser, limit, cut)).tokenise(&text);
+                prop_assert!(found.tokens.len() <= limit && found.tokens.len() == found.bytes.len());
+                prop_assert!(found.bytes.iter().all(|bytes| text.get(bytes.clone()).is_some()));
+                prop_assert!(found.bytes.is_sorted_by_key(|bytes| bytes.start));
+            }
+        }
+    }
+}

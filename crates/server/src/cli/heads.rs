@@ -1,0 +1,189 @@
+//! Commands that train heads and ask them.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use kindred::heads::{Cut, Format, Tokeniser, TrainingOptions};
+
+use super::one_of;
+use crate::config::MAX_THREADS;
+
+/// The kinds of head that can be trained.
+#[derive(Debug, Subcommand)]
+pub enum TrainCommand {
+    /// Train a text classifier
+    #[command(after_help = CLASSIFIER_EXAMPLES)]
+    Classifier(Box<TrainClassifierArguments>),
+}
+
+pub(super) const TRAIN_EXAMPLES: &str = "\
+Example:
+  kindred train classifier --data reviews.csv --out heads/reviews";
+
+const CLASSIFIER_EXAMPLES: &str = "\
+FILE has a text and its label in each line: `label`, a tab and the text (no header; quotes are plain characters); or \
+CSV whose first line names the columns `label` and `text`; or JSON lines with `label` and `text`; or `__label__x text`. \
+The format is detected from the first line.
+
+The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
+
+Examples:
+  kindred train classifier --model models/glove.6B.50d --data train.tsv --dev dev.tsv --out heads/sentiment
+  kindred train classifier --data reviews.csv --out heads/reviews    # the built-in model
+  kindred train classifier --data topics.jsonl --balance --skip-bad-rows --out heads/topics
+  kindred classify --head heads/reviews \"I don't like it.\"";
+
+/// Arguments of `train classifier`.
+#[derive(Debug, Clone, Args)]
+pub struct TrainClassifierArguments {
+    /// Model folder written by `kindred prepare` [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// File of texts with labels to learn from
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// File of texts that decide when to stop, and that probabilities are fitted to [default: a tenth of the data]
+    #[arg(long, value_name = "FILE")]
+    pub dev: Option<PathBuf>,
+    /// Head folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace an existing head in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Format of the files [default: detected from the first line]
+    #[arg(long, value_parser = formats())]
+    pub format: Option<Format>,
+    /// Skip and count invalid lines instead of stopping at the first
+    #[arg(long)]
+    pub skip_bad_rows: bool,
+    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
+    /// white space, in the first form that the model has)
+    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
+    pub tokeniser: Tokeniser,
+    /// The most tokens of a text; longer texts are cut
+    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
+    pub limit: NonZeroUsize,
+    /// The end at which long texts are cut
+    #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
+    pub cut: Cut,
+    /// Let all labels count alike, however rare they are
+    #[arg(long, help_heading = "Training")]
+    pub balance: bool,
+    /// Leave the words' vectors as they are
+    #[arg(long = "static", help_heading = "Training")]
+    pub is_static: bool,
+    /// What vectors of words that the data do not have are multiplied by, from 0 to 1; without effect with --static
+    #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
+    #[arg(value_parser = fraction())]
+    pub other_words: f32,
+    /// Widths of the filters, in words, comma-separated
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "3,4,5",
+        help_heading = "Training"
+    )]
+    pub widths: Vec<NonZeroUsize>,
+    /// Channels of each width
+    #[arg(long, value_name = "N", default_value = "100", help_heading = "Training")]
+    pub channels: NonZeroUsize,
+    /// The part of the features that each step leaves out
+    #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
+    #[arg(value_parser = fraction())]
+    pub dropout: f32,
+    /// Texts of a step
+    #[arg(long, value_name = "N", default_value = "50", help_heading = "Training")]
+    pub batch: NonZeroUsize,
+    /// The size of steps
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    pub learning_rate: f32,
+    /// The most passes over the data
+    #[arg(long, value_name = "N", default_value = "12", help_heading = "Training")]
+    pub epochs: NonZeroUsize,
+    /// Stop after this number of epochs without a better result
+    #[arg(long, value_name = "N", default_value = "4", help_heading = "Training")]
+    pub patience: NonZeroUsize,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
+    pub seed: u64,
+    /// Number of threads; 0 means one per core. The weights do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
+    pub threads: usize,
+}
+
+/// Parses a number from 0 to 1.
+fn fraction() -> impl TypedValueParser<Value = f32> {
+    |text: &str| match text.parse::<f32>() {
+        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        _ => Err("it must be a number from 0 to 1"),
+    }
+}
+
+pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
+    one_of(Format::ALL, Format::name)
+}
+
+fn tokenisers() -> impl TypedValueParser<Value = Tokeniser> {
+    one_of([Tokeniser::Ptb, Tokeniser::Words], |one| match one {
+        Tokeniser::Ptb => "ptb",
+        Tokeniser::Words => "words",
+    })
+}
+
+fn cuts() -> impl TypedValueParser<Value = Cut> {
+    one_of([Cut::End, Cut::Start], |one| match one {
+        Cut::End => "end",
+        Cut::Start => "start",
+    })
+}
+
+pub(super) const CLASSIFY_EXAMPLES: &str = "\
+Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
+standard error; if there was one, the exit code is 1.
+
+Examples:
+  kindred classify 'a moving and funny film'
+  kindred classify --head heads/reviews \"I don't like it.\"
+  kindred classify --model models/glove.6B.50d --head heads/sentiment --explain 'a moving and funny film'
+  kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'";
+
+/// Arguments of `classify`.
+#[derive(Debug, Clone, Args)]
+pub struct ClassifyArguments {
+    /// Texts to classify [default: the lines of standard input]
+    #[arg(value_name = "TEXT")]
+    pub texts: Vec<String>,
+    /// Model folder that the head was made for [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Head folder written by `kindred train classifier` [default: the built-in head, with the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Print at most this number of labels
+    #[arg(long, value_name = "N")]
+    pub top: Option<NonZeroUsize>,
+    /// Print only labels of at least this probability
+    #[arg(long, value_name = "P")]
+    pub threshold: Option<f64>,
+    /// Also print which n-grams decided
+    #[arg(long)]
+    pub explain: bool,
+    /// Print each answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Number of threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
+    pub threads: usize,
+}

@@ -1,0 +1,217 @@
+//! `kindred classify`: the labels of texts.
+
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use kindred::heads::{
+    Classification, Classifying, Head, Label, PRODUCTS_MEMORY, Texts, ThreadPool, Tokenised,
+    Vocabulary, built_in, labels, reasons,
+};
+use model_store::ModelStore;
+use serde_json::json;
+
+use super::{CommandError, model_of, print, threads};
+use crate::cli::ClassifyArguments;
+
+/// Texts that are classified together.
+const TOGETHER: usize = 1024;
+
+/// N-grams that are named as reasons.
+const REASONS: usize = 5;
+
+/// Prints the labels of texts.
+///
+/// # Errors
+/// If the head or the model can't be used, or a text has no label.
+pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
+    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let head = match &arguments.head {
+        Some(folder) => Arc::new(Head::open(folder, &model)?),
+        None => built_in(&model).ok_or_else(|| {
+            let name = model.name();
+            CommandError::Usage(format!(
+                "the model {name} has no head of its own; train one with `kindred train classifier`, and name it with --head"
+            ))
+        })?,
+    };
+    let mut asked = Asked {
+        engine: Classifying::new(head.clone(), PRODUCTS_MEMORY),
+        pool: threads(arguments.threads)?,
+        vocabulary: Vocabulary::of_head(&head, &model),
+        arguments,
+        model: &model,
+        head: &head,
+        unanswered: 0,
+    };
+    if arguments.texts.is_empty() {
+        let mut lines = io::stdin().lock().lines();
+        loop {
+            let some: Vec<String> =
+                lines.by_ref().take(TOGETHER).collect::<Result<_, _>>().map_err(|source| {
+                    CommandError::System { doing: "can't read standard input", source }
+                })?;
+            if some.is_empty() {
+                break;
+            }
+            asked.answer(&some)?;
+        }
+    } else {
+        asked.answer(&arguments.texts)?;
+    }
+    match asked.unanswered {
+        0 => Ok(()),
+        count => Err(CommandError::Usage(format!(
+            "{count} of the texts have no label: the model has none of their words"
+        ))),
+    }
+}
+
+struct Asked<'a> {
+    engine: Classifying,
+    pool: ThreadPool,
+    vocabulary: Vocabulary<'a>,
+    arguments: &'a ClassifyArguments,
+    model: &'a ModelStore,
+    head: &'a Head,
+    unanswered: usize,
+}
+
+impl Asked<'_> {
+    fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
+        let tokenised: Vec<Tokenised> =
+            texts.iter().map(|text| self.vocabulary.tokenise(text)).collect();
+        let answers = answers(self.model, self.head, &mut self.engine, &self.pool, &tokenised);
+        for ((text, tokens), labels) in texts.iter().zip(&tokenised).zip(answers) {
+            let line = match (labels, self.arguments.json) {
+                (Some(labels), true) => self.json(text, tokens, &labels),
+                (Some(labels), false) => self.lines(text, tokens, &labels),
+                (None, is_json) => {
+                    self.unanswered += 1;
+                    let error = "the model has none of its words";
+                    match is_json {
+                        true => json!({"text": text, "error": error, "unknown": tokens.unknown})
+                            .to_string(),
+                        false => format!("{text}\n  {error}"),
+                    }
+                }
+            };
+            print((line + "\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The labels that are wanted.
+    fn wanted<'l>(&self, labels: &'l [Label]) -> &'l [Label] {
+        let top = self.arguments.top.map_or(usize::MAX, std::num::NonZeroUsize::get);
+        let least = self.arguments.threshold.unwrap_or(0.0);
+        let count = labels.iter().take(top).take_while(|label| label.probability >= least).count();
+        &labels[..count]
+    }
+
+    fn name(&self, label: &Label) -> &str {
+        &self.head.description().labels[label.class]
+    }
+
+    fn json(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
+        let wanted = self.wanted(labels).iter().map(|label| {
+            json!({"label": self.name(label), "probability": label.probability, "score": label.score})
+        });
+        let mut answer = json!({"text": text, "labels": wanted.collect::<Vec<_>>()});
+        if !tokens.unknown.is_empty() {
+            answer["unknown"] = json!(tokens.unknown);
+        }
+        if tokens.is_cut {
+            answer["cut"] = json!(true);
+        }
+        if let (true, Some(label)) = (self.arguments.explain, labels.first()) {
+            let found = reasons(self.model, self.head, tokens, label.class, REASONS);
+            let ngrams = found.ngrams.iter().map(|one| {
+                json!({"text": &text[one.bytes.clone()], "start": one.bytes.start, "end": one.bytes.end, "share": one.share})
+            });
+            answer["explanation"] = json!({
+                "label": self.name(label),
+                "score": found.score,
+                "base": found.base,
+                "ngrams": ngrams.collect::<Vec<_>>(),
+                "others": found.others,
+                "exact": found.is_exact,
+            });
+        }
+        answer.to_string()
+    }
+
+    fn lines(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
+        let mut lines = vec![text.to_owned()];
+        for label in self.wanted(labels) {
+            lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, self.name(label)));
+        }
+        if let (true, Some(label)) = (self.arguments.explain, labels.first()) {
+            let found = reasons(self.model, self.head, tokens, label.class, REASONS);
+            lines.push(format!("  {} because of", self.name(label)));
+            for one in &found.ngrams {
+                lines.push(format!("  {:+7.3}  {}", one.share, &text[one.bytes.clone()]));
+            }
+            lines.push(format!("  {:+7.3}  other n-grams", found.others));
+            lines.push(format!("  {:+7.3}  without the text", found.base));
+        }
+        if !tokens.unknown.is_empty() {
+            lines.push(format!("  unknown: {}", tokens.unknown.join(" ")));
+        }
+        if tokens.is_cut {
+            let limit = self.head.description().tokens.limit;
+            lines.push(format!("  only {limit} tokens were read"));
+        }
+        lines.join("\n")
+    }
+}
+
+/// The labels of each text; `None` for a text without a known word.
+fn answers(
+    model: &ModelStore,
+    head: &Head,
+    engine: &mut Classifying,
+    pool: &ThreadPool,
+    texts: &[Tokenised],
+) -> Vec<Option<Vec<Label>>> {
+    let known: Vec<_> =
+        texts.iter().map(|text| &text.tokens[..]).filter(|tokens| !tokens.is_empty()).collect();
+    let scores = engine.scores(&model.table(), &known, pool);
+    let mut scores = scores.chunks_exact(head.description().labels.len());
+    let labels_of = |text: &Tokenised| {
+        (!text.tokens.is_empty()).then(|| labels(head, scores.next().expect("scores of each text")))
+    };
+    texts.iter().map(labels_of).collect()
+}
+
+/// Classifies texts whose labels are known.
+pub(super) fn evaluate(
+    model: &Arc<ModelStore>,
+    head: &Arc<Head>,
+    set: &str,
+    texts: &Texts,
+    pool: &ThreadPool,
+) -> Result<Classification, CommandError> {
+    let names = &head.description().labels;
+    let right = |labels: &[String]| match labels {
+        [label] => names.iter().position(|name| name == label).ok_or_else(|| {
+            let known = names.join(", ");
+            CommandError::Usage(format!("{set}: the head has no label {label:?}; it has {known}"))
+        }),
+        _ => Err(CommandError::Usage(format!(
+            "{set}: a text has {} labels; give one each",
+            labels.len()
+        ))),
+    };
+    let vocabulary = Vocabulary::of_head(head, model);
+    let mut engine = Classifying::new(head.clone(), PRODUCTS_MEMORY);
+    let mut judged = Vec::new();
+    for some in texts.texts.chunks(TOGETHER) {
+        let tokenised: Vec<Tokenised> =
+            some.iter().map(|one| vocabulary.tokenise(&one.text)).collect();
+        for (one, labels) in some.iter().zip(answers(model, head, &mut engine, pool, &tokenised)) {
+            let given = labels.map(|labels| (labels[0].class, labels[0].probability));
+            judged.push((right(&one.labels)?, given));
+        }
+    }
+    Ok(Classification::new(set, names, &judged))
+}

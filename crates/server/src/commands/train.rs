@@ -1,0 +1,130 @@
+//! `kindred train`: makes heads.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use kindred::heads::{
+    Format, Made, Progress, Settings, Texts, Tokens, TrainingOptions, train_classifier as train,
+};
+use model_store::ModelStore;
+
+use super::{CommandError, model_of, prepare, progress, threads};
+use crate::cli::TrainClassifierArguments;
+
+/// Trains a classifier, and writes its folder.
+///
+/// # Errors
+/// If the data, the model or the options can't be used, or the folder can't be written.
+pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
+    let started = Instant::now();
+    let read = |path: &Path| read_texts(path, arguments.format, arguments.skip_bad_rows);
+    let texts = read(&arguments.data)?;
+    let dev = arguments.dev.as_deref().map(read).transpose()?;
+    if arguments.out.exists() && !arguments.replace {
+        let out = arguments.out.display();
+        let message = format!("{out} exists; choose another --out, or add --replace");
+        return Err(CommandError::Usage(message));
+    }
+    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let options = options(arguments, &model)?;
+    let pool = threads(arguments.threads)?;
+    let labels = texts.labels();
+    let counts: Vec<String> =
+        labels.iter().map(|(label, count)| format!("{label}: {count}")).collect();
+    eprintln!("{} texts; {}", texts.texts.len(), counts.join(", "));
+    if texts.skipped > 0 {
+        eprintln!("{} bad lines skipped", texts.skipped);
+    }
+
+    let interrupted = prepare::watch_for_interrupt()?;
+    let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
+    let mut of_epoch = 0;
+    let mut on_progress = |Progress { epoch, texts, loss, accuracy }: Progress| {
+        of_epoch = of_epoch.max(texts);
+        bar.set_position(((epoch - 1) * of_epoch + texts) as u64);
+        match accuracy {
+            Some(accuracy) => {
+                let line =
+                    format!("epoch {epoch}: loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
+                // Without a terminal the bar says nothing.
+                if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
+            }
+            None => bar.set_message(format!("loss {loss:.4}")),
+        }
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let made = train(&model, &texts, dev.as_ref(), &options, &pool, &mut on_progress)?;
+    bar.finish_and_clear();
+    let Some(made) = made else {
+        let message = "stopped before the first epoch was complete; nothing was written";
+        return Err(CommandError::Usage(message.to_owned()));
+    };
+    made.parts.write(&arguments.out, arguments.replace)?;
+    if made.empty > 0 {
+        eprintln!("{} texts without a word of the model were left out", made.empty);
+    }
+    let Made { accuracy, calibration: [before, after], epoch, dev, .. } = &made;
+    say!(
+        "{}: accuracy {:.2} % of {dev} texts after epoch {epoch}; calibration error {after:.3} (before scaling {before:.3}); \
+         {:.1} s",
+        arguments.out.display(),
+        100.0 * accuracy,
+        started.elapsed().as_secs_f64()
+    )
+}
+
+/// Reads a file of texts with labels.
+pub(super) fn read_texts(
+    path: &Path,
+    format: Option<Format>,
+    skip_bad_rows: bool,
+) -> Result<Texts, CommandError> {
+    let name = path.display().to_string();
+    let content = std::fs::read(path).map_err(|error| {
+        CommandError::Usage(format!("can't read {name}: {error}; give a file of texts with labels"))
+    })?;
+    let content = String::from_utf8(content).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+        CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; convert the file"))
+    })?;
+    Ok(Texts::parse(&name, &content, format, skip_bad_rows)?)
+}
+
+fn options(
+    arguments: &TrainClassifierArguments,
+    model: &ModelStore,
+) -> Result<TrainingOptions, CommandError> {
+    let TrainClassifierArguments { dropout, learning_rate, .. } = *arguments;
+    if dropout >= 1.0 {
+        return Err(CommandError::Usage("--dropout must be less than 1".to_owned()));
+    }
+    if !(learning_rate.is_finite() && learning_rate > 0.0) {
+        return Err(CommandError::Usage("--learning-rate must be above 0".to_owned()));
+    }
+    let settings = Settings {
+        widths: arguments.widths.iter().map(|width| width.get()).collect(),
+        channels: arguments.channels.get(),
+        fine_tune: !arguments.is_static,
+        dropout,
+        batch: arguments.batch.get(),
+        learning_rate,
+        epochs: arguments.epochs.get(),
+        patience: arguments.patience.get(),
+        seed: arguments.seed,
+        ..Settings::default()
+    };
+    let tokens = Tokens {
+        tokeniser: arguments.tokeniser,
+        lower_case: model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty(),
+        limit: arguments.limit.get(),
+        cut: arguments.cut,
+    };
+    let TrainClassifierArguments { balance, other_words, .. } = *arguments;
+    Ok(TrainingOptions { settings, tokens, balance, other_words })
+}

@@ -1,0 +1,302 @@
+//! `POST /classify`: the labels that a head gives to texts. `GET /heads`: the heads of a model.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use contract::TokenText;
+use kindred::UnknownWord;
+use kindred::asking::Asking;
+use kindred::heads::{Head, Label, Tokenised, Vocabulary, labels, reasons, reasons_cost};
+use serde::Serialize;
+use serde_json::json;
+
+use super::search::{Answered, answered_in_time, with_timing};
+use super::suggestions;
+use crate::http::ApiError;
+use crate::http::offload::{Work, check_deadline, stage};
+use crate::http::parse::body::Received;
+use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, Text, read_text};
+use crate::http::parse::negotiation;
+use crate::http::render;
+use crate::http::render::caching;
+use crate::http::render::server_timing::Timing;
+use crate::http::render::size::Size;
+use crate::models::{Call, ServedHead, ServedModel};
+use crate::workers::Patience;
+
+/// N-grams that are named as reasons.
+const REASONS: usize = 10;
+
+/// A text whose words were looked up.
+struct Known {
+    tokenised: Tokenised,
+    /// The text, for an explanation; otherwise empty.
+    text: String,
+}
+
+/// `POST /classify`
+pub(in crate::http) async fn post_classify(call: Call, received: Received) -> Answered {
+    let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
+    let plan = move |patience: &Patience| {
+        let received = received.whole()?;
+        let body = received.parse::<ClassifyBody<'_>>()?;
+        let deadline = same.deadline(body.timeout_ms())?;
+        let ClassifyRequest { texts, is_single, head, shown } = body.check()?;
+        let head = find_head(&same, head.as_deref())?;
+        let patience = patience.at_most(deadline);
+        let vocabulary = Vocabulary::of_head(&head.head, &same.model);
+        let mut known = Vec::with_capacity(texts.len());
+        for (index, text) in texts.into_iter().enumerate() {
+            check_deadline(&patience)?;
+            let index = (!is_single).then_some(index);
+            known.push(read_text(index, text).and_then(|text| look_up(&vocabulary, text, shown)));
+        }
+        negotiation::check(&received.headers, &negotiation::JSON)?;
+        if is_single {
+            known = vec![Ok(known.pop().expect("one text")?)];
+        }
+        Ok((known, is_single, head, shown, deadline, received.into_room()))
+    };
+    let planned = stage(&call, work, latest, plan).await;
+    let (mut known, is_single, head, shown, deadline, _room) =
+        suggestions::with(&call, planned).await?;
+    let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
+    suggestions::fill_in(&call, faults).await;
+    let classifier: Arc<dyn contract::TokenClassifier> = head.head.clone();
+    let text = |one: &Known| TokenText::new(classifier.clone(), one.tokenised.tokens.clone());
+    let texts: Vec<TokenText> = known.iter().flatten().map(text).collect();
+    let timed = if texts.is_empty() {
+        kindred::queue::ClassScores::default()
+    } else {
+        let asking = Asking::new(&call.queue, call.account(), deadline);
+        answered_in_time(&call, asking.classify(texts).await, deadline).await?
+    };
+    let timing = Timing { queue: timed.queued, engine: timed.engine, ..Timing::default() };
+    let (size, work) = size(&head.head, &known, shown);
+    let (room, served) = (size.room(&call)?, call.served().clone());
+    let write = move |patience: &Patience| {
+        let mut scores = timed.scores.into_iter();
+        let mut results = Vec::with_capacity(known.len());
+        for one in &known {
+            check_deadline(patience)?;
+            let scored = one.as_ref().map(|one| (one, scores.next().expect("scores of each text")));
+            results.push(match scored {
+                Ok((one, scores)) => {
+                    TextAnswer::Labels(answer(&served, &head.head, one, &scores, shown))
+                }
+                Err(error) => TextAnswer::Failed { error },
+            });
+        }
+        let whole = ClassifyAnswer {
+            model: served.model.name(),
+            version: served.model.version(),
+            head: &head.name,
+            one: if is_single { results.pop() } else { None },
+            results: (!is_single).then_some(results),
+        };
+        Ok(render::json_in(&whole, room))
+    };
+    let response = stage(&call, work, deadline, write).await?;
+    Ok(with_timing((response, timing)))
+}
+
+/// The head of this name, or the only one.
+fn find_head(served: &ServedModel, name: Option<&str>) -> Result<ServedHead, ApiError> {
+    let heads = served.heads.load();
+    let names = || heads.iter().map(|head| head.name.as_str()).collect::<Vec<_>>().join(", ");
+    let reason = match (name, &heads[..]) {
+        (None, [only]) => return Ok(only.clone()),
+        (_, []) => format!(
+            "the model `{}` has no head; train one with `kindred train classifier --model DIR --data FILE --out HEAD`, \
+             and serve it with `kindred serve --model DIR --head HEAD`",
+            served.name()
+        ),
+        (None, _) => format!("there are several heads; name one in `head`: {}", names()),
+        (Some(name), _) => match heads.iter().find(|head| head.name == name) {
+            Some(head) => return Ok(head.clone()),
+            None => format!("there is no head `{name}`; heads: {}", names()),
+        },
+    };
+    Err(ApiError::NoSuchHead { reason })
+}
+
+fn look_up(vocabulary: &Vocabulary<'_>, text: Text, shown: Shown) -> Result<Known, ApiError> {
+    let tokenised = match &text {
+        Text::Whole(text) => vocabulary.tokenise(text),
+        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
+    };
+    if tokenised.tokens.is_empty() {
+        if tokenised.unknown.is_empty() {
+            let expected = "a text with at least one word".to_owned();
+            return Err(ApiError::InvalidValue { field: "text".to_owned(), expected });
+        }
+        let unknown = tokenised.unknown.into_iter();
+        let unknown = unknown.map(|word| UnknownWord { word, suggestions: Vec::new() });
+        return Err(ApiError::UnknownWord { unknown: unknown.collect() });
+    }
+    let text = match text {
+        _ if !shown.explain => String::new(),
+        Text::Whole(text) => text,
+        Text::Tokens(words) => words.join(" "),
+    };
+    Ok(Known { tokenised, text })
+}
+
+/// About how large the answer is, and how long writing it takes.
+fn size(head: &Head, known: &[Result<Known, ApiError>], shown: Shown) -> (Size, Work) {
+    /// Nanoseconds of a multiply-add of the formula in plain loops.
+    const MULTIPLY_ADD: u64 = 1;
+    let labels = head.description().labels.len().min(shown.top);
+    let of_labels: usize = head.description().labels.iter().map(String::len).sum();
+    let (mut all, mut formula) = (Size::default(), 0u64);
+    for one in known {
+        let size = match one {
+            Ok(one) => {
+                let unknown: usize = one.tokenised.unknown.iter().map(String::len).sum();
+                let labels = Size::of_rows(labels) + Size::of_text(of_labels + unknown);
+                if shown.explain {
+                    formula += reasons_cost(head, one.tokenised.tokens.len()) as u64 * MULTIPLY_ADD;
+                    let ngrams = Size::of_text(REASONS * one.text.len().min(1024));
+                    labels + Size::of_rows(REASONS) + ngrams
+                } else {
+                    labels
+                }
+            }
+            Err(error) => Size::of_error(error),
+        };
+        all = all + size;
+    }
+    (all, Work(all.work().0 + formula))
+}
+
+#[derive(Serialize)]
+struct ClassifyAnswer<'a> {
+    model: &'a str,
+    version: &'a str,
+    head: &'a str,
+    #[serde(flatten)]
+    one: Option<TextAnswer<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<TextAnswer<'a>>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TextAnswer<'a> {
+    Labels(LabelsAnswer<'a>),
+    Failed { error: &'a ApiError },
+}
+
+/// The answer to one text.
+#[derive(Serialize)]
+struct LabelsAnswer<'a> {
+    labels: Vec<LabelAnswer<'a>>,
+    /// Words that were left out.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    unknown: &'a [String],
+    /// Whether the text was too long, so that only a part was read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation<'a>>,
+}
+
+#[derive(Serialize)]
+struct LabelAnswer<'a> {
+    label: &'a str,
+    probability: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+}
+
+/// Why a text has its most probable label.
+#[derive(Serialize)]
+struct Explanation<'a> {
+    label: &'a str,
+    score: f64,
+    /// The part of the score that does not depend on the text.
+    base: f64,
+    ngrams: Vec<NGram<'a>>,
+    /// The sum of all other shares.
+    others: f64,
+    /// Whether base and shares add up to the score.
+    exact: bool,
+}
+
+#[derive(Serialize)]
+struct NGram<'a> {
+    text: &'a str,
+    /// Its bytes in the text.
+    start: usize,
+    end: usize,
+    share: f64,
+}
+
+fn answer<'a>(
+    served: &ServedModel,
+    head: &'a Head,
+    known: &'a Known,
+    scores: &[f64],
+    shown: Shown,
+) -> LabelsAnswer<'a> {
+    let names = &head.description().labels;
+    let all = labels(head, scores);
+    let is_shown = |label: &&Label| label.probability >= shown.threshold;
+    let label = |label: &Label| LabelAnswer {
+        label: &names[label.class],
+        probability: label.probability,
+        score: shown.scores.then_some(label.score),
+    };
+    let explanation = shown.explain.then(|| {
+        let class = all[0].class;
+        let found = reasons(&served.model, head, &known.tokenised, class, REASONS);
+        let ngrams = found.ngrams.iter().map(|one| NGram {
+            text: &known.text[one.bytes.clone()],
+            start: one.bytes.start,
+            end: one.bytes.end,
+            share: one.share,
+        });
+        Explanation {
+            label: &names[class],
+            score: found.score,
+            base: found.base,
+            ngrams: ngrams.collect(),
+            others: found.others,
+            exact: found.is_exact,
+        }
+    });
+    LabelsAnswer {
+        labels: all.iter().take(shown.top).take_while(is_shown).map(label).collect(),
+        unknown: &known.tokenised.unknown,
+        cut: known.tokenised.is_cut,
+        explanation,
+    }
+}
+
+/// `GET /heads`
+pub(in crate::http) async fn get_heads(
+    call: Call,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
+    let heads = call.heads.load();
+    let described = heads.iter().map(|ServedHead { name, head }| {
+        let about = head.description();
+        json!({
+            "name": name,
+            "kind": about.kind,
+            "labels": about.labels,
+            "probabilities": about.probabilities,
+            "tokens": about.tokens,
+            "training": about.training,
+        })
+    });
+    let answer = json!({
+        "model": call.name(),
+        "version": call.model.version(),
+        "heads": described.collect::<Vec<_>>(),
+    });
+    caching::content(&headers, render::bytes(&answer))
+}

@@ -1,0 +1,306 @@
+//! Heads from data to answers: `kindred train`, `classify`, `eval` and `verify`, and `/classify`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, kindred, prepared, top};
+
+/// A model of the words of `examples/requests.tsv`, and heads for it.
+struct Scratch {
+    folder: tempfile::TempDir,
+    _prepared: tempfile::TempDir,
+    model: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let data = fs::read_to_string(data()).unwrap().to_lowercase();
+        let words: BTreeSet<String> = data
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.chars().all(|c| c.is_ascii_alphabetic()) && !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let words = words.into_iter().chain(["ca", "n't", ".", ","].map(str::to_owned));
+        let (prepared, model) = prepared(&vectors(words));
+        Self { folder: tempfile::tempdir().unwrap(), _prepared: prepared, model }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn train(&self, name: &str, more: &[&str]) -> Output {
+        let mut command = kindred(&["train", "classifier", "--model"]);
+        command.arg(&self.model).arg("--data").arg(data()).arg("--out").arg(self.path(name));
+        command
+            .args([
+                "--epochs",
+                "20",
+                "--patience",
+                "20",
+                "--channels",
+                "20",
+                "--learning-rate",
+                "0.01",
+            ])
+            .args(more);
+        command.output().unwrap()
+    }
+
+    fn trained(&self, name: &str, more: &[&str]) -> PathBuf {
+        let output = self.train(name, more);
+        assert!(output.status.success(), "{}", errors(&output));
+        self.path(name)
+    }
+
+    fn classify(&self, head: &Path) -> Command {
+        let mut command = kindred(&["classify", "--json", "--model"]);
+        command.arg(&self.model).arg("--head").arg(head);
+        command
+    }
+}
+
+/// Words with vectors that look random, `[words, 16]`, as a vectors file.
+fn vectors(words: impl Iterator<Item = String>) -> String {
+    let line = |(row, word): (usize, String)| {
+        let component = |i: usize| ((row * 16 + i) as f64 * 12.9898).sin() * 43758.5453;
+        let numbers = (0..16).map(|i| format!("{:.3}", component(i).fract()));
+        format!("{word} {}\n", numbers.collect::<Vec<_>>().join(" "))
+    };
+    words.enumerate().map(line).collect()
+}
+
+fn data() -> PathBuf {
+    top().join("examples/requests.tsv")
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_head_from_data_to_answers() {
+    let scratch = Scratch::new();
+    let dev = data();
+    let output = scratch.train("head", &["--dev", dev.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("billing: 20, delivery: 20, technical: 20"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("accuracy 100.00 % of 60 texts"));
+    let head = scratch.path("head");
+
+    // The same weights with another number of threads, others with another seed.
+    let weights = |name: &str, more: &[&str]| {
+        let more = [&["--dev", dev.to_str().unwrap()], more].concat();
+        fs::read(scratch.trained(name, &more).join("weights.safetensors")).unwrap()
+    };
+    let first = fs::read(head.join("weights.safetensors")).unwrap();
+    assert!(weights("again", &["--threads", "3"]) == first);
+    assert!(weights("other", &["--seed", "2"]) != first);
+    let taken = errors(&scratch.train("head", &[]));
+    assert!(taken.contains("exists") && taken.contains("--replace"), "{taken}");
+
+    let mut verify = kindred(&["verify"]);
+    let verified = verify.arg(&scratch.model).arg("--head").arg(&head).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(said.contains("a classifier of billing, delivery, technical"), "{said}");
+
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&head).arg("--classification").arg(data());
+    let tables = String::from_utf8_lossy(&eval.output().unwrap().stdout).into_owned();
+    assert!(tables.contains("60 texts, 0 without a known word; accuracy 100.00 %"), "{tables}");
+    let report: Value =
+        serde_json::from_slice(&eval.arg("--json").output().unwrap().stdout).unwrap();
+    let found = &report["classification"][0];
+    assert_eq!((&found["accuracy"], &found["confusion"][0]), (&json!(1.0), &json!([20, 0, 0])));
+
+    let text = "I can't log in to my zzxqy account.";
+    let output = scratch.classify(&head).args(["--explain", text]).output().unwrap();
+    let answer = &lines(&output)[0];
+    assert_eq!(answer["labels"][0]["label"], "technical", "{answer}");
+    assert_eq!(answer["unknown"], json!(["zzxqy"]));
+    let why = &answer["explanation"];
+    let shares = why["ngrams"].as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap());
+    let sum = shares.sum::<f64>() + why["base"].as_f64().unwrap() + why["others"].as_f64().unwrap();
+    assert!((sum - why["score"].as_f64().unwrap()).abs() < 1e-9, "{why}");
+
+    // Lines from a pipe; one has no known word.
+    let mut child = scratch.classify(&head);
+    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"where is my package\nzzxqy\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let answers = lines(&output);
+    assert_eq!(
+        (&answers[0]["labels"][0]["label"], output.status.code()),
+        (&json!("delivery"), Some(1))
+    );
+    assert_eq!(answers[1]["error"], "the model has none of its words");
+    assert!(errors(&output).contains("1 of the texts have no label"));
+}
+
+#[test]
+fn what_is_wrong_with_data_and_options_is_said() {
+    let scratch = Scratch::new();
+    let file = |name: &str, text: &str| {
+        fs::write(scratch.path(name), text).unwrap();
+        scratch.path(name).to_str().unwrap().to_owned()
+    };
+    let refused = |more: &[&str]| {
+        let output = scratch.train("head", more);
+        assert!(!output.status.success() && !scratch.path("head").exists(), "{more:?}");
+        errors(&output)
+    };
+    let bad = file("bad.tsv", "a\tx\nno tab\n");
+    let said = refused(&["--dev", &bad]);
+    assert!(
+        said.contains("bad.tsv, line 2: it has no tab") && said.contains("--skip-bad-rows"),
+        "{said}"
+    );
+    let other = file("other.tsv", "sales\twhere is it\n");
+    assert!(
+        refused(&["--dev", &other])
+            .contains("the label \"sales\" is only in the texts that decide")
+    );
+    assert!(refused(&["--dropout", "1"]).contains("--dropout must be less than 1"));
+    assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
+    fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
+    let said = refused(&["--dev", scratch.path("latin.tsv").to_str().unwrap()]);
+    assert!(said.contains("line 2: it is not UTF-8"), "{said}");
+}
+
+#[test]
+fn a_service_classifies() {
+    let scratch = Scratch::new();
+    let dev = data();
+    let head = scratch.trained("requests", &["--dev", dev.to_str().unwrap(), "--static"]);
+    let short = scratch.trained("short", &["--dev", dev.to_str().unwrap(), "--limit", "2"]);
+    let (model, head) = (scratch.model.to_str().unwrap(), head.to_str().unwrap());
+    let named = format!("other={}", short.display());
+    let service = Service::start(&["--model", model, "--head", head, "--head", &named]);
+    let heads = service.get("/heads").json();
+    let names = heads["heads"].as_array().unwrap().iter().map(|head| head["name"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["requests", "other"]);
+    assert_eq!(heads["heads"][0]["labels"], json!(["billing", "delivery", "technical"]));
+
+    let ask = |body: Value| service.post("/classify", &body);
+    let text = "I can't log in to my zzxqy account.";
+    let answer =
+        ask(json!({"text": text, "head": "requests", "explain": true, "scores": true})).json();
+    assert_eq!(answer["labels"][0]["label"], "technical", "{answer}");
+    let probabilities = answer["labels"].as_array().unwrap().iter();
+    let sum: f64 = probabilities.map(|label| label["probability"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-12 && answer["unknown"] == json!(["zzxqy"]), "{answer}");
+    let why = &answer["explanation"];
+    let score = answer["labels"][0]["score"].as_f64().unwrap();
+    assert!((score - why["score"].as_f64().unwrap()).abs() < 1e-5, "{answer}");
+    for one in why["ngrams"].as_array().unwrap() {
+        let [start, end] = ["start", "end"].map(|field| one[field].as_u64().unwrap() as usize);
+        assert_eq!(one["text"], text[start..end]);
+    }
+
+    // The same bits for a text in every batch, whole or as words.
+    let words = json!(["where", "is", "my", "package"]);
+    let all = json!({"texts": ["where is my package", words, "", "zzxqy", "refund my money"],
+        "head": "requests", "scores": true});
+    let results = ask(all).json()["results"].clone();
+    let alone =
+        ask(json!({"text": "where is my package", "head": "requests", "scores": true})).json();
+    assert_eq!(results[0]["labels"], alone["labels"]);
+    assert_eq!(results[1]["labels"], alone["labels"]);
+    assert_eq!(results[2]["error"]["code"], "invalid_value");
+    assert_eq!(results[3]["error"]["code"], "unknown_word");
+    assert_eq!(results[4]["labels"][0]["label"], "billing");
+    let top = ask(json!({"text": "where is my package", "head": "requests", "top": 1})).json();
+    assert_eq!(top["labels"].as_array().unwrap().len(), 1);
+    let sure =
+        ask(json!({"text": "where is my package", "head": "requests", "threshold": 1.0})).json();
+    assert_eq!(sure["labels"], json!([]));
+    let cut = ask(json!({"text": "where is my package", "head": "other"})).json();
+    assert_eq!(cut["cut"], true);
+
+    // A text as large as a body may be.
+    let large = "package ".repeat(500_000);
+    assert_eq!(ask(json!({"text": large, "head": "other"})).json()["cut"], true);
+    let foreign = ask(json!({"text": "我的包裹在哪里", "head": "requests"}));
+    assert_eq!((foreign.status, &foreign.json()["code"]), (404, &json!("unknown_word")));
+
+    for (body, status, code) in [
+        (json!({"text": "where"}), 404, "no_such_head"),
+        (json!({"text": "where", "head": "x"}), 404, "no_such_head"),
+        (json!({"text": "", "head": "requests"}), 422, "invalid_value"),
+        (json!({"text": 5, "head": "requests"}), 422, "invalid_value"),
+        (json!({"texts": [], "head": "requests"}), 422, "invalid_value"),
+        (json!({"text": "a", "texts": ["a"], "head": "requests"}), 422, "invalid_request"),
+        (json!({"text": "a", "head": "requests", "threshold": 2}), 422, "invalid_value"),
+        (json!({"text": "a", "head": "requests", "top": 0}), 422, "invalid_value"),
+        (
+            json!({"texts": vec!["a"; 17], "head": "requests", "explain": true}),
+            422,
+            "too_many_results",
+        ),
+        (json!({"text": "a", "head": "requests", "k": 3}), 422, "unknown_field"),
+    ] {
+        let reply = ask(body.clone());
+        assert_eq!((reply.status, &reply.json()["code"]), (status, &json!(code)), "{body}");
+    }
+    let metrics = service.get("/metrics").text().to_owned();
+    assert!(metrics.contains("kindred_classified_texts_total"), "{metrics}");
+}
+
+#[test]
+fn a_head_of_another_model_is_refused_and_one_that_was_trained_again_is_reloaded() {
+    let scratch = Scratch::new();
+    let head = scratch.trained("requests", &[]);
+    let (other, folder) = prepared("a 1 0\nb 0 1\n");
+    let mut command = kindred(&["serve", "--listen", "127.0.0.1:0", "--model"]);
+    let refused = command.arg(&folder).arg("--head").arg(&head).output().unwrap();
+    let said = errors(&refused);
+    assert!(
+        said.contains("was made for the model") && said.contains("serve it with that model"),
+        "{said}"
+    );
+    drop(other);
+
+    let arguments = ["--model", scratch.model.to_str().unwrap(), "--head", head.to_str().unwrap()];
+    let service = Service::start_with_keys(&arguments);
+    let seed = || service.get("/heads").json()["heads"][0]["training"]["seed"].clone();
+    assert_eq!(seed(), 1);
+    scratch.trained("requests", &["--seed", "7", "--replace"]);
+    let reloaded = service.send("POST", b"/admin/reload", &[], b"");
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text());
+    assert_eq!(seed(), 7);
+}
+
+#[test]
+fn the_built_in_model_has_a_head_and_others_say_how_to_make_one() {
+    let service = Service::with_default_model();
+    assert_eq!(service.get("/heads").json()["heads"][0]["name"], "sentiment");
+    for (text, label) in
+        [("a moving and funny film", "positive"), ("what a waste of time", "negative")]
+    {
+        let answer = service.post("/classify", &json!({"text": text})).json();
+        assert_eq!(answer["labels"][0]["label"], label, "{answer}");
+    }
+
+    let scratch = Scratch::new();
+    let service = Service::start(&["--model", scratch.model.to_str().unwrap()]);
+    assert_eq!(service.get("/heads").json()["heads"], json!([]));
+    let reply = service.post("/classify", &json!({"text": "hello"}));
+    let detail = reply.json()["detail"].as_str().unwrap().to_owned();
+    assert!(
+        reply.status == 404
+            && detail.contains("kindred train classifier")
+            && detail.contains("--head"),
+        "{detail}"
+    );
+}
