@@ -47,7 +47,7 @@ fn killed_and_started_again_it_answers_right_or_not_at_all() {
     let (stop, answered, tried_again) =
         (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        let until_here = support::Stops(&stop);
+        let until_here = crate::support::Stops(&stop);
         for caller in 0..3 {
             let (right, address) = (&right, &address);
             let (stop, answered, tried_again) = (&stop, &answered, &tried_again);
