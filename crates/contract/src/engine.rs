@@ -201,6 +201,27 @@ pub trait Engine {
         Err(EngineError::NoHeads(self.description().name))
     }
 
+    /// Starts classifying these texts and returns while the device works on them, after passes that were started before. Returns
+    /// `false`, and starts nothing, if that is not possible for all of them, or with this engine.
+    ///
+    /// It is [finished](Self::finish_classify) like a [started search](Self::start_search), in the order of all starts.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
+        let _ = texts;
+        Ok(false)
+    }
+
+    /// Waits for the texts that were started first, which were these. Returns the class scores of each.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search).
+    fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        let _ = texts;
+        Err(EngineError::Device("no texts were started".to_owned()))
+    }
+
     /// The number of tokens that one pass should classify at most, of all texts together.
     fn tokens_per_pass(&self) -> usize {
         TOKENS_PER_PASS

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Table;
 use crate::classifier::Classifier;
+use crate::{Row, Table};
 
 /// A token of a text: first the table's rows, then what the classifier has besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,11 +22,39 @@ pub trait TokenClassifier: fmt::Debug + Send + Sync {
     /// The most tokens of a text.
     fn longest_text(&self) -> usize;
 
+    /// Where a token's vector is.
+    ///
+    /// # Panics
+    /// If there is no such token.
+    fn source(&self, token: Token) -> VectorSource<'_>;
+
     /// A token's vector, `[dim]`. `table` is that of the model which the classifier was made for.
     ///
     /// # Panics
     /// If there is no such token.
-    fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> Cow<'a, [f32]>;
+    fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> Cow<'a, [f32]> {
+        match self.source(token) {
+            VectorSource::Own(vector) => Cow::Borrowed(vector),
+            VectorSource::Row { row, scale: 1.0 } => Cow::Borrowed(table.row(row)),
+            VectorSource::Row { row, scale } => {
+                Cow::Owned(table.row(row).iter().map(|x| x * scale).collect())
+            }
+        }
+    }
+}
+
+/// Where a token's vector is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum VectorSource<'a> {
+    /// A row of the table, each component of which is multiplied with `scale` in float32.
+    Row {
+        /// The row.
+        row: Row,
+        /// What it is multiplied with.
+        scale: f32,
+    },
+    /// A vector that the classifier has besides, `[dim]`.
+    Own(&'a [f32]),
 }
 
 /// A text for a classifier.

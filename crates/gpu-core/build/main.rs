@@ -32,6 +32,10 @@ mod formulas;
 mod full_pass;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
+#[path = "../src/heads/abi.rs"]
+mod heads;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
 #[path = "../src/ranks/abi.rs"]
 mod ranks;
 #[cfg(feature = "cuda")]
@@ -50,6 +54,7 @@ fn main() {
         "src/baselines/abi.rs",
         "src/formulas/abi.rs",
         "src/full_pass/abi.rs",
+        "src/heads/abi.rs",
         "src/ranks/abi.rs",
         "src/resident/abi.rs",
         "src/search/abi.rs",
@@ -63,6 +68,7 @@ fn main() {
             resident::interface(),
             formulas::interface(),
             full_pass::interface(),
+            heads::interface(),
             ranks::interface(),
             search::interface(),
             baselines::interface(),

@@ -5,6 +5,7 @@
 //! - `search`: the engine, certified search over resident tables;
 //! - `ranks`: counts of the rows that rank before given ones; `full_pass`: every row's score by a formula. Beside them is
 //!   `baselines`, for comparisons in benchmarks;
+//! - `heads`: class scores of texts;
 //! - `formulas`: formulas of several cosines;
 //! - `resident`: a model's tables on one device, which workloads share;
 //! - `driver`: the CUDA driver behind checked functions;
@@ -24,6 +25,8 @@ mod error;
 mod formulas;
 #[cfg(feature = "cuda")]
 mod full_pass;
+#[cfg(feature = "cuda")]
+pub mod heads;
 #[cfg(feature = "cuda")]
 mod ranks;
 #[cfg(feature = "cuda")]
@@ -51,6 +54,31 @@ pub struct Options<'a> {
     pub ordinal: Option<u32>,
     /// Called from time to time with the number of bytes uploaded so far and the total.
     pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
+    /// How classifiers are kept.
+    pub precision: Precision,
+    /// The most memory for the products of a classifier, in bytes; half of what is free if `None`.
+    pub products: Option<u64>,
+}
+
+/// How a classifier's products and hidden dense layers are kept on a device. Sums are in float32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// The fast one.
+    #[default]
+    Float16,
+    /// Twice the memory, and about twice the time; much more if there are hidden dense layers.
+    Float32,
+}
+
+impl Precision {
+    /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
+    /// training gives them.
+    pub const fn score_error(self) -> f64 {
+        match self {
+            Self::Float16 => 1e-3,
+            Self::Float32 => 1e-5,
+        }
+    }
 }
 
 /// Uploads the model's table to a GPU and returns the engine that searches it. Must be called on the thread

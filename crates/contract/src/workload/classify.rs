@@ -47,4 +47,21 @@ impl Workload for Classify {
         (slice.meanwhile)();
         Ok(Some(engine.classify(texts)?))
     }
+
+    fn start(
+        &self,
+        engine: &mut Self::Device,
+        texts: &[&TokenText],
+        _: bool,
+    ) -> Result<bool, PassError> {
+        Ok(engine.start_classify(texts)?)
+    }
+
+    fn finish(
+        &self,
+        engine: &mut Self::Device,
+        texts: &[&TokenText],
+    ) -> Result<Vec<Vec<f64>>, PassError> {
+        Ok(engine.finish_classify(texts)?)
+    }
 }

@@ -20,6 +20,11 @@ macro_rules! pointer {
                 Self(address, PhantomData)
             }
 
+            /// The address `count` values further.
+            pub(crate) const fn offset(self, count: usize) -> Self {
+                Self::new(self.0 + (count * size_of::<T>()) as u64)
+            }
+
             /// The same address, for values of another type.
             pub(crate) const fn cast<U>(self) -> $name<U> {
                 $name::new(self.0)
@@ -51,11 +56,6 @@ macro_rules! pointer {
 impl<T> DevicePointerMut<T> {
     /// The null pointer.
     pub(crate) const NULL: Self = Self::new(0);
-
-    /// The address `count` values further.
-    pub(crate) const fn offset(self, count: usize) -> Self {
-        Self::new(self.0 + (count * size_of::<T>()) as u64)
-    }
 
     /// The same address, for a kernel that reads it.
     pub(crate) const fn as_const(self) -> DevicePointer<T> {

@@ -21,6 +21,8 @@ pub struct Gpu {
     pub multiprocessors: u32,
     /// Maximum shared memory of a block, in bytes.
     pub shared_memory: u32,
+    /// Its second-level cache, in bytes.
+    pub cache: u32,
     /// Total memory, in bytes.
     pub total_memory: u64,
     // Dropped last: everything else on the device belongs to it.
@@ -80,6 +82,7 @@ impl Gpu {
             return Err(GpuError::TooOld { name, major, minor });
         }
         let multiprocessors = ask(DeviceAttribute::MultiprocessorCount)?;
+        let cache = ask(DeviceAttribute::L2CacheSize)?;
         let shared_memory = shared_memory(device)?;
         let total_memory = device.total_memory().doing("asking the GPU's memory")? as u64;
         let context = Context::new(device).doing("making a context on the GPU")?;
@@ -89,6 +92,7 @@ impl Gpu {
             capability,
             multiprocessors,
             shared_memory,
+            cache,
             total_memory,
             context,
         })

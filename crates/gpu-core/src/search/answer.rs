@@ -278,6 +278,7 @@ impl CudaEngine {
     /// Waits for passes that failed half way, so that their buffers may be used again.
     pub(super) fn abandon(&mut self) {
         let _ = self.stream.synchronize();
+        self.classifiers.abandon();
         self.under_way = false;
         self.started.clear();
     }

@@ -29,14 +29,13 @@ use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
     TokenText, UsualCosts,
 };
-use cpu_core::heads::classify::Classifiers;
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 use model_store::ModelStore;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::driver::{Doing, Gpu, Graph, new_stream};
 use crate::full_pass::{self, Counting, Done, FullPasses, Place};
+use crate::heads::{Classifiers, Kept};
 use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
@@ -57,6 +56,7 @@ pub struct CudaEngine {
     timing: Option<[Event; 2]>,
     workspace: Workspace,
     full_passes: FullPasses,
+    classifiers: Classifiers,
     /// Counts ranks, if the device can.
     ranks: Option<Ranks>,
     kernels: Kernels,
@@ -73,10 +73,6 @@ pub struct CudaEngine {
     finished: Instant,
     device_time: Duration,
     pace: Pace,
-    /// Classifies on the host.
-    classifiers: Classifiers,
-    /// The host's threads for that, once there was a text.
-    threads: Option<ThreadPool>,
 }
 
 /// A pass that was started.
@@ -87,15 +83,26 @@ struct Started {
     done: Event,
 }
 
-/// What was started: one certified pass, or a counting of ranks with one set of buffers.
+/// What was started: one certified pass, or a counting of ranks or a classification of texts with one set of buffers.
 enum Work {
     Search(GraphKey),
-    Ranks { set: usize, parts: Vec<FullPassPart> },
+    Ranks {
+        set: usize,
+        parts: Vec<FullPassPart>,
+    },
+    /// Texts of the classifier with this index.
+    Texts {
+        set: usize,
+        index: usize,
+    },
 }
 
 /// The most vectors of a full pass. A query for ranks that a device counts is worth two, because its scan takes three products.
 const FULL_PASS_VECTORS: usize = full_pass::VECTORS;
 const _: () = assert!(FULL_PASS_VECTORS == 2 * ranks::QUERIES);
+
+/// Tokens of a pass of texts: with the largest heads, it takes about as long as the largest search.
+const TOKENS_PER_PASS: usize = 1 << 16;
 
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
 /// of the table are dropped, and recorded again when they are needed.
@@ -163,7 +170,9 @@ impl CudaEngine {
                 progress(done, total);
             }
         })?;
-        Self::over(Rc::new(resident), kernels, sizes, paths)
+        let Options { precision, products: memory, .. } = options;
+        let kept = Kept { precision, memory, portable: paths.portable };
+        Self::over(Rc::new(resident), kernels, sizes, paths, kept)
     }
 
     /// The engine over tables that are on the device already, which other workloads may share.
@@ -172,6 +181,7 @@ impl CudaEngine {
         kernels: Kernels,
         sizes: Sizes,
         paths: Paths,
+        kept: Kept,
     ) -> Result<Self, GpuError> {
         let ranks = Ranks::new(&resident.gpu, resident.dim, paths.portable)?;
         let costs = DeviceCosts {
@@ -183,6 +193,7 @@ impl CudaEngine {
             timing: None,
             workspace: Workspace::new(sizes)?,
             full_passes: FullPasses::new()?,
+            classifiers: Classifiers::new(resident.clone(), kept),
             ranks,
             costs,
             pace: Pace::new(kernels.int8.widths),
@@ -194,8 +205,6 @@ impl CudaEngine {
             under_way: false,
             started: VecDeque::new(),
             finished: Instant::now(),
-            classifiers: Classifiers::default(),
-            threads: None,
             device_time: Duration::ZERO,
         };
         engine.record_graphs()?;
@@ -334,16 +343,20 @@ impl Engine for CudaEngine {
     }
 
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
-        let pool = match self.threads.take() {
-            Some(pool) => pool,
-            None => {
-                let pool = ThreadPoolBuilder::new().build();
-                pool.map_err(|error| EngineError::Device(error.to_string()))?
-            }
-        };
-        let scores = self.classifiers.scores(&self.resident.model.table(), texts, &pool);
-        self.threads = Some(pool);
-        Ok(scores)
+        assert!(self.started.is_empty(), "a pass was started and not finished");
+        self.classifiers.scores(texts).map_err(|error| self.failed(error))
+    }
+
+    fn tokens_per_pass(&self) -> usize {
+        TOKENS_PER_PASS
+    }
+
+    fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
+        self.start_texts(texts).map_err(|error| self.failed(error))
+    }
+
+    fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.finish_texts(texts).map_err(|error| self.failed(error))
     }
 
     fn preferred_batch(&self, waiting: usize) -> usize {

@@ -5,9 +5,10 @@
 
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use contract::{FullPassPart, Hit, Query};
+use contract::{FullPassPart, Hit, Query, TokenClassifier, TokenText};
 use cust::event::{Event, EventFlags, EventStatus};
 
 use super::answer::is_formula;
@@ -16,6 +17,7 @@ use super::workspace::EXCHANGES;
 use super::{CudaEngine, Started, Work};
 use crate::GpuError;
 use crate::driver::Doing;
+use crate::heads::{self, Flat};
 use crate::ranks::{self, Ranks};
 
 impl CudaEngine {
@@ -40,6 +42,14 @@ impl CudaEngine {
         (0..ranks::SETS).find(is_free)
     }
 
+    /// A set of the classifiers' buffers that no started pass uses.
+    fn free_texts(&self) -> Option<usize> {
+        let uses =
+            |one: &Started, index| matches!(one.work, Work::Texts { set, .. } if set == index);
+        let is_free = |&index: &usize| !self.started.iter().any(|one| uses(one, index));
+        (0..heads::SETS).find(is_free)
+    }
+
     fn can_start(&self) -> bool {
         self.started.len() < EXCHANGES && self.can_overlap()
     }
@@ -48,7 +58,10 @@ impl CudaEngine {
     fn push_started(&mut self, work: Work, began: Instant) -> Result<(), GpuError> {
         self.counters.passes += 1;
         let done = Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?;
-        done.record(&self.stream).doing("recording an event")?;
+        match work {
+            Work::Texts { set, index } => self.classifiers.record(set, index, &done)?,
+            _ => done.record(&self.stream).doing("recording an event")?,
+        }
         self.started.push_back(Started { work, began, done });
         Ok(())
     }
@@ -94,6 +107,57 @@ impl CudaEngine {
         Ok(parts)
     }
 
+    /// Starts a pass of texts, if they are all of one classifier, whose products of their tokens are on the device.
+    pub(super) fn start_texts(&mut self, texts: &[&TokenText]) -> Result<bool, GpuError> {
+        let (true, Some(set)) = (self.can_start(), self.free_texts()) else { return Ok(false) };
+        let began = Instant::now();
+        let Some(index) = self.classifiers.start(set, texts)? else { return Ok(false) };
+        self.push_started(Work::Texts { set, index }, began)?;
+        Ok(true)
+    }
+
+    /// Finishes the pass of these texts, which was started first.
+    pub(super) fn finish_texts(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, GpuError> {
+        let (set, index) = self.pop_texts()?;
+        self.classifiers.finish(set, index, texts)
+    }
+
+    /// As [`Engine::start_classify`](contract::Engine::start_classify), for texts as one list of tokens, and where each of them ends in
+    /// it. Only if the products of all of the classifier's tokens are on the device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn start_tokens(
+        &mut self,
+        head: &Arc<dyn TokenClassifier>,
+        tokens: &[u32],
+        ends: &[u32],
+    ) -> Result<bool, GpuError> {
+        let (true, Some(set)) = (self.can_start(), self.free_texts()) else { return Ok(false) };
+        let began = Instant::now();
+        let texts = Flat { tokens, ends };
+        let Some(index) = self.classifiers.start_flat(set, head, texts)? else { return Ok(false) };
+        self.push_started(Work::Texts { set, index }, began)?;
+        Ok(true)
+    }
+
+    /// The class scores of the texts that were started first, `[texts, classes]`. They are NaN where float16 overflowed.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn finish_tokens(&mut self) -> Result<&[f32], GpuError> {
+        let (set, index) = self.pop_texts()?;
+        self.classifiers.finish_flat(set, index)
+    }
+
+    fn pop_texts(&mut self) -> Result<(usize, usize), GpuError> {
+        let (Work::Texts { set, index }, _) = self.pop_started()? else {
+            unreachable!("passes are finished in the order of their starts")
+        };
+        self.finished = Instant::now();
+        Ok((set, index))
+    }
+
     /// Starts a batch, if one certified pass takes all of it, and at most one other is under way.
     pub(super) fn start(&mut self, batch: &[&Query]) -> Result<bool, GpuError> {
         if !self.can_start() || batch.is_empty() {
@@ -124,6 +188,7 @@ impl CudaEngine {
         let Some(first) = self.started.front() else { return Ok(()) };
         let almost_over = match &first.work {
             Work::Search(key) => &self.workspace.exchanges[key.exchange].almost_over,
+            Work::Texts { .. } => return first.done.synchronize().doing("classifying"),
             Work::Ranks { set, .. } => {
                 self.ranks.as_ref().expect("it has started the pass").almost_over(*set)
             }

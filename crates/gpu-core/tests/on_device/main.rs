@@ -4,6 +4,7 @@
 mod adversarial;
 mod formulas;
 mod full_pass;
+mod heads;
 mod overlap;
 mod ranks;
 mod report;
@@ -27,6 +28,7 @@ fn main() {
     trials.extend(adversarial::tests());
     trials.extend(formulas::tests());
     trials.extend(overlap::tests());
+    trials.extend(heads::tests());
     trials.extend(ranks::tests());
     trials.extend(full_pass::tests());
     trials.extend(report::tests());

@@ -8,13 +8,12 @@ mod description;
 mod error;
 mod tensors;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub use contract::Token;
 use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Row, Table, TokenClassifier};
+use contract::{Row, TokenClassifier, VectorSource};
 
 pub use description::{
     ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities, Tokeniser,
@@ -190,17 +189,17 @@ impl TokenClassifier for Head {
     }
 
     /// First the model's rows, then the head's own words, then the vector for unknown words.
-    fn vector<'a>(&'a self, table: &Table<'a>, token: Token) -> Cow<'a, [f32]> {
+    fn source(&self, token: Token) -> VectorSource<'_> {
         if token.0 < self.rows {
-            let row = || table.row(Row(token.0));
-            return match (self.tensors.tuned(token.0), self.description.other_words) {
-                (Some(tuned), _) => Cow::Borrowed(tuned),
-                (None, 1.0) => Cow::Borrowed(row()),
-                (None, scale) => Cow::Owned(row().iter().map(|x| x * scale).collect()),
+            return match self.tensors.tuned(token.0) {
+                Some(tuned) => VectorSource::Own(tuned),
+                None => {
+                    VectorSource::Row { row: Row(token.0), scale: self.description.other_words }
+                }
             };
         }
         let own = (token.0 - self.rows) as usize;
-        Cow::Borrowed(match own < self.description.words.len() {
+        VectorSource::Own(match own < self.description.words.len() {
             true => self.tensors.added(own),
             false => self.tensors.unknown().expect("there is such a token"),
         })

@@ -7,6 +7,7 @@
 
 mod loops;
 mod products;
+mod slots;
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
-use products::{Products, Slots};
+use products::Products;
+pub use slots::{Assigned, Slots};
 
 /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
 /// training gives them.
@@ -136,7 +138,7 @@ impl Classifying {
         let mut scores = vec![0.0; texts.len() * classes];
         let mut done = 0;
         while done < texts.len() {
-            let Slots { texts: count, slots, ends } =
+            let Assigned { texts: count, slots, ends, .. } =
                 self.products.load(table, &*self.head, &texts[done..], pool);
             let starts = std::iter::once(0).chain(ends.iter().copied());
             let texts: Vec<&[u32]> =

@@ -1,17 +1,13 @@
 //! The products of tokens with all filters, computed when they are needed and kept.
 
-use std::collections::HashMap;
-
 use contract::{Table, Token, TokenClassifier};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::Shape;
 use super::loops::Block;
+use super::slots::{Assigned, Slots};
 use crate::InstructionSet;
-
-/// The part of the memory that is for rare words, in turns.
-const RARE_PART: usize = 8;
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
@@ -22,13 +18,7 @@ pub(super) struct Products {
     filters: Vec<Block>,
     instructions: InstructionSet,
     values: Vec<f32>,
-    /// Tokens below this have the slot of their own number, once `is_loaded`.
-    frequent: usize,
-    is_loaded: Vec<bool>,
-    /// The slots of others.
-    rare: HashMap<u32, u32>,
-    /// How many of these there may be at a time.
-    most_rare: usize,
+    slots: Slots,
 }
 
 /// The products, to read.
@@ -46,16 +36,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// The slots of some texts.
-pub(super) struct Slots {
-    /// The number of texts.
-    pub(super) texts: usize,
-    /// The slots of all their tokens, text by text.
-    pub(super) slots: Vec<u32>,
-    /// Where each text ends.
-    pub(super) ends: Vec<usize>,
-}
-
 impl Products {
     pub(super) fn new(
         head: &dyn TokenClassifier,
@@ -66,26 +46,10 @@ impl Products {
         let (shapes, columns) = Shape::all(convolutions);
         let filters = blocks(head, &shapes, columns);
         let most = memory / (columns * size_of::<f32>());
-        let limit = head.longest_text();
-        let (frequent, most_rare) = match most >= head.tokens() {
-            true => (head.tokens(), 0),
-            // A text must fit.
-            false => (most - most / RARE_PART, (most / RARE_PART).max(limit)),
-        };
+        let slots = Slots::new(head, most);
         // Memory that the system gives on first use.
-        let values = vec![0.0; (frequent + most_rare) * columns];
-        let (is_loaded, rare) = (vec![false; frequent], HashMap::new());
-        Self {
-            shapes,
-            columns,
-            filters,
-            instructions,
-            values,
-            frequent,
-            is_loaded,
-            rare,
-            most_rare,
-        }
+        let values = vec![0.0; slots.count() * columns];
+        Self { shapes, columns, filters, instructions, values, slots }
     }
 
     pub(super) fn view(&self) -> View<'_> {
@@ -99,70 +63,10 @@ impl Products {
         head: &dyn TokenClassifier,
         texts: &[&[Token]],
         pool: &ThreadPool,
-    ) -> Slots {
-        let mut slots = Slots { texts: 0, slots: Vec::new(), ends: Vec::new() };
-        let mut missing: Vec<(Token, u32)> = Vec::new();
-        for text in texts {
-            let before = (slots.slots.len(), missing.len());
-            for &token in *text {
-                match self.slot(token, &mut missing) {
-                    Some(slot) => slots.slots.push(slot),
-                    None if slots.texts > 0 => {
-                        // No room: the texts so far first. What was begun for this one is loaded with them.
-                        slots.slots.truncate(before.0);
-                        break;
-                    }
-                    None => {
-                        // Nothing else needs the rare words that are there.
-                        self.rare.clear();
-                        missing.retain(|(token, _)| (token.0 as usize) < self.frequent);
-                        return self.load_again(table, head, text, missing, pool);
-                    }
-                }
-            }
-            if slots.slots.len() - before.0 < text.len() {
-                break;
-            }
-            slots.ends.push(slots.slots.len());
-            slots.texts += 1;
-        }
-        self.compute(table, head, &missing, pool);
-        slots
-    }
-
-    /// Loads one text, for whose rare words there is room now.
-    fn load_again(
-        &mut self,
-        table: &Table<'_>,
-        head: &dyn TokenClassifier,
-        text: &[Token],
-        mut missing: Vec<(Token, u32)>,
-        pool: &ThreadPool,
-    ) -> Slots {
-        let slot = |&token: &Token| self.slot(token, &mut missing).expect("room for one text");
-        let slots: Vec<u32> = text.iter().map(slot).collect();
-        self.compute(table, head, &missing, pool);
-        Slots { texts: 1, ends: vec![slots.len()], slots }
-    }
-
-    /// The slot of a token. If it is new, it is `missing`; `None` if there is no room.
-    fn slot(&mut self, token: Token, missing: &mut Vec<(Token, u32)>) -> Option<u32> {
-        if let Some(is_loaded) = self.is_loaded.get_mut(token.0 as usize) {
-            if !std::mem::replace(is_loaded, true) {
-                missing.push((token, token.0));
-            }
-            return Some(token.0);
-        }
-        if let Some(&slot) = self.rare.get(&token.0) {
-            return Some(slot);
-        }
-        if self.rare.len() == self.most_rare {
-            return None;
-        }
-        let slot = (self.frequent + self.rare.len()) as u32;
-        self.rare.insert(token.0, slot);
-        missing.push((token, slot));
-        Some(slot)
+    ) -> Assigned {
+        let assigned = self.slots.assign(texts);
+        self.compute(table, head, &assigned.missing, pool);
+        assigned
     }
 
     fn compute(
