@@ -131,7 +131,8 @@ fn main() {
         return;
     }
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let is_wanted = |shape: &Shape| wanted.as_ref().is_none_or(|wanted| shape.name.contains(wanted));
+    let is_wanted =
+        |shape: &Shape| wanted.as_ref().is_none_or(|wanted| shape.name.contains(wanted));
     for shape in SHAPES.into_iter().filter(is_wanted) {
         println!("{}", shape.name);
         let (model, head) = (model(&shape), head(&shape));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use contract::Engine;
 use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
+pub use gpu_core::Precision;
 use model_store::ModelStore;
 use tracing::{info, warn};
 
@@ -63,6 +64,17 @@ pub struct Wanted {
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder.
     pub keep_tables: bool,
+    /// How it keeps classifiers.
+    pub heads: KeptHeads,
+}
+
+/// How an engine keeps classifiers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeptHeads {
+    /// The most memory for what is computed from a classifier, in bytes. `None`: 2 GiB for the CPU, half of what is free on a GPU.
+    pub memory: Option<u64>,
+    /// How a GPU keeps it.
+    pub precision: Precision,
 }
 
 /// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine has reached
@@ -78,10 +90,10 @@ pub fn make(
     let device = wanted.device;
     match device {
         Device::Cuda(ordinal) => {
-            return on_gpu(model, ordinal)
+            return on_gpu(model, ordinal, wanted.heads)
                 .map_err(|source| EngineStartError::Gpu { device, source });
         }
-        Device::Auto => match on_gpu(model, None) {
+        Device::Auto => match on_gpu(model, None, wanted.heads) {
             Ok(engine) => return Ok(engine),
             Err(e) => info!("using the CPU: {e}"),
         },
@@ -97,6 +109,7 @@ pub fn make(
             say(&report);
             drop(warm);
         })),
+        products: wanted.heads.memory,
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
@@ -138,7 +151,11 @@ fn say(report: &TablesReport) {
 }
 
 /// Makes the GPU engine, and logs the progress of its upload.
-fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engine>, GpuError> {
+fn on_gpu(
+    model: &Arc<ModelStore>,
+    ordinal: Option<u32>,
+    heads: KeptHeads,
+) -> Result<Box<dyn Engine>, GpuError> {
     const BETWEEN_LINES: Duration = Duration::from_secs(2);
     let started = Instant::now();
     let mut last = started;
@@ -150,7 +167,9 @@ fn on_gpu(model: &Arc<ModelStore>, ordinal: Option<u32>) -> Result<Box<dyn Engin
             info!("uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
         }
     };
-    let options = gpu_core::Options { ordinal, progress: Some(&mut progress) };
+    let KeptHeads { memory: products, precision } = heads;
+    let progress: Option<&mut dyn FnMut(u64, u64)> = Some(&mut progress);
+    let options = gpu_core::Options { ordinal, progress, precision, products };
     let engine = gpu_core::engine(model, options)?;
     let bytes = size_of_val(model.table().components());
     info!(

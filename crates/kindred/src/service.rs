@@ -12,7 +12,7 @@ use crate::answer::{Answer, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
 use crate::device::Device;
-use crate::engines::{self, EngineStartError, Wanted};
+use crate::engines::{self, EngineStartError, KeptHeads, Wanted};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
@@ -33,6 +33,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
     pub keep_tables: bool,
+    /// How the engine keeps classifiers.
+    pub heads: KeptHeads,
     /// How long an answer may take, unless a question says otherwise.
     pub timeout: Duration,
     /// Bounds of the queue and of its engine.
@@ -45,6 +47,7 @@ impl Default for Settings {
             device: Device::Auto,
             threads: 0,
             keep_tables: true,
+            heads: KeptHeads::default(),
             timeout: Duration::from_secs(30),
             limits: Limits {
                 capacity_queries: 8192,
@@ -94,8 +97,8 @@ impl Kindred {
     /// # Errors
     /// If the device that was asked for is not there, or its engine gives wrong answers.
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
-        let Settings { device, threads, keep_tables, .. } = settings;
-        let wanted = Wanted { device, threads, keep_tables };
+        let Settings { device, threads, keep_tables, heads, .. } = settings;
+        let wanted = Wanted { device, threads, keep_tables, heads };
         Self::with_engine(model, settings, move |model| {
             engines::make_checked(model, wanted, WarmUp::for_nobody())
         })

@@ -21,7 +21,7 @@ use contract::{
 };
 use gpu_core::GpuError;
 use kindred::device::Device;
-use kindred::engines::{self, EngineStartError, Wanted};
+use kindred::engines::{self, EngineStartError, KeptHeads, Wanted};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 
@@ -245,7 +245,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let config = Config::load(&flags)?;
     let read_settings = move || Config::load(&flags);
     let (threads, keep_tables) = (config.threads, config.keep_tables);
-    let wanted = Wanted { device: Device::Cpu, threads, keep_tables };
+    let wanted = Wanted { device: Device::Cpu, threads, keep_tables, heads: KeptHeads::default() };
     let plan = Arc::new(Plan { arguments, passes: 0.into(), starts: 0.into() });
     serve_with(&config, read_settings, move |model, warm| {
         let mut engine = Faulty::make(&plan, || engines::make(&model, wanted, warm))?;

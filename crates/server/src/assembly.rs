@@ -9,13 +9,14 @@ use std::time::Duration;
 use scheduler::account::Memory;
 use tokio::runtime;
 
-use crate::config::{Config, ModelSource};
+use crate::config::{Config, HeadPrecision, ModelSource};
 use crate::http::edge::{Edge, EdgeError};
 use crate::http::{Front, ROUTE_LABELS};
 use crate::models::{
     LoadError, Loader, MakeEngine, ModelSet, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
+use kindred::engines::{KeptHeads, Precision, Wanted};
 
 /// A service that is ready for connections, or for requests within the process.
 pub struct Assembly {
@@ -84,6 +85,23 @@ impl Assembly {
         let Self { front, reloader, .. } = self;
         drop(front);
         Arc::into_inner(reloader).is_none_or(|reloader| reloader.join(timeout))
+    }
+}
+
+/// The engine that the settings ask for.
+pub fn wanted_engine(config: &Config) -> Wanted {
+    const MEGABYTE: u64 = 1 << 20;
+    let memory =
+        (config.head_memory_mb > 0).then(|| config.head_memory_mb.saturating_mul(MEGABYTE));
+    let precision = match config.head_precision {
+        HeadPrecision::Float16 => Precision::Float16,
+        HeadPrecision::Float32 => Precision::Float32,
+    };
+    Wanted {
+        device: config.device,
+        threads: config.threads,
+        keep_tables: config.keep_tables,
+        heads: KeptHeads { memory, precision },
     }
 }
 

@@ -81,6 +81,8 @@ pub struct Options {
     pub keep_in: Option<PathBuf>,
     /// Forces paths that the engine would choose itself, for tests and benchmarks.
     pub paths: Paths,
+    /// The most memory for the products of a classifier, in bytes; [`PRODUCTS_MEMORY`](crate::heads::classify::PRODUCTS_MEMORY) if `None`.
+    pub products: Option<u64>,
     /// Called on the thread that derives the table, before it starts; threads that it starts inherit its priority
     /// where threads have one.
     pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
@@ -148,7 +150,7 @@ impl CpuEngine {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
-        let paths = options.paths;
+        let (paths, products) = (options.paths, options.products);
         let deriving = if model.dim() <= MAX_DIM {
             Deriving::start(&model, instructions, threads, options)?
         } else {
@@ -162,7 +164,7 @@ impl CpuEngine {
         let (rows, dim, always_certify) = (model.rows(), model.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        let classifiers = Classifiers::default();
+        let classifiers = Classifiers::new(products);
         Ok(Self { model, full, instructions, paths, costs, deriving, counters, classifiers })
     }
 

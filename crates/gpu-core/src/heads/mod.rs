@@ -82,7 +82,7 @@ impl Classifiers {
             on_device: Vec::new(),
             kernels: None,
             kept,
-            on_host: classify::Classifiers::default(),
+            on_host: classify::Classifiers::new(None),
             threads: None,
             resident,
         }

@@ -12,7 +12,7 @@ use super::progress::bar;
 use super::train::read_texts;
 use super::{CommandError, print, threads};
 use crate::cli::EvalArguments;
-use kindred::engines;
+use kindred::engines::{self, KeptHeads, Wanted};
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
@@ -51,10 +51,11 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         print_classifications(&results, arguments.json)?;
     }
     // An evaluation leaves no files behind, so the engine does not save its derived table.
-    let wanted = engines::Wanted {
+    let wanted = Wanted {
         device: arguments.device,
         threads: arguments.threads,
         keep_tables: false,
+        heads: KeptHeads::default(),
     };
     let mut engine = engines::make(&model, wanted, WarmUp::for_nobody())?;
     let description = engine.description();

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use super::CommandError;
 use super::signals::{Hangup, StopSignals};
-use crate::assembly::Assembly;
+use crate::assembly::{Assembly, wanted_engine};
 use crate::config::{Config, ConfigError, ServeFlags};
 use crate::http::transport::{self, HttpThreads};
 use crate::logging;
@@ -34,11 +34,7 @@ const SEND_GRACE: Duration = Duration::from_secs(1);
 /// If the settings, the model, the engine or the address can't be used; later, if the engine is lost.
 pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let config = Config::load(flags)?;
-    let wanted = engines::Wanted {
-        device: config.device,
-        threads: config.threads,
-        keep_tables: config.keep_tables,
-    };
+    let wanted = wanted_engine(&config);
     let flags = flags.clone();
     let read_settings = move || Config::load(&flags);
     let had_gpu = AtomicBool::new(false);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::LogFormat;
+use super::{HeadPrecision, LogFormat};
 use kindred::device::Device;
 
 /// Flags of `serve`. Settings without a flag come from the environment, the file or the defaults.
@@ -42,6 +42,14 @@ pub struct ServeFlags {
     #[arg(long, value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_tables: Option<bool>,
+    /// Memory limit, in MB, of what is computed from a head; 0 means 2048, or half of what is free on a GPU [default: 0]
+    #[arg(long, value_name = "MB")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_memory_mb: Option<u64>,
+    /// How a GPU keeps what is computed from heads [default: float16]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_precision: Option<HeadPrecision>,
     /// Number of HTTP threads; 0 means three for every four cores, at least two [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

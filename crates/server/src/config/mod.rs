@@ -46,6 +46,10 @@ pub struct Config {
     pub threads: usize,
     /// Whether derived tables are saved beside the model folder.
     pub keep_tables: bool,
+    /// Memory limit of what is computed from a head; 0 for the default.
+    pub head_memory_mb: u64,
+    /// How a GPU keeps what is computed from heads.
+    pub head_precision: HeadPrecision,
     /// Number of HTTP threads; 0 for three per four cores.
     pub http_threads: usize,
     /// Free memory that must remain after loading a model beside others.
@@ -104,6 +108,16 @@ pub struct Config {
     pub access_log_one_in: u64,
     /// Whether the access log includes query strings.
     pub access_log_query: bool,
+}
+
+/// How a GPU keeps what is computed from heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum HeadPrecision {
+    /// Fast: class scores within 0.001 of the formula
+    Float16,
+    /// Twice the memory: class scores within 0.00001
+    Float32,
 }
 
 /// Format of the log.

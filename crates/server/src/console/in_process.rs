@@ -13,7 +13,7 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use crate::assembly::{Assembly, AssemblyError};
+use crate::assembly::{Assembly, AssemblyError, wanted_engine};
 use crate::cli::AnswerSource;
 use crate::config::{Config, ServeFlags};
 use crate::models::MakeEngine;
@@ -39,11 +39,7 @@ impl InProcess {
     /// A service with the model and the engine that `serve` would use.
     pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, ConsoleError> {
         let config = settings(source)?;
-        let wanted = engines::Wanted {
-            device: config.device,
-            threads: config.threads,
-            keep_tables: config.keep_tables,
-        };
+        let wanted = wanted_engine(&config);
         Self::start(
             &config,
             Arc::new(move |model, warm| engines::make_checked(&model, wanted, warm)),
@@ -85,6 +81,8 @@ fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
         device: loaded.device,
         threads: loaded.threads,
         keep_tables: loaded.keep_tables,
+        head_memory_mb: loaded.head_memory_mb,
+        head_precision: loaded.head_precision,
         cache_dir: loaded.cache_dir,
         request_timeout_ms: PATIENCE_MS,
         body_read_timeout_ms: PATIENCE_MS,

@@ -36,10 +36,19 @@ pub struct Classifying {
 }
 
 /// The classifiers that an engine was asked for.
-#[derive(Debug, Default)]
-pub struct Classifiers(Vec<Classifying>);
+#[derive(Debug)]
+pub struct Classifiers {
+    all: Vec<Classifying>,
+    memory: usize,
+}
 
 impl Classifiers {
+    /// None yet. The products of each will take at most about `memory` bytes; [`PRODUCTS_MEMORY`] if `None`.
+    pub fn new(memory: Option<u64>) -> Self {
+        let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        Self { all: Vec::new(), memory: memory.unwrap_or(PRODUCTS_MEMORY) }
+    }
+
     /// The class scores of each text.
     pub fn scores(
         &mut self,
@@ -48,7 +57,7 @@ impl Classifiers {
         pool: &ThreadPool,
     ) -> Vec<Vec<f64>> {
         // Nobody else has those that were replaced.
-        self.0.retain(|one| Arc::strong_count(&one.head) > 1);
+        self.all.retain(|one| Arc::strong_count(&one.head) > 1);
         let mut scores = vec![Vec::new(); texts.len()];
         let mut rest: Vec<usize> = (0..texts.len()).collect();
         while let Some(&first) = rest.first() {
@@ -68,12 +77,12 @@ impl Classifiers {
     }
 
     fn of(&mut self, head: &Arc<dyn TokenClassifier>) -> &mut Classifying {
-        let known = self.0.iter().position(|one| Arc::ptr_eq(&one.head, head));
+        let known = self.all.iter().position(|one| Arc::ptr_eq(&one.head, head));
         let index = known.unwrap_or_else(|| {
-            self.0.push(Classifying::new(head.clone(), PRODUCTS_MEMORY));
-            self.0.len() - 1
+            self.all.push(Classifying::new(head.clone(), self.memory));
+            self.all.len() - 1
         });
-        &mut self.0[index]
+        &mut self.all[index]
     }
 }
 
