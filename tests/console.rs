@@ -157,7 +157,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
         "line 3: ",
         "two words need an operator between them; a word with a space in it needs double quotes",
         "line 4: the model does not have `frogz`; did you mean frog",
-        "line 5: unknown command `:nonsense`; commands: :k, :compare",
+        "line 5: unknown command `:nonsense`; commands: :classify, :head, :k, :compare",
         "line 6: the expression can't be read at column",
         "line 7: the model does not have `froggz`, `kingz`",
         "instead of `kingz`, did you mean king",
@@ -198,6 +198,33 @@ fn commands_hold_for_the_lines_behind_them() {
     for part in [":compare", ":method", "30,000", "demo-100d.txt.gz"] {
         assert!(out(&help).contains(part), "{part}: {}", out(&help));
     }
+}
+
+#[test]
+fn texts_are_classified_here_and_by_url() {
+    let service = Service::with_default_model();
+    let input = ":classify a moving and funny film\n:explain on\n:classify not bad, xyzzyq\n:classify xyzzyq\n\
+        :head nope\n:classify good";
+    let local = piped(here(&["console", "--json"]), input);
+    let url = format!("http://{}", service.address);
+    let remote = piped(kindred(&["console", "--json", "--url", &url]), input);
+    for output in [&local, &remote] {
+        assert_eq!(output.status.code(), Some(1));
+        let [first, second] = &objects(output)[..] else { panic!("{}", out(output)) };
+        assert_eq!(
+            (&first["asked"], &first["head"]),
+            (&json!("a moving and funny film"), &json!("sentiment"))
+        );
+        assert_eq!(first["labels"][0]["label"], "positive");
+        assert!(second["explanation"]["ngrams"][0]["share"].is_number(), "{second}");
+        let said = err(output);
+        assert!(said.contains("line 4: ") && said.contains("xyzzyq"), "{said}");
+        assert!(said.contains("there is no head `nope`; heads: sentiment"), "{said}");
+    }
+    let answers = [&local, &remote].map(|output| objects(output)[1]["labels"].clone());
+    assert_eq!(answers[0], answers[1], "to the bit");
+    let text = out(&piped(here(&["console"]), ":explain\n:classify not bad, xyzzyq"));
+    assert!(text.contains("negative because of") && text.contains("unknown: xyzzyq"), "{text}");
 }
 
 #[test]

@@ -7,11 +7,12 @@
 --       mixed  nearest and analogies, GET and POST, k from 1 to 100, excluded words, and now and then 2 to 64
 --              queries at once
 --       NAME:PERCENT   get, with this share of another request: 3cosmul, pairdirection, analogy, rank (of 10 words),
---              vocab_limit (of 200,000), k100, exclude (50 words), min_score or max_score (of 0.5)
+--              vocab_limit (of 200,000), k100, exclude (50 words), min_score or max_score (of 0.5), classify (a text of
+--              16 words), texts (1,024 of them)
 -- Ends with one line for scripts: "result", requests/s, p50 and p99 in ms, errors.
 
 -- A request costs little the second time: making one must not cost more than answering it.
-local REQUESTS = 50000
+local REQUESTS, LARGE_REQUESTS = 50000, 100
 local threads = 0
 
 function setup(thread)
@@ -101,6 +102,10 @@ local function each(count, form)
    return all
 end
 
+local function text()
+   return quoted(table.concat(each(16, random_word), " "))
+end
+
 local RARE = {
    ["3cosmul"] = function() return analogy("3cosmul") end,
    pairdirection = function() return analogy("pairdirection") end,
@@ -116,6 +121,8 @@ local RARE = {
    end,
    min_score = function() return neighbors("&min_score=0.5") end,
    max_score = function() return neighbors("&max_score=0.5") end,
+   classify = function() return post("/classify", '"text": ' .. text()) end,
+   texts = function() return post("/classify", '"texts": [' .. table.concat(each(1024, text), ",") .. "]") end,
 }
 
 local function many()
@@ -138,7 +145,7 @@ local function make()
 end
 
 function request()
-   next_one = next_one % REQUESTS + 1
+   next_one = next_one % (rare == "texts" and LARGE_REQUESTS or REQUESTS) + 1
    local request = requests[next_one]
    if not request then
       request = make()

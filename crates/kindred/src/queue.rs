@@ -204,6 +204,19 @@ impl QueueHandle {
         Ok(answer)
     }
 
+    /// As [`submit_probe`](Self::submit_probe), for a text.
+    ///
+    /// # Errors
+    /// As [`submit_probe`](Self::submit_probe).
+    pub async fn classify_probe(
+        &self,
+        text: TokenText,
+        deadline: Instant,
+    ) -> Result<Vec<f64>, SubmitError> {
+        let answered = self.classify.probe(text, deadline).await?;
+        Ok(answered.responses.into_iter().next().unwrap_or_default())
+    }
+
     /// The state of the engine.
     pub fn engine_state(&self) -> DeviceState {
         self.search.state()

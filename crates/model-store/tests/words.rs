@@ -116,3 +116,20 @@ fn rows_are_found_by_the_bytes_of_their_words() {
         assert_eq!(model.words().rows_with_byte(is_wanted), expected);
     }
 }
+
+#[test]
+fn a_table_finds_the_same_rows() {
+    let words: Vec<String> = (0..5000).map(|n| format!("{}w{n}", "é".repeat(n % 3))).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let model = model(&words);
+    let rows = || -> Vec<_> {
+        let asked = words.iter().copied().chain(["", "w", "w5000", "éw0", "W1"]);
+        asked.map(|word| model.words().row(word)).collect()
+    };
+    let by_map = rows();
+    assert!(
+        by_map[..5000].iter().all(Option::is_some) && by_map[5000..].iter().all(Option::is_none)
+    );
+    model.words().make_table();
+    assert_eq!(rows(), by_map);
+}

@@ -344,7 +344,9 @@ impl Engine for CudaEngine {
 
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         assert!(self.started.is_empty(), "a pass was started and not finished");
-        self.classifiers.scores(texts).map_err(|error| self.failed(error))
+        let scores = self.classifiers.scores(texts).map_err(|error| self.failed(error))?;
+        self.counters.classified += texts.len() as u64;
+        Ok(scores)
     }
 
     fn tokens_per_pass(&self) -> usize {
@@ -374,6 +376,7 @@ impl Engine for CudaEngine {
             survivors,
             ranked,
             full_passes,
+            classified,
         } = self.counters;
         vec![
             ("passes", passes),
@@ -385,6 +388,7 @@ impl Engine for CudaEngine {
             ("survivors", survivors),
             ("ranked", ranked),
             ("full_pass_queries", full_passes),
+            ("classified", classified),
         ]
     }
 

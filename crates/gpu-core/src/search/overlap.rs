@@ -119,6 +119,7 @@ impl CudaEngine {
     /// Finishes the pass of these texts, which was started first.
     pub(super) fn finish_texts(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, GpuError> {
         let (set, index) = self.pop_texts()?;
+        self.counters.classified += texts.len() as u64;
         self.classifiers.finish(set, index, texts)
     }
 

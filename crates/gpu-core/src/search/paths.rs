@@ -46,4 +46,6 @@ pub struct Counters {
     pub ranked: u64,
     /// Queries answered by full passes.
     pub full_passes: u64,
+    /// Texts whose class scores were computed.
+    pub classified: u64,
 }

@@ -103,6 +103,7 @@ pub fn train_classifier(
             labels.first().copied().unwrap_or_default()
         )));
     }
+    model.words().make_table();
     let vocabulary = Vocabulary::of_model(model, &options.tokens);
     let mut learned = encode(train, &labels, &vocabulary)?;
     let mut empty = learned.empty;

@@ -2,11 +2,15 @@
 
 mod prefix;
 mod suggest;
+mod table;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use bytemuck::cast_slice;
+
+use table::WordTable;
 
 pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
 
@@ -38,6 +42,8 @@ pub struct Words {
     /// The file with the offsets, and their position in it.
     offsets_file: Mapped,
     offsets: Range<usize>,
+    /// For faster look-ups, once [`make_table`](Self::make_table) was called.
+    table: OnceLock<WordTable>,
 }
 
 impl Words {
@@ -56,7 +62,7 @@ impl Words {
             .map_err(|reason| ModelError::damaged(&folder.join(VECTORS_FILE), reason))?;
         let index = fst::Map::new(index)
             .map_err(|e| ModelError::damaged(&index_path, format!("it is not a word map ({e})")))?;
-        let words = Self { text, index, offsets_file, offsets };
+        let words = Self { text, index, offsets_file, offsets, table: OnceLock::new() };
         if words.index.len() != words.len() {
             let reason = format!("it has {} words, not {}", words.index.len(), words.len());
             return Err(ModelError::damaged(&index_path, reason));
@@ -125,8 +131,17 @@ impl Words {
 
     /// The row of a word, if the model has it.
     pub fn row(&self, word: &str) -> Option<Row> {
+        if let Some(table) = self.table.get() {
+            return table.row(self, word);
+        }
         // A damaged map could name a row that does not exist.
         self.index.get(word).filter(|&row| row < self.len() as u64).map(|row| Row(row as u32))
+    }
+
+    /// Makes a hash table of all words, unless there is one: [`row`](Self::row) is then several times as fast. For those who look up
+    /// many words. A million words take about a tenth of a second, and 5 to 10 MB.
+    pub fn make_table(&self) {
+        self.table.get_or_init(|| WordTable::new(self));
     }
 
     /// The whole of `words.txt`.

@@ -39,6 +39,9 @@ pub struct AnswerSource {
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
+    /// Head folders, for `:classify`.
+    #[arg(skip)]
+    pub head: Vec<String>,
 }
 
 /// The form of answers.
@@ -73,6 +76,10 @@ pub struct ConsoleArguments {
     /// The model and the engine.
     #[command(flatten)]
     pub source: AnswerSource,
+    /// Head folder written by `kindred train classifier`, for `:classify`. Repeat the flag for several [default: the
+    /// built-in head, with the built-in model]
+    #[arg(long, value_name = "[NAME=]DIR", conflicts_with = "url")]
+    pub head: Vec<String>,
     /// Options shared by all lines.
     #[command(flatten)]
     pub options: QuestionOptions,

@@ -202,6 +202,7 @@ pub(super) fn evaluate(
             labels.len()
         ))),
     };
+    model.words().make_table();
     let vocabulary = Vocabulary::of_head(head, model);
     let mut engine = Classifying::new(head.clone(), PRODUCTS_MEMORY);
     let mut judged = Vec::new();

@@ -17,9 +17,10 @@ use kindred::method::Method;
 /// # Errors
 /// If the model or the service can't be used; at the end of a pipe, if some of its lines could not be answered.
 pub fn console(arguments: &ConsoleArguments) -> Result<(), CommandError> {
-    let ConsoleArguments { source, options, method, output, compat } = arguments;
+    let ConsoleArguments { source, head, options, method, output, compat } = arguments;
+    let source = AnswerSource { head: head.clone(), ..source.clone() };
     start_log()?;
-    let mut session = Session::new(source, &options.0, *method, output.compare, true)?;
+    let mut session = Session::new(&source, &options.0, *method, output.compare, true)?;
     let form = Form::new(output.json);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         console::talk(&mut session, form, *compat)?;

@@ -38,6 +38,40 @@ pub(super) struct Input {
     pub(super) rank: Option<u32>,
 }
 
+/// An answer to `/classify`: the fields that are shown.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Labelled {
+    pub(super) labels: Vec<Label>,
+    /// Words that were left out.
+    #[serde(default)]
+    pub(super) unknown: Vec<String>,
+    /// Whether the text was too long.
+    #[serde(default)]
+    pub(super) cut: bool,
+    pub(super) explanation: Option<Explanation>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Label {
+    pub(super) label: String,
+    pub(super) probability: f64,
+}
+
+/// Why a text has its most probable label.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Explanation {
+    pub(super) label: String,
+    pub(super) ngrams: Vec<NGram>,
+    pub(super) others: f64,
+    pub(super) base: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct NGram {
+    pub(super) text: String,
+    pub(super) share: f64,
+}
+
 /// A problem document: the fields that are shown.
 #[derive(Debug, Deserialize)]
 pub(super) struct Problem {

@@ -66,6 +66,7 @@ impl InProcess {
 fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
     let flags = ServeFlags {
         model: source.model.iter().cloned().collect(),
+        head: source.head.clone(),
         device: source.device,
         threads: source.threads,
         keep_tables: source.keep_tables,
@@ -76,6 +77,12 @@ fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
     Ok(Config {
         // A name in the settings is for the model in the settings, not for one given as a flag.
         name: if source.model.is_some() { String::new() } else { loaded.name },
+        // Heads in the settings may be of other models.
+        head: if loaded.model.len() <= 1 || !source.head.is_empty() {
+            loaded.head
+        } else {
+            Vec::new()
+        },
         // Only the first model is queried.
         model: loaded.model.into_iter().take(1).collect(),
         device: loaded.device,

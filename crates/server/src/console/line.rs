@@ -13,6 +13,10 @@ pub(super) enum Line<'a> {
     Empty,
     /// A word or an expression.
     Question(&'a str),
+    /// A text to classify.
+    Text(&'a str),
+    /// The name of the head that classifies; empty for the only one.
+    Head(&'a str),
     Command(Command),
 }
 
@@ -30,14 +34,20 @@ pub(super) enum Command {
 }
 
 /// The names of the commands, their arguments, and what they do.
-pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+    (":classify", "TEXT", "show the labels that the model's head gives to a text"),
+    (":head", "NAME", "choose the head, if the model has several"),
     (":k", "N", "set the number of neighbours"),
     (
         ":compare",
         "[on|off]",
         "also run the plain reference; show both times and whether the answers are identical",
     ),
-    (":explain", "[on|off]", "show what each word contributes to each score"),
+    (
+        ":explain",
+        "[on|off]",
+        "show what each word contributes to each score, or which parts of a text decide",
+    ),
     (":method", "NAME", "set the analogy method: 3cosadd, 3cosmul or pairdirection"),
     (":model", "", "show information about the model"),
     (":help", "", "say this"),
@@ -54,7 +64,19 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
     let is_command = line
         .strip_prefix(':')
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
-    if is_command { command(line).map(Line::Command) } else { Ok(Line::Question(line)) }
+    if !is_command {
+        return Ok(Line::Question(line));
+    }
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match name {
+        ":classify" if rest.is_empty() => {
+            let expected = "a text, as in `:classify a moving and funny film`";
+            Err(ConsoleError::BadLine(format!("`{line}`: {name} takes {expected}")))
+        }
+        ":classify" => Ok(Line::Text(rest.trim_start())),
+        ":head" => Ok(Line::Head(rest.trim_start())),
+        _ => command(line).map(Line::Command),
+    }
 }
 
 fn command(line: &str) -> Result<Command, ConsoleError> {
@@ -130,6 +152,8 @@ mod tests {
             (":compare", Line::Command(Command::Compare(None))),
             (":compare off", Line::Command(Command::Compare(Some(false)))),
             (":explain on", Line::Command(Command::Explain(Some(true)))),
+            (":classify  not  bad ", Line::Text("not  bad")),
+            (":head x", Line::Head("x")),
             (":method 3CosMul", Line::Command(Command::Method(Method::ThreeCosMul))),
             (" :quit", Line::Command(Command::Quit)),
         ] {
@@ -147,7 +171,8 @@ mod tests {
             (":compare maybe", "on, off"),
             (":method best", "pairdirection"),
             (":model x", "nothing"),
-            (":kk 5", ":k, :compare, :explain, :method, :model, :help, :quit"),
+            (":kk 5", ":classify, :head, :k, :compare, :explain, :method, :model, :help, :quit"),
+            (":classify", ":classify takes a text"),
         ] {
             let said = read(line).unwrap_err().to_string();
             assert!(said.contains(part), "{line}: {said}");

@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::answer::{Answer, Input, Neighbor, Term};
+use super::answer::{Answer, Explanation, Input, Label, Labelled, NGram, Neighbor, Term};
 use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
@@ -117,6 +117,58 @@ impl Form {
         Ok(())
     }
 
+    /// Prints the labels of a text, given the answer's JSON, the answer and its times.
+    pub(super) fn labels(
+        self,
+        out: &mut dyn Write,
+        asked: &str,
+        line: Option<u64>,
+        (body, labelled, times): (&[u8], &Labelled, Option<Times>),
+    ) -> io::Result<()> {
+        if self.json {
+            let mut besides = known(asked, line);
+            if let Some(times) = &times {
+                besides.insert("times_ms".into(), times_as_json(times));
+            }
+            return json_line(out, besides, body);
+        }
+        if line.is_some() {
+            writeln!(out, "{}", escaped(asked))?;
+        }
+        let names: Vec<String> = labelled.labels.iter().map(|one| escaped(&one.label)).collect();
+        let wide = names.iter().map(|name| name.width()).max().unwrap_or_default();
+        for (name, Label { probability, .. }) in names.iter().zip(&labelled.labels) {
+            if self.terminal {
+                let (pad, bar) = (" ".repeat(wide - name.width()), bar(*probability));
+                let bar = self.coloured(CYAN, &bar);
+                writeln!(out, "   {name}{pad}  {:5.1} %  {bar}", 100.0 * probability)?;
+            } else {
+                writeln!(out, "   {name}  {probability}")?;
+            }
+        }
+        if let Some(Explanation { label, ngrams, others, base }) = &labelled.explanation {
+            writeln!(out, "   {} because of", escaped(label))?;
+            for NGram { text, share } in ngrams {
+                writeln!(out, "   {share:+7.3}  {}", escaped(text))?;
+            }
+            writeln!(out, "   {others:+7.3}  other n-grams")?;
+            writeln!(out, "   {base:+7.3}  without the text")?;
+        }
+        if !labelled.unknown.is_empty() {
+            writeln!(out, "   unknown: {}", escaped(&labelled.unknown.join(" ")))?;
+        }
+        if labelled.cut {
+            writeln!(out, "   the text was too long; a part of it was left out")?;
+        }
+        if let Some(times) = &times {
+            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
+        }
+        if line.is_some() {
+            writeln!(out)?;
+        }
+        out.flush()
+    }
+
     /// Prints what is known about the model: the service's JSON, or text for people.
     pub(super) fn facts(
         self,
@@ -217,17 +269,21 @@ fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     besides
 }
 
+fn times_as_json(times: &Times) -> Value {
+    let Times { queue, engine, total, round_trip } = *times;
+    let of = to_microseconds;
+    let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
+        "engine": of(engine), "total": of(total)});
+    if let Some(round_trip) = round_trip {
+        milliseconds["round_trip"] = of(round_trip).into();
+    }
+    milliseconds
+}
+
 /// Adds the times, and the result of the comparison.
 fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
     if let Some(times) = &answered.times {
-        let Times { queue, engine, total, round_trip } = *times;
-        let of = to_microseconds;
-        let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
-            "engine": of(engine), "total": of(total)});
-        if let Some(round_trip) = round_trip {
-            milliseconds["round_trip"] = of(round_trip).into();
-        }
-        besides.insert("times_ms".into(), milliseconds);
+        besides.insert("times_ms".into(), times_as_json(times));
     }
     if let Some(Comparison { engine_ms, reference_ms, difference }) = &answered.comparison {
         let comparison = json!({"identical": difference.is_none(), "engine_ms": engine_ms,

@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use serde_json::json;
+
 use super::ConsoleError;
-use super::answer::Answer;
+use super::answer::{Answer, Labelled};
 use super::compare::{Comparison, difference};
 use super::in_process::InProcess;
 use super::question::Question;
@@ -22,6 +24,8 @@ pub struct Session {
     pub(super) method: Option<Method>,
     /// Whether answers are compared with the reference's.
     pub(super) compare: bool,
+    /// The head that classifies; `None` for the only one.
+    pub(super) head: Option<String>,
 }
 
 /// The reference, which is made when it is first needed.
@@ -71,6 +75,7 @@ impl Session {
             options: options.clone(),
             method,
             compare: false,
+            head: None,
         };
         session.set_compare(compare)?;
         Ok(session)
@@ -112,6 +117,23 @@ impl Session {
             None
         };
         Ok(Answered { body: reply.body, answer, times: reply.times, comparison })
+    }
+
+    /// The labels of a text: the answer's JSON, the answer, and where the time went.
+    pub(super) fn classify(
+        &self,
+        text: &str,
+    ) -> Result<(Vec<u8>, Labelled, Option<Times>), ConsoleError> {
+        let mut body = json!({"text": text});
+        if let Some(head) = &self.head {
+            body["head"] = json!(head);
+        }
+        if self.options.explain == Some(true) {
+            body["explain"] = json!(true);
+        }
+        let reply = self.service.ask("/classify", Some(&body), None)?;
+        let labelled = answered(&*self.service, &reply)?;
+        Ok((reply.body, labelled, reply.times))
     }
 
     fn reference(&mut self) -> Result<&InProcess, ConsoleError> {

@@ -54,6 +54,19 @@ impl Turn<'_> {
                 self.question(&question, text)?;
                 Ok(Then::Continue)
             }
+            Line::Text(text) => {
+                let (body, labelled, times) = self.session.classify(text)?;
+                self.form.labels(self.out, text, self.number, (&body, &labelled, times))?;
+                Ok(Then::Continue)
+            }
+            Line::Head(name) => {
+                self.session.head = (!name.is_empty()).then(|| name.to_owned());
+                self.say(&format!(
+                    "the head is {}",
+                    if name.is_empty() { "the only one" } else { name }
+                ))?;
+                Ok(Then::Continue)
+            }
             Line::Command(command) => self.command(command),
         }
     }

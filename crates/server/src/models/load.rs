@@ -148,7 +148,7 @@ impl Loader {
                  still slow"
             );
         }
-        self.timer.block_on(served.readiness.check(&served.queue))?;
+        self.timer.block_on(served.readiness.check(&served.queue, &[]))?;
         // Only now, because an engine that fails its trial must not end the process.
         self.watch(lost);
         Ok(Some(served))

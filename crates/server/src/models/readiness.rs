@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
+use super::heads::ServedHead;
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
 /// How long a right answer counts.
@@ -75,8 +76,13 @@ impl Readiness {
         NotReady::TooSlow(self.timeout.as_millis())
     }
 
-    /// Checks that the engine behind this queue gives the right answer, now or within the last second.
-    pub(crate) async fn check(&self, queue: &QueueHandle) -> Result<(), NotReady> {
+    /// Checks that the engine behind this queue gives the right answers, now or within the last second: also those of the heads that
+    /// are in use.
+    pub(crate) async fn check(
+        &self,
+        queue: &QueueHandle,
+        heads: &[ServedHead],
+    ) -> Result<(), NotReady> {
         // If the engine has failed since, the last good answer does not count.
         match queue.engine_state() {
             DeviceState::Working => {}
@@ -95,18 +101,25 @@ impl Readiness {
         if self.is_fresh() {
             return Ok(());
         }
+        let deadline = Instant::now() + self.timeout;
+        let failed = |error| match error {
+            SubmitError::EngineGone => NotReady::EngineGone,
+            SubmitError::EngineFailed => NotReady::EngineFailed,
+            SubmitError::EngineRestarting { retry_after } => {
+                NotReady::EngineRestarting { retry_after }
+            }
+            SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
+        };
         if let Some((query, expected)) = &self.question {
-            let deadline = Instant::now() + self.timeout;
-            let answer =
-                queue.submit_probe(query.clone(), deadline).await.map_err(|e| match e {
-                    SubmitError::EngineGone => NotReady::EngineGone,
-                    SubmitError::EngineFailed => NotReady::EngineFailed,
-                    SubmitError::EngineRestarting { retry_after } => {
-                        NotReady::EngineRestarting { retry_after }
-                    }
-                    SubmitError::Full { .. } | SubmitError::DeadlinePassed => self.too_slow(),
-                })?;
+            let answer = queue.submit_probe(query.clone(), deadline).await.map_err(failed)?;
             if answer.hits != [[*expected]] {
+                return Err(NotReady::WrongAnswer);
+            }
+        }
+        for head in heads {
+            let Some(text) = head.probe() else { continue };
+            let scores = queue.classify_probe(text, deadline).await.map_err(failed)?;
+            if !head.is_right(&scores) {
                 return Err(NotReady::WrongAnswer);
             }
         }

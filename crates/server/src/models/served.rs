@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -12,6 +13,7 @@ use super::heads::ServedHead;
 use super::readiness::Readiness;
 use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
+use kindred::heads::Tokenised;
 use kindred::queue::{QueueHandle, QueueStatistics};
 
 /// A served model: its table and words, the queue in front of its engine, and parts of its answers that are prepared.
@@ -34,6 +36,36 @@ pub struct ServedModel {
     /// compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
+    pub(crate) text_counts: TextCounts,
+}
+
+/// Texts to classify of which something was left out.
+#[derive(Debug, Default)]
+pub(crate) struct TextCounts {
+    cut: AtomicU64,
+    with_unknown_words: AtomicU64,
+}
+
+impl TextCounts {
+    /// Counts those of some texts.
+    pub(crate) fn add<'a>(&self, texts: impl Iterator<Item = &'a Tokenised>) {
+        let (mut cut, mut with_unknown_words) = (0, 0);
+        for text in texts {
+            cut += u64::from(text.is_cut);
+            with_unknown_words += u64::from(!text.unknown.is_empty());
+        }
+        // Most requests have none, and then threads share no line of memory.
+        for (counter, count) in [(&self.cut, cut), (&self.with_unknown_words, with_unknown_words)] {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn counted(&self) -> [(&'static str, u64); 2] {
+        [("cut_texts", &self.cut), ("texts_with_unknown_words", &self.with_unknown_words)]
+            .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    }
 }
 
 /// A weak entity tag for this content.
@@ -63,6 +95,7 @@ impl ServedModel {
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
+            text_counts: TextCounts::default(),
             beginning,
             engine,
             model,
@@ -93,6 +126,10 @@ impl ServedModel {
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
         let QueueStatistics { searches, full_passes, classifications, counted } =
             self.queue.statistics();
+        let mut counters = counted.device_counters;
+        if !self.heads.load().is_empty() {
+            counters.extend(self.text_counts.counted());
+        }
         EngineFigures {
             model: self.name().to_owned(),
             rows: self.model.rows(),
@@ -109,7 +146,7 @@ impl ServedModel {
             hung_up: counted.hung_up,
             failed: counted.failed + counted.refused_without_device,
             restarts: counted.restarts,
-            counters: counted.device_counters,
+            counters,
         }
     }
 

@@ -78,7 +78,7 @@ impl LaneFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 12] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 14] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -115,6 +115,16 @@ pub(super) const COUNTERS: [(&str, &str, &str); 12] = [
     ),
     ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
     ("classified", "kindred_classified_texts", "Texts that heads classified"),
+    (
+        "cut_texts",
+        "kindred_cut_texts",
+        "Texts to classify that were too long, so a part was left out",
+    ),
+    (
+        "texts_with_unknown_words",
+        "kindred_texts_with_unknown_words",
+        "Texts to classify with words that the head does not know",
+    ),
 ];
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `POST /classify`: the labels that a head gives to texts. `GET /heads`: the heads of a model.
 
-use std::sync::Arc;
-
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use contract::TokenText;
@@ -63,9 +61,16 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
-    let classifier: Arc<dyn contract::TokenClassifier> = head.head.clone();
-    let text = |one: &Known| TokenText::new(classifier.clone(), one.tokenised.tokens.clone());
-    let texts: Vec<TokenText> = known.iter().flatten().map(text).collect();
+    let classifier = head.classifier(&call.model);
+    let tokenised = known.iter().flatten().map(|one| &one.tokenised);
+    call.text_counts.add(tokenised);
+    let text = |one: &mut Known| {
+        let tokens = &mut one.tokenised.tokens;
+        // An explanation needs them later.
+        let tokens = if shown.explain { tokens.clone() } else { std::mem::take(tokens) };
+        TokenText::new(classifier.clone(), tokens)
+    };
+    let texts: Vec<TokenText> = known.iter_mut().flatten().map(text).collect();
     let timed = if texts.is_empty() {
         kindred::queue::ClassScores::default()
     } else {
@@ -282,7 +287,7 @@ pub(in crate::http) async fn get_heads(
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     let heads = call.heads.load();
-    let described = heads.iter().map(|ServedHead { name, head }| {
+    let described = heads.iter().map(|ServedHead { name, head, .. }| {
         let about = head.description();
         json!({
             "name": name,

@@ -48,7 +48,8 @@ pub(in crate::http) async fn check(
         return Err(ApiError::Draining);
     }
     for served in models {
-        served.readiness.check(&served.queue).await.map_err(|why| match why {
+        let heads = served.heads.load_full();
+        served.readiness.check(&served.queue, &heads).await.map_err(|why| match why {
             NotReady::EngineGone => ApiError::EngineGone,
             NotReady::EngineFailed => ApiError::EngineFailed,
             NotReady::EngineRestarting { retry_after } => {
