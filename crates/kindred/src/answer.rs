@@ -3,6 +3,7 @@
 use model_store::ModelStore;
 
 use crate::asking::Times;
+use crate::heads::{Head, Tokenised, labels};
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
 
@@ -47,6 +48,40 @@ pub struct Ranks<'a> {
     pub skipped: Option<Vec<String>>,
     /// Where the time went.
     pub times: Times,
+}
+
+/// The labels of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classified {
+    /// All labels, the most probable first.
+    pub labels: Vec<NamedLabel>,
+    /// Words that neither the model nor the head has; they were left out.
+    pub unknown: Vec<String>,
+    /// Whether the text was too long, so that a part of it was left out.
+    pub is_cut: bool,
+}
+
+/// A label and how probable it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedLabel {
+    /// The label.
+    pub name: String,
+    /// Its probability.
+    pub probability: f64,
+    /// The class score that the probability was computed from.
+    pub score: f64,
+}
+
+impl Classified {
+    pub(crate) fn new(head: &Head, scores: &[f64], text: Tokenised) -> Self {
+        let names = &head.description().labels;
+        let labels = labels(head, scores).into_iter().map(|label| NamedLabel {
+            name: names[label.class].clone(),
+            probability: label.probability,
+            score: label.score,
+        });
+        Self { labels: labels.collect(), unknown: text.unknown, is_cut: text.is_cut }
+    }
 }
 
 impl<'a> Answer<'a> {

@@ -1,14 +1,15 @@
 //! A model with an engine of its own, and the questions that they answer.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription};
+use contract::{Engine, EngineDescription, TokenText};
 use model_store::ModelStore;
 use scheduler::account::Account;
 
-use crate::answer::{Answer, Ranks, used};
+use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
 use crate::device::Device;
@@ -18,6 +19,7 @@ use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
 use crate::evaluation::scheduled::QueueAnswers;
 use crate::evaluation::similarities::Pair;
+use crate::heads::{Head, HeadError, Tokenised, Vocabulary, built_in};
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
 use crate::queue::{Limits, QueueStatistics};
 use crate::search::{Search, SearchResult};
@@ -308,6 +310,71 @@ impl Kindred {
                 times: Times { queue: answer.queued, engine: answer.engine },
             })
         })
+    }
+
+    /// The labels that a head gives to some texts, each the most probable first. A text without a word that the head knows is an
+    /// error of its own.
+    ///
+    /// ```
+    /// use kindred::{Kindred, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let head = kindred.built_in_head().unwrap();
+    /// let answers = kindred.classify(&head, ["a moving and funny film", "?!"]).wait()?;
+    /// assert_eq!(answers[0].as_ref().unwrap().labels[0].name, "positive");
+    /// assert!(answers[1].is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the head was made for another model.
+    pub fn classify<T: AsRef<str>>(
+        &self,
+        head: &Arc<Head>,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
+        let (asking, model) = (self.asking(None), self.store());
+        let fits = head.description().model.version == model.version();
+        let vocabulary = Vocabulary::of_head(head, model);
+        let tokenised: Vec<Tokenised> = match fits {
+            true => texts.into_iter().map(|text| vocabulary.tokenise(text.as_ref())).collect(),
+            false => Vec::new(),
+        };
+        let head = head.clone();
+        Answering::new(&self.shared.timer, async move {
+            if !fits {
+                return Err(Error::invalid("head", "a head that was made for this model"));
+            }
+            let known = tokenised.iter().filter(|text| !text.tokens.is_empty());
+            let texts = known.map(|text| TokenText::new(head.clone(), text.tokens.clone()));
+            let texts: Vec<TokenText> = texts.collect();
+            let scores = match texts.is_empty() {
+                true => Vec::new(),
+                false => asking.classify(texts).await?.scores,
+            };
+            let mut scores = scores.into_iter();
+            let answers = tokenised.into_iter().map(|text| {
+                if text.tokens.is_empty() {
+                    return Err(Error::invalid("text", "a text with a word that the head knows"));
+                }
+                let scores = scores.next().ok_or(Error::Internal)?;
+                Ok(Classified::new(&head, &scores, text))
+            });
+            Ok(answers.collect())
+        })
+    }
+
+    /// The head of the built-in model; `None` for other models.
+    pub fn built_in_head(&self) -> Option<Arc<Head>> {
+        built_in(self.store())
+    }
+
+    /// Opens a head's folder.
+    ///
+    /// # Errors
+    /// If it is no head, is damaged, or was made for another model. Each names the cure.
+    pub fn head(&self, folder: impl AsRef<Path>) -> Result<Arc<Head>, HeadError> {
+        Ok(Arc::new(Head::open(folder.as_ref(), self.store())?))
     }
 
     /// How many questions of a set of analogies the model answers right, by each of these methods.

@@ -261,15 +261,16 @@ Texts with labels are classified by a head. Formats: those of `kindred train cla
 Examples:
   kindred eval models/glove.6B.50d --analogies questions-words.txt --similarities EN-RG-65.txt
   kindred eval models/glove.6B.50d --analogies BATS_3.0 --methods 3cosadd,3cosmul
+  kindred eval --head heads/reviews --classification test.tsv    # the built-in model
   kindred eval models/mine --similarities SimLex-999.txt --json | jq '.similarities[0].spearman'
   kindred eval models/glove.6B.50d --head heads/sentiment --classification test.tsv";
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
 pub struct EvalArguments {
-    /// Model folder written by `kindred prepare`
+    /// Model folder written by `kindred prepare` [default: the built-in model]
     #[arg(value_name = "DIR")]
-    pub model: PathBuf,
+    pub model: Option<PathBuf>,
     /// Analogy sets: files, or folders of files
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["similarities", "classification"])]
     pub analogies: Vec<PathBuf>,

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
-use model_store::ModelStore;
 
 use super::classify::evaluate;
 use super::progress::bar;
 use super::train::read_texts;
-use super::{CommandError, print, threads};
+use super::{CommandError, model_of, print, threads};
 use crate::cli::EvalArguments;
 use kindred::engines::{self, KeptHeads, Wanted};
 use kindred::evaluation::results::{
@@ -39,7 +38,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         .iter()
         .map(|path| Ok((name(path), read_texts(path, None, false)?)))
         .collect::<Result<_, CommandError>>()?;
-    let model = Arc::new(ModelStore::open(&arguments.model)?);
+    let model = model_of(arguments.model.as_deref(), None)?;
     if let Some(folder) = &arguments.head {
         let head = Arc::new(Head::open(folder, &model)?);
         let pool = threads(arguments.threads)?;
