@@ -208,6 +208,24 @@ fn a_service_classifies() {
         assert_eq!(one["text"], text[start..end]);
     }
 
+    // Any label can be explained, shown or not.
+    let other = ask(json!({"text": text, "head": "requests", "explain_label": "billing", "top": 1,
+        "scores": true}));
+    let why = &other.json()["explanation"];
+    let billing = answer["labels"].as_array().unwrap().iter().find(|one| one["label"] == "billing");
+    let score = billing.unwrap()["score"].as_f64().unwrap();
+    assert_eq!(
+        (&why["label"], &other.json()["labels"][0]["label"]),
+        (&json!("billing"), &json!("technical"))
+    );
+    assert!((score - why["score"].as_f64().unwrap()).abs() < 1e-5, "{why}");
+    let parts = why["ngrams"].as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap());
+    let sum = parts.sum::<f64>() + why["base"].as_f64().unwrap() + why["others"].as_f64().unwrap();
+    assert!((sum - why["score"].as_f64().unwrap()).abs() < 1e-9, "{why}");
+    let off =
+        json!({"text": text, "head": "requests", "explain": false, "explain_label": "billing"});
+    assert!(ask(off).json().get("explanation").is_none());
+
     // The same bits for a text in every batch, whole or as words.
     let words = json!(["where", "is", "my", "package"]);
     let all = json!({"texts": ["where is my package", words, "", "zzxqy", "refund my money"],
@@ -243,6 +261,7 @@ fn a_service_classifies() {
         (json!({"text": "a", "texts": ["a"], "head": "requests"}), 422, "invalid_request"),
         (json!({"text": "a", "head": "requests", "threshold": 2}), 422, "invalid_value"),
         (json!({"text": "a", "head": "requests", "top": 0}), 422, "invalid_value"),
+        (json!({"text": "a", "head": "requests", "explain_label": "x"}), 422, "invalid_value"),
         (
             json!({"texts": vec!["a"; 17], "head": "requests", "explain": true}),
             422,

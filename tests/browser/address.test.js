@@ -21,6 +21,8 @@ test("an address says what was asked, whatever the words are", () => {
       { ...plain, kind: "text", text: word, k: 7 },
       { ...plain, kind: "analogy", analogy: quoted(word), limit: 500, model: word },
       { ...plain, kind: "compare", compare: word, with: `${word} `, fold: true, k: 1000 },
+      { ...plain, kind: "classify", classify: `${word}\n${word}`, head: null, label: null },
+      { ...plain, kind: "classify", classify: word, head: word, label: word, model: word },
     ]) {
       const address = write(question);
       assert.deepEqual(read(address), question, address);

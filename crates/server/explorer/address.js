@@ -8,12 +8,15 @@ export const DEFAULT_K = 20;
 const MOST_K = 1000;
 
 /** The kinds of query, with their fields. */
-export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"] };
+export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], classify: ["classify"] };
+
+/** What an address of this kind may also have: the head, and the label that is explained. */
+const ALSO = { classify: ["head", "label"] };
 
 /**
  * Reads the query from an address.
- * @returns {object} `{kind, word | text | analogy | compare and with, k, limit, fold, model}`; the kind is null if
- *   there is no query, or an incomplete one
+ * @returns {object} `{kind, word | text | analogy | compare and with | classify, head and label, k, limit, fold, model}`;
+ *   the kind is null if there is no query, or an incomplete one
  */
 export function read(hash = location.hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
@@ -29,6 +32,7 @@ export function read(hash = location.hash) {
     model: parameters.get("model"),
   };
   for (const field of KINDS[kind] ?? []) question[field] = parameters.get(field) ?? "";
+  for (const field of ALSO[kind] ?? []) question[field] = parameters.get(field);
   return question;
 }
 
@@ -36,6 +40,7 @@ export function read(hash = location.hash) {
 export function write(question) {
   const parameters = new URLSearchParams();
   for (const field of KINDS[question.kind] ?? []) parameters.set(field, question[field]);
+  for (const field of ALSO[question.kind] ?? []) if (question[field]) parameters.set(field, question[field]);
   if (question.k !== DEFAULT_K) parameters.set("k", question.k);
   if (question.limit) parameters.set("limit", question.limit);
   if (question.fold) parameters.set("fold", "1");

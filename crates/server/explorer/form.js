@@ -2,6 +2,7 @@
 
 import { KINDS, read, write } from "./address.js";
 import { byId } from "./dom.js";
+import { chosenHead, loadHeads } from "./heads.js";
 import { isDefault, showModel } from "./model.js";
 import { suggest } from "./suggest.js";
 
@@ -38,9 +39,17 @@ function choose(kind) {
     tab.setAttribute("aria-selected", String(isChosen));
     tab.tabIndex = isChosen ? 0 : -1;
   }
-  for (const fields of document.querySelectorAll(".fields")) fields.hidden = fields.dataset.for !== kind;
+  for (const part of document.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(kind);
+  document.querySelector(".go").textContent = kind === "classify" ? "Classify" : "Find";
   byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
   byId("search").dataset.kind = kind;
+}
+
+/** Shows the fields of a tab that a user chose. */
+function chooseTab(kind) {
+  choose(kind);
+  // The query itself will report any error.
+  if (kind === "classify") loadHeads(options(), chosenHead()).catch(() => {});
 }
 
 /** The first field of the current kind of query. */
@@ -65,6 +74,7 @@ function asked() {
     question[field] = byId(field).value.trim();
     if (question[field] === "") return { missing: byId(field) };
   }
+  if (kind === "classify") Object.assign(question, { head: chosenHead(), label: null });
   // A text is shown in the word's field, and stays a text until it is changed.
   const isText = kind === "word" && shown?.kind === "text" && shown.text.trim() === question.word;
   return { question: isText ? { ...question, kind: "text", text: question.word } : question };
@@ -86,9 +96,13 @@ function submit(event) {
 /** A changed option runs the query again: the one in the form, or otherwise the one on the screen. */
 function changed(event) {
   const { question } = asked();
-  // Another model has its own start page.
-  const isStart = read().kind === null && event.target.id === "model";
-  go(question ?? { ...(isStart ? { kind: null } : (shown ?? { kind: null })), ...options() });
+  const isHead = event.target.id === "head";
+  if (isHead && !question) return;
+  const isModel = event.target.id === "model";
+  // Another model has its own start page and its own heads.
+  const isStart = read().kind === null && isModel;
+  const next = question ?? { ...(isStart ? { kind: null } : (shown ?? { kind: null })), ...options() };
+  go(isModel ? { ...next, head: null, label: null } : next);
 }
 
 function onTabKey(event) {
@@ -96,7 +110,7 @@ function onTabKey(event) {
   if (!step) return;
   const all = tabs();
   const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
-  choose(next.dataset.kind);
+  chooseTab(next.dataset.kind);
   next.focus();
 }
 
@@ -107,10 +121,14 @@ export function watchForm(again) {
   for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
   suggest(byId("analogy"), { model, expression: true });
   byId("search").addEventListener("submit", submit);
-  for (const option of ["k", "limit", "fold", "model"]) byId(option).addEventListener("change", changed);
+  byId("classify").addEventListener("keydown", (event) => {
+    // Input methods take Enter to choose a character.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+  });
+  for (const option of ["k", "limit", "fold", "model", "head"]) byId(option).addEventListener("change", changed);
   for (const tab of tabs()) {
     tab.addEventListener("click", () => {
-      choose(tab.dataset.kind);
+      chooseTab(tab.dataset.kind);
       firstField().focus();
     });
     tab.addEventListener("keydown", onTabKey);

@@ -3,6 +3,7 @@
 import * as analogy from "./analogy.js";
 import { Unreachable } from "./api.js";
 import { read } from "./address.js";
+import * as classify from "./classify.js";
 import * as compare from "./compare.js";
 import { byId, make } from "./dom.js";
 import { showExamples } from "./examples.js";
@@ -16,7 +17,7 @@ import { clearNotice, showNotice, stopRetrying } from "./notice.js";
 import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
 import { showTimings } from "./timings.js";
 
-const views = { word: neighbours, text: neighbours, analogy, compare };
+const views = { word: neighbours, text: neighbours, analogy, compare, classify };
 /** Aborts the current query when another one starts. */
 let running = new AbortController();
 
@@ -46,7 +47,7 @@ async function show(isRetry = false) {
     const found = await views[question.kind].find(question, signal);
     present(found, question, isStart);
     if (!isKnown(found.answer)) await loadModels(question, signal);
-    await picture(found, question, signal);
+    if (found.hits) await picture(found, question, signal);
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof Unreachable)) {
@@ -77,7 +78,7 @@ function present(found, question, isExample) {
   byId("curl").textContent = found.curl;
   document.title = `${found.title.replace(/^Nearest to /, "")} · Kindred`;
   document.body.dataset.kind = question.kind;
-  document.body.classList.add("drawing");
+  document.body.classList.toggle("drawing", found.hits !== undefined);
   showTimings(found.timings);
   // Keyboard users continue at the start of the new answer; a map used by touch stays in view.
   if (held !== null) byId("answer-title").focus({ preventScroll: held.closest("#map") !== null });

@@ -12,8 +12,8 @@ export function options({ k, limit, fold }) {
 /**
  * Requests the neighbours.
  * @returns what every view returns: `title`, `content`, `status` (a sentence for screen readers), `timings`, `curl`, and
- *   for map and matrix: `asked` and `hits`, the words of the query and of the answer; `center`, the query as a point of
- *   its own with its scores for all of them, or null if it is a word
+ *   for map and matrix, if there are any: `asked` and `hits`, the words of the query and of the answer; `center`, the
+ *   query as a point of its own with its scores for all of them, or null if it is a word
  */
 export async function find(question, signal) {
   const { kind, word, text, model } = question;

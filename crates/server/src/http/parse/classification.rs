@@ -26,6 +26,8 @@ pub(in crate::http) struct ClassifyBody<'a> {
     #[serde(default, deserialize_with = "present")]
     explain: Option<bool>,
     #[serde(default, deserialize_with = "present")]
+    explain_label: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     scores: Option<bool>,
     #[serde(default, deserialize_with = "present")]
     threshold: Option<f64>,
@@ -44,6 +46,8 @@ pub(in crate::http) struct ClassifyRequest<'a> {
     /// Whether there was one `text`, and not `texts`.
     pub(in crate::http) is_single: bool,
     pub(in crate::http) head: Option<String>,
+    /// The label to explain; otherwise the most probable one.
+    pub(in crate::http) explained: Option<String>,
     pub(in crate::http) shown: Shown,
 }
 
@@ -94,7 +98,8 @@ impl<'a> ClassifyBody<'a> {
             Some(0) => return Err(invalid("top")),
             Some(top) => usize::try_from(top).unwrap_or(usize::MAX),
         };
-        let explain = self.explain.unwrap_or(false);
+        let explained = self.explain_label;
+        let explain = self.explain.unwrap_or(explained.is_some());
         if explain && texts.len() > MAX_EXPLAINED_TEXTS {
             let reason = format!(
                 "{} texts with `explain`; the maximum is {MAX_EXPLAINED_TEXTS}",
@@ -103,7 +108,7 @@ impl<'a> ClassifyBody<'a> {
             return Err(ApiError::TooManyResults { reason });
         }
         let shown = Shown { top, threshold, scores: self.scores.unwrap_or(false), explain };
-        Ok(ClassifyRequest { texts, is_single, head: self.head, shown })
+        Ok(ClassifyRequest { texts, is_single, head: self.head, explained, shown })
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("threshold", _) => "a number from 0 to 1",
         ("top", _) => "a whole number, at least 1",
         ("head", _) => "the name of a head: GET /heads lists them",
+        ("explain_label", _) => "a label of the head: GET /heads lists them",
         ("scores", _) => "true or false",
         ("text", _) => TEXT_MUST_BE,
         ("expression", _) => "a string such as \"king - man + woman\"",

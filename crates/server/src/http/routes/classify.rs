@@ -15,7 +15,7 @@ use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline, stage};
 use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, Text, read_text};
-use crate::http::parse::negotiation;
+use crate::http::parse::{invalid, negotiation};
 use crate::http::render;
 use crate::http::render::caching;
 use crate::http::render::server_timing::Timing;
@@ -40,8 +40,9 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let received = received.whole()?;
         let body = received.parse::<ClassifyBody<'_>>()?;
         let deadline = same.deadline(body.timeout_ms())?;
-        let ClassifyRequest { texts, is_single, head, shown } = body.check()?;
+        let ClassifyRequest { texts, is_single, head, explained, shown } = body.check()?;
         let head = find_head(&same, head.as_deref())?;
+        let explained = explained.map(|label| find_label(&head.head, &label)).transpose()?;
         let patience = patience.at_most(deadline);
         let vocabulary = Vocabulary::of_head(&head.head, &same.model);
         let mut known = Vec::with_capacity(texts.len());
@@ -54,10 +55,10 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         if is_single {
             known = vec![Ok(known.pop().expect("one text")?)];
         }
-        Ok((known, is_single, head, shown, deadline, received.into_room()))
+        Ok((known, is_single, head, (shown, explained), deadline, received.into_room()))
     };
     let planned = stage(&call, work, latest, plan).await;
-    let (mut known, is_single, head, shown, deadline, _room) =
+    let (mut known, is_single, head, (shown, explained), deadline, _room) =
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
@@ -88,7 +89,8 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
             let scored = one.as_ref().map(|one| (one, scores.next().expect("scores of each text")));
             results.push(match scored {
                 Ok((one, scores)) => {
-                    TextAnswer::Labels(answer(&served, &head.head, one, &scores, shown))
+                    let labels = answer(&served, &head.head, one, &scores, shown, explained);
+                    TextAnswer::Labels(labels)
                 }
                 Err(error) => TextAnswer::Failed { error },
             });
@@ -124,6 +126,12 @@ fn find_head(served: &ServedModel, name: Option<&str>) -> Result<ServedHead, Api
         },
     };
     Err(ApiError::NoSuchHead { reason })
+}
+
+/// The class of a label that is to be explained.
+fn find_label(head: &Head, label: &str) -> Result<usize, ApiError> {
+    let found = head.description().labels.iter().position(|known| known == label);
+    found.ok_or_else(|| invalid("explain_label"))
 }
 
 fn look_up(vocabulary: &Vocabulary<'_>, text: Text, shown: Shown) -> Result<Known, ApiError> {
@@ -215,7 +223,7 @@ struct LabelAnswer<'a> {
     score: Option<f64>,
 }
 
-/// Why a text has its most probable label.
+/// Why a text has its most probable label, or what speaks for and against another one.
 #[derive(Serialize)]
 struct Explanation<'a> {
     label: &'a str,
@@ -244,6 +252,7 @@ fn answer<'a>(
     known: &'a Known,
     scores: &[f64],
     shown: Shown,
+    explained: Option<usize>,
 ) -> LabelsAnswer<'a> {
     let names = &head.description().labels;
     let all = labels(head, scores);
@@ -254,7 +263,7 @@ fn answer<'a>(
         score: shown.scores.then_some(label.score),
     };
     let explanation = shown.explain.then(|| {
-        let class = all[0].class;
+        let class = explained.unwrap_or(all[0].class);
         let found = reasons(&served.model, head, &known.tokenised, class, REASONS);
         let ngrams = found.ngrams.iter().map(|one| NGram {
             text: &known.text[one.bytes.clone()],

@@ -1,0 +1,133 @@
+/** Texts classified: the labels with their probabilities, and the text painted with what speaks for and against one. */
+
+import { ask } from "./api.js";
+import { write } from "./address.js";
+import { count, make, number, within } from "./dom.js";
+import { loadHeads } from "./heads.js";
+import { paint, signed } from "./paint.js";
+
+/** The most labels that are listed. */
+const MOST_LABELS = 20;
+
+/** Requests the labels of a text; returns what every view returns (see neighbours.js), without map and matrix. */
+export async function find(question, signal) {
+  const { classify: text, label, model } = question;
+  const heads = await loadHeads(question, question.head, signal);
+  // Of several heads, the first is the one that the form shows.
+  const name = question.head ?? (heads.length > 1 ? heads[0].name : null);
+  const body = { text, ...(name && { head: name }), explain: true, ...(label && { explain_label: label }), top: MOST_LABELS };
+  const found = await ask("classify", { body, model, signal });
+  const head = heads.find((head) => head.name === found.answer.head);
+  const { labels, unknown = [], explanation } = found.answer;
+  const percent = ({ label, probability }) => `${within(label)} ${percentage(probability)}`;
+  return {
+    ...found,
+    title: `Labels of “${within(text)}”`,
+    content: [
+      make(
+        "div",
+        { class: "classified" },
+        make("div", {}, list(labels, explanation, question), notes(found.answer, head)),
+        reasons(text, unknown, explanation),
+      ),
+    ],
+    status: `${within(text)}: ${labels.slice(0, 3).map(percent).join(", ")}`,
+  };
+}
+
+const percentage = (probability) => `${(100 * probability).toFixed(1)} %`;
+
+/** The labels, the most probable first. Each is a link that explains it. */
+function list(labels, explanation, question) {
+  const rows = labels.map(({ label, probability }) => {
+    const isExplained = label === explanation.label;
+    const href = write({ ...question, label });
+    return make(
+      "li",
+      { title: `probability ${probability}` },
+      make("a", { href, "aria-current": isExplained ? "true" : null }, label),
+      make("span", { class: "bar", "aria-hidden": "true" }, make("i", { "--share": probability })),
+      make("span", { class: "score" }, percentage(probability)),
+    );
+  });
+  return make("ol", { class: "hits" }, rows);
+}
+
+function notes({ head: name, labels, unknown = [], cut }, head) {
+  const note = (text) => make("p", { class: "note" }, text);
+  const more = (head?.labels.length ?? 0) - labels.length;
+  const { limit, cut: end } = head?.tokens ?? {};
+  return [
+    cut ? note(`The text is too long for this head. Only its ${end === "start" ? "last" : "first"} ${count(limit)} tokens (words and punctuation) were read.`) : null,
+    unknown.length > 0 ? note(`Unknown words, dotted in the text: ${unknown.join(", ")}.`) : null,
+    more > 0 ? note(`${count(more)} less probable ${more === 1 ? "label is" : "labels are"} not shown.`) : null,
+    head?.probabilities === "sigmoid" ? note("Any number of these labels may be right, so the probabilities need not add up to 1.") : null,
+    note(`By the head ${name}. Choose a label to see what speaks for it.`),
+  ];
+}
+
+/** The painted text, and the shares in numbers. */
+function reasons(text, unknown, { label, score, base, ngrams, others, exact }) {
+  const name = within(label);
+  const painted = paint(text, ngrams, unknown);
+  const shares = table(label, ngrams, [["other n-grams", others], ["without the text", base]], score);
+  const part = make(
+    "section",
+    { class: "reasons" },
+    make("h3", {}, `What speaks for and against ${name}`),
+    painted,
+    make(
+      "p",
+      { class: "legend" },
+      make("mark", { class: "for", "--share": 0.6 }, "Solid line"), ` speaks for ${name}, `,
+      make("mark", { class: "against", "--share": 0.6 }, "dashed line"), " against it. The stronger the tint, the larger the share; where n-grams overlap, their shares are added.",
+      unknown.length > 0 ? [" ", make("span", { class: "unknown" }, "Dotted"), ": unknown."] : null,
+    ),
+    shares,
+    make("p", { class: "note" }, exact
+      ? `Each channel of the head takes its maximum from one n-gram, so these shares add up to the class score of ${name}.`
+      : "This head has several dense layers. So a share is the gradient of the class score times the n-gram's value: an approximation."),
+  );
+  watch(part);
+  return part;
+}
+
+function table(label, ngrams, rest, score) {
+  const sizes = ngrams.map(({ share }) => share);
+  const [most, least] = [Math.max(0, ...sizes), Math.max(0, ...sizes.map((share) => -share))];
+  const whole = most + least || 1;
+  const side = (share, sign) => (share * sign > 0 ? make("i", { "--share": Math.abs(share) / whole }) : null);
+  const bars = (share) => make(
+    "span",
+    { class: "shares", "aria-hidden": "true", "--zero": least / whole },
+    make("span", { class: "take" }, side(share, -1)),
+    make("span", { class: "give" }, side(share, 1)),
+  );
+  const row = (name, share, more = {}) =>
+    make("tr", more, make("th", { scope: "row" }, name), make("td", {}, more["data-ngrams"] ? bars(share) : null), make("td", {}, signed(share)));
+  return make(
+    "table",
+    { class: "ngrams" },
+    make("caption", { class: "hidden" }, `N-grams with their shares of the class score of ${label}`),
+    make("thead", { class: "hidden" }, make("tr", {}, ["n-gram", "as a bar", "share"].map((name) => make("th", { scope: "col" }, name)))),
+    make("tbody", {}, ngrams.map(({ text, share }, index) => row(text, share, { "data-ngrams": String(index) })), rest.map(([name, share]) => row(name, share, { class: "rest" }))),
+    make("tfoot", {}, make("tr", { class: "sum" }, make("th", { scope: "row" }, "class score"), make("td", {}), make("td", {}, number(score)))),
+  );
+}
+
+/** Highlights an n-gram in the text when it is pointed at in the table; the other way round, all that cover a piece. */
+function watch(part) {
+  const indices = (element) => element.dataset.ngrams.split(" ").filter((index) => index !== "");
+  part.addEventListener("pointerover", (event) => {
+    const at = event.target.closest("[data-ngrams]");
+    const pointed = new Set(at ? indices(at) : []);
+    for (const element of part.querySelectorAll("[data-ngrams]")) {
+      const isPiece = at?.closest(".painted") && element.closest(".painted");
+      const isMarked = isPiece ? element === at : indices(element).some((index) => pointed.has(index));
+      element.classList.toggle("pointed-at", isMarked);
+    }
+  });
+  part.addEventListener("pointerleave", () => {
+    for (const element of part.querySelectorAll(".pointed-at")) element.classList.remove("pointed-at");
+  });
+}

@@ -1,0 +1,84 @@
+/** A text painted with the shares of its n-grams. */
+
+import { make, number } from "./dom.js";
+
+/** A share with its sign. */
+export const signed = (share) => (share < 0 ? number(share) : `+${number(share)}`);
+
+/**
+ * Places in a text.
+ * @param {number[]} bytes places in its UTF-8 form
+ * @returns {Map<number, number>} places in the string, in UTF-16 units, by those
+ */
+export function placesOfBytes(text, bytes) {
+  const wanted = new Set(bytes);
+  const places = new Map();
+  let [byte, unit] = [0, 0];
+  for (const letter of text) {
+    if (wanted.has(byte)) places.set(byte, unit);
+    const code = letter.codePointAt(0);
+    byte += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    unit += letter.length;
+  }
+  return places.set(byte, unit);
+}
+
+/** A letter or digit of a longer word. Some scripts have no spaces between words; their letters stand alone. */
+const PART = String.raw`(?![\p{sc=Han}\p{sc=Hiragana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}])[\p{L}\p{M}\p{N}]`;
+const OPENS = new RegExp(`^${PART}`, "u");
+const CLOSES = new RegExp(`${PART}$`, "u");
+
+/** Where a word stands in a text, not as a part of a longer word: `[start, end]` in UTF-16 units. */
+export function placesOf(text, word) {
+  const found = [];
+  for (let start = text.indexOf(word); word !== "" && start >= 0; start = text.indexOf(word, start + 1)) {
+    const end = start + word.length;
+    // Two units are the most that a character has.
+    const before = CLOSES.test(text.slice(Math.max(start - 2, 0), start)) && OPENS.test(word);
+    const after = CLOSES.test(word) && OPENS.test(text.slice(end, end + 2));
+    if (!before && !after) found.push([start, end]);
+  }
+  return found;
+}
+
+/**
+ * Divides a text where n-grams or unknown words begin and end. N-grams overlap; what several cover has the sum of their
+ * shares.
+ * @param {{start, end, share}[]} ngrams in bytes of UTF-8, as the service gives them
+ * @param {string[]} unknown
+ * @returns {{text, covering, share, isUnknown}[]} the pieces in order; `covering`: the indices of n-grams
+ */
+export function pieces(text, ngrams, unknown = []) {
+  const places = placesOfBytes(text, ngrams.flatMap(({ start, end }) => [start, end]));
+  const ranges = ngrams.map(({ start, end }) => [places.get(start), places.get(end)]);
+  const left = unknown.flatMap((word) => placesOf(text, word));
+  const cuts = [...new Set([0, ...ranges.flat(), ...left.flat(), text.length])].sort((a, b) => a - b);
+  return cuts.slice(1).map((end, index) => {
+    const start = cuts[index];
+    const covers = ([from, to]) => from <= start && end <= to;
+    const covering = ranges.flatMap((range, index) => (covers(range) ? [index] : []));
+    const share = covering.reduce((sum, index) => sum + ngrams[index].share, 0);
+    return { text: text.slice(start, end), covering, share, isUnknown: left.some(covers) };
+  });
+}
+
+/** The text as an element. `data-ngrams` of each tinted part names the n-grams that cover it. */
+export function paint(text, ngrams, unknown) {
+  const parts = pieces(text, ngrams, unknown);
+  const most = Math.max(...parts.map(({ share }) => Math.abs(share)), Number.MIN_VALUE);
+  const element = ({ text, covering, share, isUnknown }) => {
+    if (covering.length === 0 && !isUnknown) return text;
+    const side = share > 0 ? "for" : share < 0 ? "against" : "";
+    const lines = covering.map((index) => `${ngrams[index].text}: ${signed(ngrams[index].share)}`);
+    if (covering.length > 1) lines.push(`together: ${signed(share)}`);
+    if (isUnknown) lines.push("unknown word");
+    const attributes = {
+      class: `${side}${isUnknown ? " unknown" : ""}`.trim(),
+      title: lines.join("\n"),
+      "--share": Math.abs(share) / most,
+      "data-ngrams": covering.join(" "),
+    };
+    return make(side === "" ? "span" : "mark", attributes, text);
+  };
+  return make("p", { class: "painted", dir: "auto" }, parts.map(element));
+}
