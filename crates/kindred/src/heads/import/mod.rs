@@ -241,12 +241,21 @@ fn convolutions(
     Ok(convolutions)
 }
 
+/// A tensor without numbers may claim any number of channels, more than there is memory for their biases.
+fn check_not_empty(file: &str, tensor: &Tensor<'_>) -> Result<(), ImportError> {
+    match tensor.shape().contains(&0) {
+        true => Err(shape(file, tensor, "none of its dimensions may be 0".to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// The width of a convolution, and its weights as `[channels, width, dim]`.
 fn filters(
     file: &str,
     tensor: &Tensor<'_>,
     model: &ModelStore,
 ) -> Result<(usize, Vec<f32>), ImportError> {
+    check_not_empty(file, tensor)?;
     let dim = model.dim();
     let (channels, width, found, is_conv1d) = match *tensor.shape() {
         [channels, found, width] => (channels, width, found, true),
@@ -331,6 +340,7 @@ fn layers(
     let mut layers = Vec::new();
     for name in &found {
         let tensor = dict.take(&format!("{name}.weight")).expect("it was found");
+        check_not_empty(file, tensor)?;
         let outputs = match *tensor.shape() {
             [outputs, found] if found == inputs => outputs,
             _ => {

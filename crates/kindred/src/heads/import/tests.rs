@@ -370,8 +370,10 @@ fn what_does_not_fit_is_refused_with_the_cure() {
     let mut cut = file(&state());
     cut.pop();
     has(&unreadable(&cut), &["not a safetensors file"]);
-    let none = [tensor("convs.0.weight", &[0, DIM, 2], &[]), tensor("fc.weight", &[2, 0], &[])];
-    has(&refused(&none, None, &options()), &["convolution 0: 0 channels"]);
+    for shape in [[0, DIM, 2], [1 << 50, DIM, 0]] {
+        let none = [tensor("convs.0.weight", &shape, &[]), tensor("fc.weight", &[2, 0], &[])];
+        has(&refused(&none, None, &options()), &["`convs.0.weight`", "dimensions may be 0"]);
+    }
 }
 
 proptest! {
