@@ -341,7 +341,7 @@ fn a_state_dict_becomes_a_head_of_the_built_in_model() {
     assert!(made.status.success(), "{}", errors(&made));
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(
-        said.contains("head: convs.0 (1 words, 2 channels, padding 0), fc (2 outputs)"),
+        said.contains("head: convs.0 (width 1, 2 channels, padding 0), fc (2 outputs)"),
         "{said}"
     );
     let mut classify = kindred(&["classify", "--json", "--head", "head", "a moving film"]);

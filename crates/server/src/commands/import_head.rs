@@ -65,7 +65,7 @@ fn summary(imported: &Imported) -> String {
     let shapes = parts.classifier.convolutions().iter().zip(convolutions);
     let shapes = shapes.map(|(one, name)| {
         format!(
-            "{name} ({} words, {} channels, padding {})",
+            "{name} (width {}, {} channels, padding {})",
             one.width,
             one.channels(),
             one.padding

@@ -299,7 +299,7 @@ impl Padding {
         width: usize,
     ) -> Result<usize, ImportError> {
         let padding = match self {
-            Self::Same if width % 2 == 0 => {
+            Self::Same if width.is_multiple_of(2) => {
                 return Err(ImportError::Option(format!(
                     "--padding same: `{name}` is {width} words wide, and PyTorch pads an even width by one more at the \
                      end; a head has the same padding at both ends"
