@@ -5,6 +5,7 @@ mod containers;
 mod docs;
 mod examples;
 mod prometheus;
+mod pytorch;
 mod real_data;
 mod support;
 mod terminal;
@@ -16,11 +17,12 @@ use libtest_mimic::{Arguments, Trial};
 /// The tests of a module, whose names begin with the module's.
 type Tests = fn() -> Vec<Trial>;
 
-const MODULES: [(&str, Tests); 6] = [
+const MODULES: [(&str, Tests); 7] = [
     ("containers", containers::trials),
     ("docs", docs::trials),
     ("examples", examples::trials),
     ("prometheus", prometheus::trials),
+    ("pytorch", pytorch::trials),
     ("real_data", real_data::trials),
     ("terminal", terminal::trials),
 ];

@@ -16,6 +16,7 @@ pub mod export;
 pub mod format;
 pub mod head;
 mod mapped;
+mod number;
 pub mod prepare;
 mod store;
 pub mod synth;
@@ -24,5 +25,6 @@ mod words;
 
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
+pub use number::Number;
 pub use store::ModelStore;
 pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words};

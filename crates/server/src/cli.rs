@@ -19,8 +19,8 @@ pub use asking::{
     NearestArguments, OutputOptions, QuestionOptions,
 };
 
-use heads::{CLASSIFY_EXAMPLES, TRAIN_EXAMPLES};
-pub use heads::{ClassifyArguments, TrainClassifierArguments, TrainCommand};
+use heads::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
+pub use heads::{ClassifyArguments, ImportHeadArguments, TrainClassifierArguments, TrainCommand};
 
 use crate::config::{MAX_THREADS, ServeFlags};
 use kindred::device::Device;
@@ -80,6 +80,9 @@ pub enum Command {
     /// Train a head: a small model over a model's rows
     #[command(subcommand, after_help = TRAIN_EXAMPLES)]
     Train(TrainCommand),
+    /// Make a head of a text classifier that was trained in PyTorch
+    #[command(after_help = IMPORT_HEAD_EXAMPLES)]
+    ImportHead(Box<ImportHeadArguments>),
     /// Print the labels that a head gives to texts
     #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArguments),

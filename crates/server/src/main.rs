@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             commands::train_classifier(&arguments)
         }
+        Some(Command::ImportHead(arguments)) => commands::import_head(&arguments),
         Some(Command::Classify(arguments)) => commands::classify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
         Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),

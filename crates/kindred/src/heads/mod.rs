@@ -1,8 +1,10 @@
-//! Heads over a model: texts with labels to learn from, how texts become tokens, training, answers, and how good they are.
+//! Heads over a model: texts with labels to learn from, how texts become tokens, training, import from PyTorch, answers, and how
+//! good they are.
 
 mod answer;
 mod built_in;
 mod data;
+mod import;
 mod report;
 mod tokens;
 mod training;
@@ -12,7 +14,8 @@ pub use built_in::{BUILT_IN, built_in};
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY, SCORE_ERROR};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
-pub use model_store::head::{Cut, Head, HeadError, Token, Tokeniser, Tokens};
+pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
+pub use model_store::head::{Cut, Head, HeadError, Probabilities, Token, Tokeniser, Tokens};
 pub use rayon::ThreadPool;
 pub use report::{Classification, OfLabel};
 pub use tokens::{MAX_UNKNOWN_WORDS, Tokenised, Vocabulary};

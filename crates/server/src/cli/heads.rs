@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use kindred::heads::{Cut, Format, Tokeniser, TrainingOptions};
+use kindred::heads::{Cut, Format, Padding, Tokeniser, TrainingOptions};
 
 use super::one_of;
 use crate::config::MAX_THREADS;
@@ -145,6 +145,94 @@ fn cuts() -> impl TypedValueParser<Value = Cut> {
     })
 }
 
+pub(super) const IMPORT_HEAD_EXAMPLES: &str = "\
+The model in PyTorch must be Kim's: convolutions over words, ReLU, the maximum over the text, and dense layers with ReLU \
+between them; dropout has no part in answers. FILE is its state dict, in F32, F64, F16 or BF16:
+
+  safetensors.torch.save_file(model.state_dict(), 'state.safetensors')
+
+Convolutions are Conv1d [channels, dim, width] or Conv2d [channels, 1, width, dim], named convs.0, convs.1, … (also conv1, \
+conv2, …). Dense layers are fc, or fc1, fc2, … (also linear, classifier, out), in this order. Features follow the order of the \
+convolutions. An embedding is embedding (also embed, embeddings, emb). Other names are given with --map.
+
+With --vocabulary, rows for words of the model replace the model's vectors where they differ, and rows for other words \
+become the head's own. <unk> (or [UNK]) is the vector for unknown words, and <pad> (or [PAD]) is left out. Words that only \
+the model has keep its vectors.
+
+Examples:
+  kindred import-head --weights state.safetensors --labels negative,positive --out heads/sentiment
+  kindred import-head --model models/glove.6B.300d --weights kim.safetensors --vocabulary vocab.txt --labels neg,pos \
+--out heads/kim
+  kindred import-head --weights cnn.safetensors --labels-file topics.txt --padding 1,2,2 --map convs=encoder.filters \
+--map fc1=hidden --map fc2=scores --ignore step --out heads/topics";
+
+/// Arguments of `import-head`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportHeadArguments {
+    /// Model folder whose vectors the head was trained with [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// State dict of a PyTorch model, in safetensors
+    #[arg(long, value_name = "FILE")]
+    pub weights: PathBuf,
+    /// Head folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace an existing head in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Names of the classes, in the order of the last layer's outputs, comma-separated
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        required_unless_present = "labels_file"
+    )]
+    pub labels: Vec<String>,
+    /// File of the classes' names, one per line
+    #[arg(long, value_name = "FILE", conflicts_with = "labels")]
+    pub labels_file: Option<PathBuf>,
+    /// Any number of labels may be right: each has a probability of its own (BCEWithLogitsLoss)
+    #[arg(long)]
+    pub sigmoid: bool,
+    /// File of the embedding's words, one per line in row order [default: the rows are those of the model]
+    #[arg(long, value_name = "FILE", help_heading = "Tensors")]
+    pub vocabulary: Option<PathBuf>,
+    /// Zero vectors at each end of a text: none, same (odd widths only), full (one fewer than the width), a number, or a
+    /// number for each convolution, comma-separated
+    #[arg(long, value_name = "N", default_value = "none", help_heading = "Tensors")]
+    pub padding: Padding,
+    /// The name that Kindred knows, and the name in FILE, such as convs.0=encoder.conv_a; may be repeated
+    #[arg(long, value_name = "NAME=NAME", value_parser = pair(), help_heading = "Tensors")]
+    pub map: Vec<(String, String)>,
+    /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Tensors")]
+    pub ignore: Vec<String>,
+    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
+    /// white space, in the first form that the model has)
+    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
+    pub tokeniser: Tokeniser,
+    /// The most tokens of a text; longer texts are cut
+    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
+    pub limit: NonZeroUsize,
+    /// The end at which long texts are cut
+    #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
+    pub cut: Cut,
+}
+
+/// Parses `NAME=NAME`.
+fn pair() -> impl TypedValueParser<Value = (String, String)> {
+    |text: &str| match text.split_once('=') {
+        Some((known, name)) if !known.is_empty() && !name.is_empty() => {
+            Ok((known.to_owned(), name.to_owned()))
+        }
+        _ => Err("it must be two names, such as convs.0=encoder.conv_a"),
+    }
+}
+
 pub(super) const CLASSIFY_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text that has no label (without a known word) is an error on \
 standard error; if there was one, the exit code is 1.
@@ -167,7 +255,8 @@ pub struct ClassifyArguments {
     /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
-    /// Head folder written by `kindred train classifier` [default: the built-in head, with the built-in model]
+    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: the built-in head, with the
+    /// built-in model]
     #[arg(long, value_name = "DIR")]
     pub head: Option<PathBuf>,
     /// Print at most this number of labels

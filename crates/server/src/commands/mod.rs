@@ -14,6 +14,7 @@ mod console;
 mod eval;
 mod export;
 mod health;
+mod import_head;
 mod manual;
 mod prepare;
 mod progress;
@@ -24,6 +25,7 @@ mod train;
 mod verify;
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +35,7 @@ pub use console::{analogy, console, nearest};
 pub use eval::eval;
 pub use export::export;
 pub use health::health;
+pub use import_head::import_head;
 pub use manual::{completions, man};
 pub use prepare::prepare;
 pub use serve::{serve, serve_with};
@@ -46,7 +49,9 @@ use crate::console::ConsoleError;
 use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
-use kindred::heads::{self, DataError, HeadError, ThreadPool, TrainError};
+use kindred::heads::{
+    self, Cut, DataError, HeadError, ImportError, ThreadPool, Tokeniser, Tokens, TrainError,
+};
 use kindred::queue::EngineLost;
 use model_store::{ModelError, ModelStore};
 
@@ -68,6 +73,9 @@ pub enum CommandError {
     /// The training of a head.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// Weights from another program.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineStartError),
@@ -147,6 +155,33 @@ fn model_of(
         None => demo::open(cache_dir.unwrap_or(Path::new("")))?,
     };
     Ok(Arc::new(model))
+}
+
+/// How texts become tokens of a head for this model: in lower case if the model has no capitals.
+fn tokens(model: &ModelStore, tokeniser: Tokeniser, limit: NonZeroUsize, cut: Cut) -> Tokens {
+    let capitals = model.words().rows_with_byte(|byte| byte.is_ascii_uppercase());
+    Tokens { tokeniser, lower_case: capitals.is_empty(), limit: limit.get(), cut }
+}
+
+/// Refuses to write a head where something is, before anything is computed.
+fn check_is_free(out: &Path, replace: bool) -> Result<(), CommandError> {
+    if out.exists() && !replace {
+        let message = format!("{} exists; choose another --out, or add --replace", out.display());
+        return Err(CommandError::Usage(message));
+    }
+    Ok(())
+}
+
+/// The content of a text file. `what` says which file is wanted.
+fn read_text(path: &Path, what: &str) -> Result<String, CommandError> {
+    let name = path.display();
+    let content = std::fs::read(path)
+        .map_err(|error| CommandError::Usage(format!("can't read {name}: {error}; give {what}")))?;
+    String::from_utf8(content).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+        CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; convert the file"))
+    })
 }
 
 /// Threads for work that belongs to no engine; 0: one per core.

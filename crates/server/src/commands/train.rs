@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kindred::heads::{
-    Format, Made, Progress, Settings, Texts, Tokens, TrainingOptions, train_classifier as train,
+    Format, Made, Progress, Settings, Texts, TrainingOptions, train_classifier as train,
 };
 use model_store::ModelStore;
 
-use super::{CommandError, model_of, prepare, progress, threads};
+use super::{CommandError, check_is_free, model_of, prepare, progress, read_text, threads, tokens};
 use crate::cli::TrainClassifierArguments;
 
 /// Trains a classifier, and writes its folder.
@@ -22,11 +22,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let read = |path: &Path| read_texts(path, arguments.format, arguments.skip_bad_rows);
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
-    if arguments.out.exists() && !arguments.replace {
-        let out = arguments.out.display();
-        let message = format!("{out} exists; choose another --out, or add --replace");
-        return Err(CommandError::Usage(message));
-    }
+    check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
     let options = options(arguments, &model)?;
     let pool = threads(arguments.threads)?;
@@ -85,14 +81,7 @@ pub(super) fn read_texts(
     skip_bad_rows: bool,
 ) -> Result<Texts, CommandError> {
     let name = path.display().to_string();
-    let content = std::fs::read(path).map_err(|error| {
-        CommandError::Usage(format!("can't read {name}: {error}; give a file of texts with labels"))
-    })?;
-    let content = String::from_utf8(content).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
-        CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; convert the file"))
-    })?;
+    let content = read_text(path, "a file of texts with labels")?;
     Ok(Texts::parse(&name, &content, format, skip_bad_rows)?)
 }
 
@@ -119,12 +108,7 @@ fn options(
         seed: arguments.seed,
         ..Settings::default()
     };
-    let tokens = Tokens {
-        tokeniser: arguments.tokeniser,
-        lower_case: model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty(),
-        limit: arguments.limit.get(),
-        cut: arguments.cut,
-    };
+    let tokens = tokens(model, arguments.tokeniser, arguments.limit, arguments.cut);
     let TrainClassifierArguments { balance, other_words, .. } = *arguments;
     Ok(TrainingOptions { settings, tokens, balance, other_words })
 }

@@ -1,4 +1,5 @@
-//! Training: gradients against finite differences of the formula in float64; the same weights on any number of threads.
+//! Training: gradients against finite differences of the formula in float64, and against PyTorch; the same weights on any number
+//! of threads.
 
 use contract::classifier::softmax;
 use model_store::synth::split_mix;
@@ -128,6 +129,94 @@ fn gradients_are_those_of_the_formula() {
             }
         }
         assert!(checked > 100, "{checked}");
+    }
+}
+
+/// The numbers of a list in JSON.
+fn floats(list: &serde_json::Value) -> Vec<f32> {
+    let number = |number: &serde_json::Value| number.as_f64().expect("a number") as f32;
+    list.as_array().expect("a list").iter().map(number).collect()
+}
+
+#[track_caller]
+fn near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < tolerance, "{what}: {found}; by PyTorch {expected}");
+    }
+}
+
+/// `tests/pytorch/gradients.py` wrote what is expected.
+#[test]
+fn gradients_and_steps_are_those_of_pytorch() {
+    let expected = include_str!("../../../../../tests/pytorch/recorded/gradients.json");
+    let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+    let count = |name: &str| expected[name].as_u64().unwrap() as usize;
+    let number = |name: &str| expected[name].as_f64().unwrap() as f32;
+    let dim = count("dim");
+    let widths: Vec<usize> =
+        floats(&expected["widths"]).iter().map(|&width| width as usize).collect();
+    for case in expected["cases"].as_array().unwrap() {
+        let class = |(words, class): (&serde_json::Value, &f32)| Example {
+            words: floats(words).iter().map(|&word| word as u32).collect(),
+            class: *class as u32,
+        };
+        let texts = case["texts"].as_array().unwrap();
+        let examples: Vec<Example> =
+            texts.iter().zip(&floats(&case["classes"])).map(class).collect();
+        let chosen: Vec<&Example> = examples.iter().collect();
+        let (start, gradients, end) = (&case["start"], &case["gradients"], &case["end"]);
+        let vectors = floats(&start["vectors"]);
+        let dense_bias = floats(&start["dense_bias"]);
+        let settings = Settings {
+            widths: widths.clone(),
+            channels: count("channels"),
+            padding: case["padding"].as_bool().unwrap(),
+            dropout: 0.0,
+            learning_rate: number("learning_rate"),
+            weight_decay: number("weight_decay"),
+            class_weights: floats(&expected["class_weights"]),
+            ..Settings::default()
+        };
+        let classes = dense_bias.len();
+        let data = Data { train: &examples, dev: &examples, vectors: &vectors, dim, classes };
+        let pool = pool(2);
+        let mut trainer = Trainer::new(data, &settings, &pool);
+        for (index, own) in trainer.filters.iter_mut().enumerate() {
+            own.weights = floats(&start["filters"][index]);
+            own.bias = floats(&start["biases"][index]);
+        }
+        trainer.dense = Layer { weights: floats(&start["dense"]), bias: dense_bias };
+
+        let batch = Batch::new(chosen.iter().map(|one| &one.words[..]));
+        let forward = trainer.forward(&batch);
+        let masks = vec![1.0; chosen.len() * trainer.features()];
+        let found = Gradients::new(&trainer, &chosen, &batch, &forward, &masks);
+        // Ours is the sum, theirs the mean by the classes' weights.
+        let weight = |one: &&Example| f64::from(settings.class_weights[one.class as usize]);
+        let mean = found.loss / chosen.iter().map(weight).sum::<f64>();
+        assert!((mean - case["loss"].as_f64().unwrap()).abs() < 1e-5, "{mean}");
+        for (index, own) in found.filters.iter().enumerate() {
+            near(&own.weights, &floats(&gradients["filters"][index]), 1e-5, "filters");
+            near(&own.bias, &floats(&gradients["biases"][index]), 1e-5, "biases");
+        }
+        near(&found.dense.weights, &floats(&gradients["dense"]), 1e-5, "dense");
+        near(&found.dense.bias, &floats(&gradients["dense_bias"]), 1e-5, "dense bias");
+        let of_vectors = floats(&gradients["vectors"]);
+        for (own, &word) in found.vectors.chunks_exact(dim).zip(&batch.words) {
+            near(own, &of_vectors[word as usize * dim..][..dim], 1e-5, "vectors");
+        }
+
+        for _ in 0..count("steps") {
+            trainer.step(&chosen);
+        }
+        for (index, own) in trainer.filters.iter().enumerate() {
+            near(&own.weights, &floats(&end["filters"][index]), 1e-4, "filters after the steps");
+            near(&own.bias, &floats(&end["biases"][index]), 1e-4, "biases after the steps");
+        }
+        near(&trainer.dense.weights, &floats(&end["dense"]), 1e-4, "dense after the steps");
+        near(&trainer.dense.bias, &floats(&end["dense_bias"]), 1e-4, "dense bias after the steps");
+        near(&trainer.vectors, &floats(&end["vectors"]), 1e-4, "vectors after the steps");
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::numbers::{Number, check_finite, check_norm};
+use super::numbers::{check_finite, check_norm};
 use super::{BadBytes, Framing, Parsed, Parser};
+use crate::number::Number;
 use crate::prepare::words_file::WordList;
 
 /// Cuts between rows.

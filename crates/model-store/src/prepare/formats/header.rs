@@ -1,10 +1,9 @@
 //! Headers of some formats.
 
-use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 
 use super::npy::NpyHeader;
-use super::numbers::Number;
+use crate::number::Number;
 
 /// word2vec's first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,17 +112,10 @@ impl NumbersHeader {
                 ));
             }
         };
-        let number = match info.dtype {
-            Dtype::F16 => Number::F16,
-            Dtype::BF16 => Number::Bf16,
-            Dtype::F32 => Number::F32,
-            Dtype::F64 => Number::F64,
-            other => {
-                return Err(format!(
-                    "its tensor `{name}` has the type {other:?}; it must be F32, F64, F16 or BF16"
-                ));
-            }
-        };
+        let number = Number::of(info.dtype).ok_or_else(|| {
+            let other = info.dtype;
+            format!("its tensor `{name}` has the type {other:?}; it must be F32, F64, F16 or BF16")
+        })?;
         let (rows, dim) = (info.shape[0], info.shape[1]);
         // The header was checked to have enough data for the shape.
         let start = (info.data_offsets.0 as u64).saturating_add(8 + length);

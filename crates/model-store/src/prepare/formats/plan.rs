@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::detect::{detect, first_line, without_mark};
 use super::fixed::{FixedFraming, FixedRows};
 use super::header::{NumbersHeader, Word2vecHeader};
-use super::numbers::Number;
 use super::text::{LineFraming, Lines, spaces};
 use super::word2vec::{RowFraming, Rows};
 use super::{Framing, Parser, VectorsFormat};
+use crate::number::Number;
 use crate::prepare::words_file::WordList;
 use crate::prepare::{MAX_DIM, PrepareOptions};
 

@@ -3,8 +3,9 @@
 
 use memchr::memchr;
 
-use super::numbers::{Number, check_finite};
+use super::numbers::check_finite;
 use super::{BadBytes, Framing, MAX_WORD_BYTES, Parsed, Parser, utf8};
+use crate::number::Number;
 
 /// Finds the end of each row.
 pub(super) struct RowFraming {

@@ -1,0 +1,238 @@
+//! The tensors of a state dict, under the names that Kindred knows.
+
+use model_store::Number;
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
+
+use super::ImportError;
+
+/// The most tensors that an error lists.
+const MAX_LISTED: usize = 40;
+
+/// Where a layer stands: which of the known names it has, and the numbers in it.
+pub(super) type Place = (usize, Vec<u32>);
+
+/// The tensors of a file. Each can be taken once.
+pub(super) struct StateDict<'a> {
+    file: &'a str,
+    tensors: Vec<Tensor<'a>>,
+}
+
+/// A tensor of a file.
+pub(super) struct Tensor<'a> {
+    /// Its name in the file.
+    pub(super) name: String,
+    /// Its name by `--map`.
+    known_as: String,
+    view: TensorView<'a>,
+    is_used: bool,
+}
+
+impl Tensor<'_> {
+    pub(super) fn shape(&self) -> &[usize] {
+        self.view.shape()
+    }
+}
+
+impl<'a> StateDict<'a> {
+    /// `file` is for errors.
+    pub(super) fn read(file: &'a str, bytes: &'a [u8]) -> Result<Self, ImportError> {
+        let unreadable = |reason: String| ImportError::Unreadable { file: file.to_owned(), reason };
+        // A zip archive, or a pickle.
+        if bytes.starts_with(b"PK") || bytes.starts_with(&[0x80, 2]) {
+            return Err(unreadable(
+                "it was written by `torch.save`, not as safetensors".to_owned(),
+            ));
+        }
+        let read = SafeTensors::deserialize(bytes)
+            .map_err(|error| unreadable(format!("it is not a safetensors file ({error})")))?;
+        let tensor = |(name, view): (String, TensorView<'a>)| Tensor {
+            known_as: name.clone(),
+            name,
+            view,
+            is_used: false,
+        };
+        let mut tensors: Vec<_> = read.tensors().into_iter().map(tensor).collect();
+        tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { file, tensors })
+    }
+
+    /// Gives the tensors below a name of the file the name that Kindred knows.
+    pub(super) fn map(&mut self, names: &[(String, String)]) -> Result<(), ImportError> {
+        for (known, name) in names {
+            let mut is_there = false;
+            for tensor in &mut self.tensors {
+                if let Some(rest) = below(&tensor.name, name) {
+                    tensor.known_as = format!("{known}{rest}");
+                    is_there = true;
+                }
+            }
+            if !is_there {
+                let tensors = self.listed();
+                return Err(ImportError::Option(format!(
+                    "--map {known}={name}: {} has no tensor {name}, {name}.weight or {name}.bias; it has {tensors}",
+                    self.file
+                )));
+            }
+        }
+        let mut known: Vec<&Tensor<'_>> = self.tensors.iter().collect();
+        known.sort_by(|a, b| a.known_as.cmp(&b.known_as));
+        match known.windows(2).find(|two| two[0].known_as == two[1].known_as) {
+            None => Ok(()),
+            Some(two) => Err(ImportError::Option(format!(
+                "{}: `{}` and `{}` would both be `{}`; give each a name of its own with --map",
+                self.file, two[0].name, two[1].name, two[0].known_as
+            ))),
+        }
+    }
+
+    /// Leaves out the tensors with these names, or below them.
+    pub(super) fn ignore(&mut self, names: &[String]) -> Result<(), ImportError> {
+        for name in names {
+            let before = self.tensors.len();
+            self.tensors.retain(|tensor| below(&tensor.name, name).is_none());
+            if self.tensors.len() == before {
+                let tensors = self.listed();
+                return Err(ImportError::Option(format!(
+                    "--ignore {name}: {} has no such tensor; it has {tensors}",
+                    self.file
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The layers whose names are one of `stems` and perhaps numbers, such as `fc`, `fc1`, `fc_1`, `fc.0` or `convs.0.0`: by the
+    /// order of `stems`, then by number.
+    pub(super) fn layers(&self, stems: &[&str]) -> Vec<String> {
+        let found = |tensor: &Tensor<'_>| {
+            let layer = tensor.known_as.strip_suffix(".weight")?;
+            Some((place(layer, stems)?, layer.to_owned()))
+        };
+        let mut layers: Vec<(Place, String)> = self.tensors.iter().filter_map(found).collect();
+        layers.sort();
+        layers.into_iter().map(|(_, layer)| layer).collect()
+    }
+
+    pub(super) fn has(&self, known_as: &str) -> bool {
+        self.tensors.iter().any(|tensor| tensor.known_as == known_as)
+    }
+
+    /// Takes a tensor by the name that Kindred knows.
+    pub(super) fn take(&mut self, known_as: &str) -> Option<&Tensor<'a>> {
+        let tensor = self.tensors.iter_mut().find(|tensor| tensor.known_as == known_as)?;
+        tensor.is_used = true;
+        Some(tensor)
+    }
+
+    /// Takes a layer's biases: zeros if it has none.
+    pub(super) fn bias(&mut self, layer: &str, outputs: usize) -> Result<Vec<f32>, ImportError> {
+        let file = self.file;
+        let Some(tensor) = self.take(&format!("{layer}.bias")) else {
+            return Ok(vec![0.0; outputs]);
+        };
+        if tensor.shape() != [outputs] {
+            let needed = format!("[{outputs}] is needed, one for each output of its weights");
+            return Err(shape(file, tensor, needed));
+        }
+        floats(file, tensor)
+    }
+
+    /// An error if a tensor was not taken.
+    pub(super) fn check_all_are_used(&self) -> Result<(), ImportError> {
+        let Some(tensor) = self.tensors.iter().find(|tensor| !tensor.is_used) else {
+            return Ok(());
+        };
+        let name = &tensor.name;
+        let prefix = name.rsplit_once('.').map_or(&name[..], |(prefix, _)| prefix);
+        Err(ImportError::Unused {
+            file: self.file.to_owned(),
+            tensor: name.clone(),
+            prefix: prefix.to_owned(),
+            shape: tensor.shape().to_vec(),
+        })
+    }
+
+    /// The tensors with their shapes, for errors.
+    pub(super) fn listed(&self) -> String {
+        if self.tensors.is_empty() {
+            return "no tensors".to_owned();
+        }
+        let shown = self.tensors.iter().take(MAX_LISTED);
+        let shown: Vec<String> =
+            shown.map(|tensor| format!("`{}` {:?}", tensor.name, tensor.shape())).collect();
+        let others = match self.tensors.len().saturating_sub(MAX_LISTED) {
+            0 => String::new(),
+            others => format!(" and {others} others"),
+        };
+        shown.join(", ") + &others
+    }
+}
+
+/// What follows `prefix` in a tensor's name, from the dot; `None` if the name is another one.
+fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
+    name.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn place(layer: &str, stems: &[&str]) -> Option<Place> {
+    stems.iter().enumerate().find_map(|(index, stem)| {
+        let rest = layer.strip_prefix(stem)?;
+        if rest.is_empty() {
+            return Some((index, Vec::new()));
+        }
+        let numbers = rest.strip_prefix(['.', '_']).unwrap_or(rest);
+        let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => digits.parse().ok(),
+            false => None,
+        };
+        let numbers: Option<Vec<u32>> = numbers.split(['.', '_']).map(number).collect();
+        Some((index, numbers?))
+    })
+}
+
+/// The error for a shape that does not fit.
+pub(super) fn shape(file: &str, tensor: &Tensor<'_>, needed: String) -> ImportError {
+    ImportError::Shape {
+        file: file.to_owned(),
+        tensor: tensor.name.clone(),
+        found: tensor.shape().to_vec(),
+        needed,
+    }
+}
+
+/// All numbers of a tensor.
+pub(super) fn floats(file: &str, tensor: &Tensor<'_>) -> Result<Vec<f32>, ImportError> {
+    let mut all = Vec::with_capacity(tensor.shape().iter().product());
+    for part in parts(file, tensor, 1 << 16)? {
+        all.extend(part?);
+    }
+    Ok(all)
+}
+
+/// The numbers of a tensor, `count` at a time: a table may be too large to be held twice.
+pub(super) fn parts<'t>(
+    file: &'t str,
+    tensor: &'t Tensor<'_>,
+    count: usize,
+) -> Result<impl Iterator<Item = Result<Vec<f32>, ImportError>> + 't, ImportError> {
+    let Some(number) = Number::of(tensor.view.dtype()) else {
+        return Err(ImportError::Type {
+            file: file.to_owned(),
+            tensor: tensor.name.clone(),
+            found: format!("{:?}", tensor.view.dtype()),
+        });
+    };
+    let part = move |(index, bytes): (usize, &[u8])| {
+        let mut numbers = Vec::with_capacity(count);
+        number.read(bytes, &mut numbers);
+        match numbers.iter().position(|number| !number.is_finite()) {
+            None => Ok(numbers),
+            Some(at) => Err(ImportError::NotFinite {
+                file: file.to_owned(),
+                tensor: tensor.name.clone(),
+                index: index * count + at,
+            }),
+        }
+    };
+    Ok(tensor.view.data().chunks(count * number.bytes()).enumerate().map(part))
+}
