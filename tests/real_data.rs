@@ -51,6 +51,14 @@ const EVALUATED: [&str; 6] = [
     SIMILARITIES[3].1,
 ];
 
+/// Sentences of films' reviews: to learn from, to decide when to stop, and to test. Each line begins with its label.
+const SST: [&str; 4] = [
+    VECTORS,
+    "sentiment/stsa.binary.train",
+    "sentiment/stsa.binary.dev",
+    "sentiment/stsa.binary.test",
+];
+
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, files: &[&str], test: fn() -> Result<(), Failed>| {
         let missing = files.iter().any(|file| !data(file).is_file());
@@ -61,6 +69,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("every_expected_line_of_glove_6b", &[VECTORS, EXPECTED], every_expected_line),
         trial("the_whole_google_analogy_set", &[VECTORS, ANALOGIES], the_whole_google_analogy_set),
         trial("evaluation_of_sections_and_similarity_sets", &EVALUATED, evaluation),
+        trial("a_head_for_sst_2_is_right_as_often_as_pytorchs_and_by_the_formula", &SST, sentiment),
     ];
     let skipped = trials.iter().filter(|trial| trial.has_ignored_flag()).count();
     if skipped > 0 {
@@ -226,6 +235,55 @@ fn evaluation() -> Result<(), Failed> {
         assert_eq!(result["set"], set);
         assert_eq!(result["found"], result["pairs"]);
         assert_eq!(format!("{:.3}", result["spearman"].as_f64().ok_or("a number")?), rho);
+    }
+    Ok(())
+}
+
+/// One seed; docs/classify.md has the mean of five. Every text's class scores are compared with those of the formula in float64,
+/// which an explanation has.
+fn sentiment() -> Result<(), Failed> {
+    const EPSILON: f64 = 1e-5;
+    let folder = tempfile::tempdir()?;
+    let [train, dev, test] = [1, 2, 3].map(|file| {
+        let content = fs::read_to_string(data(SST[file])).expect("it can be read");
+        let path = folder.path().join(format!("{file}.tsv"));
+        fs::write(
+            &path,
+            content.replace("\n0 ", "\n0\t").replace("\n1 ", "\n1\t").replacen(' ', "\t", 1),
+        )
+        .expect("it is written");
+        path
+    });
+    let head = folder.path().join("head");
+    let mut command = kindred(&["train", "classifier", "--model"]);
+    command.arg(glove()).arg("--data").arg(&train).arg("--dev").arg(&dev).arg("--out").arg(&head);
+    let output = command.output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut command = kindred(&["eval", "--json", "--head"]);
+    command.arg(&head).arg("--classification").arg(&test).arg(glove());
+    let result: Value = serde_json::from_slice(&command.output()?.stdout)?;
+    let accuracy = result["classification"][0]["accuracy"].as_f64().ok_or(result.to_string())?;
+    assert!(accuracy > 0.81, "{accuracy}");
+
+    let texts = fs::read_to_string(&test)?;
+    let texts: String = texts.lines().map(|line| format!("{}\n", &line[2..])).collect();
+    let input = folder.path().join("texts");
+    fs::write(&input, texts)?;
+    let mut command = kindred(&["classify", "--json", "--explain", "--model"]);
+    command.arg(glove()).arg("--head").arg(&head).stdin(fs::File::open(&input)?);
+    let output = command.output()?;
+    let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    assert_eq!(answers.len(), 1821);
+    for answer in answers {
+        let [first, second] =
+            [0, 1].map(|n| answer["labels"][n]["score"].as_f64().expect("a score"));
+        let explanation = &answer["explanation"];
+        assert_eq!(explanation["label"], answer["labels"][0]["label"]);
+        let formula = explanation["score"].as_f64().expect("the formula's score");
+        assert!((first - formula).abs() < EPSILON && first >= second, "{answer}");
     }
     Ok(())
 }

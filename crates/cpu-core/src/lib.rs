@@ -37,6 +37,7 @@ mod certified;
 mod full_scan;
 pub mod heads;
 mod instruction_set;
+mod prefetch;
 mod reference;
 mod row_limits;
 mod threads;

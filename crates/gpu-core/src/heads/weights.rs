@@ -174,7 +174,7 @@ fn bytes<T: Pod>(values: &[T]) -> Result<Array<u8>, GpuError> {
 /// The nearest float16, as bits; ties to even. What float16 can't hold becomes NaN, so that no score is made of it.
 pub(super) fn half(value: f32) -> u16 {
     let (sign, magnitude) = ((value.to_bits() >> 16 & 0x8000) as u16, value.abs());
-    if !(magnitude < 65520.0) {
+    if magnitude.is_nan() || magnitude >= 65520.0 {
         return 0x7e00;
     }
     // The distance between neighbours; adding and taking away a power of two rounds to it.

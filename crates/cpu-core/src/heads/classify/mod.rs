@@ -155,11 +155,15 @@ impl Classifying {
             let scores = &mut scores[done * classes..][..count * classes];
             let this = &*self;
             pool.install(|| {
-                let parts = scores.par_chunks_mut(classes).zip(texts).with_min_len(4);
+                let parts = scores.par_chunks_mut(classes).enumerate().with_min_len(4);
                 parts.for_each_init(
                     || Space::new(this),
-                    |space, (scores, text)| {
-                        this.score(text, space, scores);
+                    |space, (index, scores)| {
+                        // While one text is summed up, the next one comes from memory.
+                        if let Some(next) = texts.get(index + 1) {
+                            this.products.view().prefetch(next);
+                        }
+                        this.score(texts[index], space, scores);
                     },
                 );
             });

@@ -1,6 +1,7 @@
 //! The products of tokens with all filters, computed when they are needed and kept.
 
 use contract::{Table, Token, TokenClassifier};
+use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -8,6 +9,7 @@ use super::Shape;
 use super::loops::Block;
 use super::slots::{Assigned, Slots};
 use crate::InstructionSet;
+use crate::prefetch::prefetch;
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
@@ -17,7 +19,8 @@ pub(super) struct Products {
     /// All filters, `[blocks, dim]`.
     filters: Vec<Block>,
     instructions: InstructionSet,
-    values: Vec<f32>,
+    /// In huge pages, because rows of random words are read.
+    values: MappedMut,
     slots: Slots,
 }
 
@@ -30,6 +33,14 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// Prefetches what a text needs, if the second-level cache has room for it beside another text.
+    pub(super) fn prefetch(self, text: &[u32]) {
+        const MOST_BYTES: usize = 256 << 10;
+        if text.len() * self.columns * size_of::<f32>() <= MOST_BYTES {
+            text.iter().for_each(|&slot| prefetch(self.row(slot)));
+        }
+    }
+
     #[inline(always)]
     pub(super) fn row(self, slot: u32) -> &'a [f32] {
         &self.values[slot as usize * self.columns..][..self.columns]
@@ -48,12 +59,14 @@ impl Products {
         let most = memory / (columns * size_of::<f32>());
         let slots = Slots::new(head, most);
         // Memory that the system gives on first use.
-        let values = vec![0.0; slots.count() * columns];
+        let values = MappedMut::zeroed((slots.count() * columns * size_of::<f32>()).max(1));
+        let values = values.expect("address space").in_huge_pages();
         Self { shapes, columns, filters, instructions, values, slots }
     }
 
     pub(super) fn view(&self) -> View<'_> {
-        View { shapes: &self.shapes, columns: self.columns, values: &self.values }
+        let values = bytemuck::cast_slice(&self.values[..]);
+        View { shapes: &self.shapes, columns: self.columns, values }
     }
 
     /// Computes what is missing for these texts, as many as there is room for, at least one.
@@ -88,7 +101,8 @@ impl Products {
                 });
             });
             for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-                self.values[slot as usize * columns..][..columns].copy_from_slice(products);
+                let values: &mut [f32] = bytemuck::cast_slice_mut(&mut self.values[..]);
+                values[slot as usize * columns..][..columns].copy_from_slice(products);
             }
         }
     }

@@ -1,0 +1,211 @@
+//! Texts classified in a second by the CPU's threads, and whether their labels are those of the formula.
+//!
+//! `cargo bench -p cpu-core --bench classify -- [--check]`. Kim's shape: 400,000 words × 300 components, widths 3, 4, 5 × 100
+//! channels, two classes, 20 uniform tokens. `--check` compares the labels of a million random texts, with 50 components, with
+//! those of float64 sums of float64 products, which are first compared with the formula's plain loops.
+//! `benches/textcnn_torch.py --cpu` measures PyTorch at the same shape.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use contract::classifier::{Classifier, Convolution, Layer};
+use contract::{Row, Table, Token, TokenClassifier, TokenText, VectorSource};
+use cpu_core::heads::classify::{Classifying, SCORE_ERROR};
+use model_store::ModelStore;
+use rayon::prelude::*;
+
+const WIDTHS: [usize; 3] = [3, 4, 5];
+const CHANNELS: usize = 100;
+const CLASSES: usize = 2;
+const LENGTH: usize = 20;
+
+#[derive(Debug)]
+struct Random {
+    classifier: Classifier,
+    rows: usize,
+}
+
+impl TokenClassifier for Random {
+    fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    fn tokens(&self) -> usize {
+        self.rows
+    }
+
+    fn longest_text(&self) -> usize {
+        LENGTH
+    }
+
+    fn source(&self, token: Token) -> VectorSource<'_> {
+        VectorSource::Row { row: Row(token.0), scale: 1.0 }
+    }
+}
+
+/// Numbers in [-size, size), the same in every run.
+fn values(seed: u64, count: usize, size: f32) -> Vec<f32> {
+    let one = |index: usize| {
+        let mut x = (index as u64 ^ seed << 40).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size
+    };
+    (0..count).into_par_iter().map(one).collect()
+}
+
+fn model(rows: usize, dim: usize) -> Arc<ModelStore> {
+    let components = values(7, rows * dim, 0.6);
+    let words: Vec<String> = (0..rows).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(String::as_str).zip(components.chunks_exact(dim));
+    Arc::new(ModelStore::from_rows("bench", dim, rows).expect("rows that fit"))
+}
+
+fn head(rows: usize, dim: usize) -> Arc<dyn TokenClassifier> {
+    let convolution = |width: usize| Convolution {
+        width,
+        padding: 0,
+        weights: values(width as u64, CHANNELS * width * dim, 0.1),
+        bias: values(100 + width as u64, CHANNELS, 0.1),
+    };
+    let inputs = CHANNELS * WIDTHS.len();
+    let layer = Layer { weights: values(200, CLASSES * inputs, 0.1), bias: vec![0.0; CLASSES] };
+    let convolutions = WIDTHS.map(convolution).into();
+    let classifier = Classifier::new(dim, convolutions, vec![layer]).expect("shapes that fit");
+    Arc::new(Random { classifier, rows })
+}
+
+fn texts(rows: usize, count: usize, seed: u64) -> Vec<Token> {
+    let token = |x: f32| Token(((f64::from(x) / 2.0 + 0.5) * rows as f64) as u32 % rows as u32);
+    values(seed, count * LENGTH, 1.0).into_iter().map(token).collect()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let pool = rayon::ThreadPoolBuilder::new().build().expect("threads");
+    if arguments.iter().any(|argument| argument == "--check") {
+        check(&pool);
+    } else {
+        measure(&pool);
+    }
+}
+
+fn measure(pool: &rayon::ThreadPool) {
+    const ROWS: usize = 400_000;
+    const COUNT: usize = 100_000;
+    let (model, head) = (model(ROWS, 300), head(ROWS, 300));
+    let mut engine = Classifying::new(head, 4 << 30);
+    let began = Instant::now();
+    let all: Vec<Token> = (0..ROWS as u32).map(Token).collect();
+    for some in all.chunks(LENGTH * 512) {
+        let texts: Vec<&[Token]> = some.chunks(LENGTH).collect();
+        engine.scores(&model.table(), &texts, pool);
+    }
+    println!("all products in {:.1} s", began.elapsed().as_secs_f64());
+    let tokens = texts(ROWS, COUNT, 3);
+    let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
+    let mut rates: Vec<f64> = (0..5)
+        .map(|_| {
+            let began = Instant::now();
+            for some in texts.chunks(1024) {
+                engine.scores(&model.table(), some, pool);
+            }
+            COUNT as f64 / began.elapsed().as_secs_f64()
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    println!("{:.3} M texts/s on {} threads", rates[2] / 1e6, pool.current_num_threads());
+}
+
+/// A token's products in float64: `[taps of all widths, CHANNELS]`.
+fn projected(head: &dyn TokenClassifier, table: &Table<'_>, token: Token) -> Vec<f64> {
+    let vector = head.vector(table, token);
+    let dim = vector.len();
+    let mut products = Vec::new();
+    for one in head.classifier().convolutions() {
+        for tap in 0..one.width {
+            for channel in 0..CHANNELS {
+                let weights = &one.weights[(channel * one.width + tap) * dim..][..dim];
+                products.push(
+                    weights.iter().zip(&*vector).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum(),
+                );
+            }
+        }
+    }
+    products
+}
+
+/// The class scores of a text, as float64 sums of such products.
+fn scores(head: &dyn TokenClassifier, products: &[Vec<f64>], text: &[Token]) -> Vec<f64> {
+    let (mut features, mut first) = (Vec::new(), 0);
+    for one in head.classifier().convolutions() {
+        let mut best = [0.0f64; CHANNELS];
+        for window in text.windows(one.width) {
+            let mut sums: [f64; CHANNELS] =
+                std::array::from_fn(|channel| f64::from(one.bias[channel]));
+            for (tap, token) in window.iter().enumerate() {
+                let own = &products[token.0 as usize][first + tap * CHANNELS..][..CHANNELS];
+                sums.iter_mut().zip(own).for_each(|(sum, product)| *sum += product);
+            }
+            best.iter_mut().zip(sums).for_each(|(best, sum)| *best = best.max(sum));
+        }
+        first += one.width * CHANNELS;
+        features.extend(best);
+    }
+    let layer = &head.classifier().layers()[0];
+    let rows = layer.weights.chunks_exact(features.len()).zip(&layer.bias);
+    let score = |(weights, &bias): (&[f32], &f32)| {
+        f64::from(bias) + weights.iter().zip(&features).map(|(&w, x)| f64::from(w) * x).sum::<f64>()
+    };
+    rows.map(score).collect()
+}
+
+fn check(pool: &rayon::ThreadPool) {
+    const ROWS: usize = 20_000;
+    const COUNT: usize = 1_000_000;
+    let (model, head) = (model(ROWS, 50), head(ROWS, 50));
+    let table = model.table();
+    let products: Vec<Vec<f64>> = (0..ROWS as u32)
+        .into_par_iter()
+        .map(|token| projected(&*head, &table, Token(token)))
+        .collect();
+    let tokens = texts(ROWS, COUNT, 5);
+    let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
+    let from_loops = |text: &&[Token]| {
+        let plain = TokenText::new(head.clone(), text.to_vec()).scores(&table);
+        plain
+            .iter()
+            .zip(scores(&*head, &products, text))
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max)
+    };
+    let farthest = texts[..1000].par_iter().map(from_loops).reduce(|| 0.0, f64::max);
+    println!(
+        "float64 sums of products are within {farthest:.1e} of the plain loops, in 1,000 texts"
+    );
+    assert!(farthest < 1e-12);
+    let mut engine = Classifying::new(head.clone(), 1 << 30);
+    let mut found = Vec::with_capacity(COUNT * CLASSES);
+    for some in texts.chunks(4096) {
+        found.extend(engine.scores(&table, some, pool));
+    }
+    let judged = texts.par_iter().zip(found.par_chunks_exact(CLASSES)).map(|(text, found)| {
+        let expected = scores(&*head, &products, text);
+        let error = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let (margin, differs) = (
+            (expected[0] - expected[1]).abs(),
+            (found[0] > found[1]) != (expected[0] > expected[1]),
+        );
+        (
+            error,
+            u64::from(margin <= 2.0 * SCORE_ERROR),
+            u64::from(differs && margin > 2.0 * SCORE_ERROR),
+        )
+    });
+    let sum = |a: (f64, u64, u64), b: (f64, u64, u64)| (a.0.max(b.0), a.1 + b.1, a.2 + b.2);
+    let (error, near, wrong) = judged.reduce(|| (0.0, 0, 0), sum);
+    println!(
+        "{COUNT} texts: largest error {error:.1e}, {near} margins within 2ε, {wrong} other labels"
+    );
+    assert!(error < SCORE_ERROR && wrong == 0);
+}
