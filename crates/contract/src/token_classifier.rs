@@ -57,6 +57,27 @@ pub enum VectorSource<'a> {
     Own(&'a [f32]),
 }
 
+/// How engines keep what they compute from a classifier. Sums are in float32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// The fast one.
+    #[default]
+    Float16,
+    /// Twice the memory, and about twice the time; much more on a GPU if there are hidden dense layers.
+    Float32,
+}
+
+impl Precision {
+    /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
+    /// training gives them.
+    pub const fn score_error(self) -> f64 {
+        match self {
+            Self::Float16 => 1e-3,
+            Self::Float32 => 1e-5,
+        }
+    }
+}
+
 /// A text for a classifier.
 #[derive(Debug, Clone)]
 pub struct TokenText {

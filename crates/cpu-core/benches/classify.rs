@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Row, Table, Token, TokenClassifier, TokenText, VectorSource};
-use cpu_core::heads::classify::{Classifying, SCORE_ERROR};
+use contract::{Precision, Row, Table, Token, TokenClassifier, TokenText, VectorSource};
+use cpu_core::InstructionSet;
+use cpu_core::heads::classify::Classifying;
 use model_store::ModelStore;
 use rayon::prelude::*;
 
@@ -94,27 +95,34 @@ fn measure(pool: &rayon::ThreadPool) {
     const ROWS: usize = 400_000;
     const COUNT: usize = 100_000;
     let (model, head) = (model(ROWS, 300), head(ROWS, 300));
-    let mut engine = Classifying::new(head, 4 << 30);
-    let began = Instant::now();
-    let all: Vec<Token> = (0..ROWS as u32).map(Token).collect();
-    for some in all.chunks(LENGTH * 512) {
-        let texts: Vec<&[Token]> = some.chunks(LENGTH).collect();
-        engine.scores(&model.table(), &texts, pool);
+    for precision in [Precision::Float16, Precision::Float32] {
+        let mut engine =
+            Classifying::with(head.clone(), 4 << 30, precision, InstructionSet::best());
+        let began = Instant::now();
+        let all: Vec<Token> = (0..ROWS as u32).map(Token).collect();
+        for some in all.chunks(LENGTH * 512) {
+            let texts: Vec<&[Token]> = some.chunks(LENGTH).collect();
+            engine.scores(&model.table(), &texts, pool);
+        }
+        println!("{precision:?}: all products in {:.1} s", began.elapsed().as_secs_f64());
+        let tokens = texts(ROWS, COUNT, 3);
+        let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
+        let mut rates: Vec<f64> = (0..5)
+            .map(|_| {
+                let began = Instant::now();
+                for some in texts.chunks(1024) {
+                    engine.scores(&model.table(), some, pool);
+                }
+                COUNT as f64 / began.elapsed().as_secs_f64()
+            })
+            .collect();
+        rates.sort_by(f64::total_cmp);
+        println!(
+            "{precision:?}: {:.3} M texts/s on {} threads",
+            rates[2] / 1e6,
+            pool.current_num_threads()
+        );
     }
-    println!("all products in {:.1} s", began.elapsed().as_secs_f64());
-    let tokens = texts(ROWS, COUNT, 3);
-    let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
-    let mut rates: Vec<f64> = (0..5)
-        .map(|_| {
-            let began = Instant::now();
-            for some in texts.chunks(1024) {
-                engine.scores(&model.table(), some, pool);
-            }
-            COUNT as f64 / began.elapsed().as_secs_f64()
-        })
-        .collect();
-    rates.sort_by(f64::total_cmp);
-    println!("{:.3} M texts/s on {} threads", rates[2] / 1e6, pool.current_num_threads());
 }
 
 /// A token's products in float64: `[taps of all widths, CHANNELS]`.
@@ -184,28 +192,28 @@ fn check(pool: &rayon::ThreadPool) {
         "float64 sums of products are within {farthest:.1e} of the plain loops, in 1,000 texts"
     );
     assert!(farthest < 1e-12);
-    let mut engine = Classifying::new(head.clone(), 1 << 30);
-    let mut found = Vec::with_capacity(COUNT * CLASSES);
-    for some in texts.chunks(4096) {
-        found.extend(engine.scores(&table, some, pool));
-    }
-    let judged = texts.par_iter().zip(found.par_chunks_exact(CLASSES)).map(|(text, found)| {
-        let expected = scores(&*head, &products, text);
-        let error = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        let (margin, differs) = (
-            (expected[0] - expected[1]).abs(),
-            (found[0] > found[1]) != (expected[0] > expected[1]),
+    for precision in [Precision::Float16, Precision::Float32] {
+        let bound = precision.score_error();
+        let mut engine =
+            Classifying::with(head.clone(), 1 << 30, precision, InstructionSet::best());
+        let mut found = Vec::with_capacity(COUNT * CLASSES);
+        for some in texts.chunks(4096) {
+            found.extend(engine.scores(&table, some, pool));
+        }
+        let judged = texts.par_iter().zip(found.par_chunks_exact(CLASSES)).map(|(text, found)| {
+            let expected = scores(&*head, &products, text);
+            let error = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let (margin, differs) = (
+                (expected[0] - expected[1]).abs(),
+                (found[0] > found[1]) != (expected[0] > expected[1]),
+            );
+            (error, u64::from(margin <= 2.0 * bound), u64::from(differs && margin > 2.0 * bound))
+        });
+        let sum = |a: (f64, u64, u64), b: (f64, u64, u64)| (a.0.max(b.0), a.1 + b.1, a.2 + b.2);
+        let (error, near, wrong) = judged.reduce(|| (0.0, 0, 0), sum);
+        println!(
+            "{precision:?}, {COUNT} texts: largest error {error:.1e}, {near} margins within 2ε, {wrong} other labels"
         );
-        (
-            error,
-            u64::from(margin <= 2.0 * SCORE_ERROR),
-            u64::from(differs && margin > 2.0 * SCORE_ERROR),
-        )
-    });
-    let sum = |a: (f64, u64, u64), b: (f64, u64, u64)| (a.0.max(b.0), a.1 + b.1, a.2 + b.2);
-    let (error, near, wrong) = judged.reduce(|| (0.0, 0, 0), sum);
-    println!(
-        "{COUNT} texts: largest error {error:.1e}, {near} margins within 2ε, {wrong} other labels"
-    );
-    assert!(error < SCORE_ERROR && wrong == 0);
+        assert!(error < bound && wrong == 0);
+    }
 }

@@ -31,7 +31,9 @@ impl InstructionSet {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c");
             let avx512 = avx2 && is_x86_feature_detected!("avx512f");
             let avx512vnni = avx512
                 && is_x86_feature_detected!("avx512bw")
@@ -52,6 +54,11 @@ impl InstructionSet {
     /// Which set it is.
     pub(crate) fn kind(self) -> Kind {
         self.0
+    }
+
+    /// Whether it converts float16 to float32.
+    pub(crate) fn has_float16(self) -> bool {
+        self.0 != Kind::Portable
     }
 
     /// The best instruction set of this machine.

@@ -43,6 +43,7 @@ mod layouts {
 use std::sync::Arc;
 
 use contract::Engine;
+pub use contract::Precision;
 use model_store::ModelStore;
 
 pub use error::GpuError;
@@ -58,27 +59,6 @@ pub struct Options<'a> {
     pub precision: Precision,
     /// The most memory for the products of a classifier, in bytes; half of what is free if `None`.
     pub products: Option<u64>,
-}
-
-/// How a classifier's products and hidden dense layers are kept on a device. Sums are in float32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// The fast one.
-    #[default]
-    Float16,
-    /// Twice the memory, and about twice the time; much more if there are hidden dense layers.
-    Float32,
-}
-
-impl Precision {
-    /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
-    /// training gives them.
-    pub const fn score_error(self) -> f64 {
-        match self {
-            Self::Float16 => 1e-3,
-            Self::Float32 => 1e-5,
-        }
-    }
 }
 
 /// Uploads the model's table to a GPU and returns the engine that searches it. Must be called on the thread

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::Engine;
+pub use contract::Precision;
 use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
-pub use gpu_core::Precision;
 use model_store::ModelStore;
 use tracing::{info, warn};
 
@@ -73,7 +73,7 @@ pub struct Wanted {
 pub struct KeptHeads {
     /// The most memory for what is computed from a classifier, in bytes. `None`: 2 GiB for the CPU, half of what is free on a GPU.
     pub memory: Option<u64>,
-    /// How a GPU keeps it.
+    /// How it is kept.
     pub precision: Precision,
 }
 
@@ -110,6 +110,7 @@ pub fn make(
             drop(warm);
         })),
         products: wanted.heads.memory,
+        precision: wanted.heads.precision,
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))

@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Query, QueryBatch, TokenText,
-    UsualCosts,
+    Engine, EngineDescription, EngineError, FullPassPart, Hit, Precision, Query, QueryBatch,
+    TokenText, UsualCosts,
 };
 use model_store::ModelStore;
 
@@ -83,6 +83,8 @@ pub struct Options {
     pub paths: Paths,
     /// The most memory for the products of a classifier, in bytes; [`PRODUCTS_MEMORY`](crate::heads::classify::PRODUCTS_MEMORY) if `None`.
     pub products: Option<u64>,
+    /// How they are kept.
+    pub precision: Precision,
     /// Called on the thread that derives the table, before it starts; threads that it starts inherit its priority
     /// where threads have one.
     pub before_deriving: Option<Box<dyn FnOnce() + Send>>,
@@ -150,7 +152,7 @@ impl CpuEngine {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
-        let (paths, products) = (options.paths, options.products);
+        let (paths, products, precision) = (options.paths, options.products, options.precision);
         let deriving = if model.dim() <= MAX_DIM {
             Deriving::start(&model, instructions, threads, options)?
         } else {
@@ -164,7 +166,7 @@ impl CpuEngine {
         let (rows, dim, always_certify) = (model.rows(), model.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        let classifiers = Classifiers::new(products);
+        let classifiers = Classifiers::new(products, precision);
         Ok(Self { model, full, instructions, paths, costs, deriving, counters, classifiers })
     }
 

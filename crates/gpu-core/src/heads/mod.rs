@@ -82,7 +82,7 @@ impl Classifiers {
             on_device: Vec::new(),
             kernels: None,
             kept,
-            on_host: classify::Classifiers::new(None),
+            on_host: classify::Classifiers::new(None, Precision::Float32),
             threads: None,
             resident,
         }
@@ -253,7 +253,7 @@ impl OnDevice {
         kept: Kept,
     ) -> Result<Option<Self>, GpuError> {
         let has_hidden = head.classifier().layers().len() > 1;
-        let fits = products::fit_float16(&**head, &resident.model.table())
+        let fits = classify::float16::holds(&**head, &resident.model.table())
             && (kernels.have_dense_half() || !has_hidden);
         let precision = if fits { kept.precision } else { Precision::Float32 };
         let weights = Weights::upload(head.classifier(), precision)?;

@@ -2,10 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use contract::{Table, Token, TokenClassifier, VectorSource};
+use contract::{Token, TokenClassifier, VectorSource};
 use cpu_core::heads::classify::{Assigned, Slots};
 use cust::stream::Stream;
-use rayon::prelude::*;
 
 use super::abi::{NewToken, PRODUCT_TILE, ProductsParams};
 use super::kernels::Kernels;
@@ -142,26 +141,4 @@ impl Drop for Products {
     fn drop(&mut self) {
         let _ = self.stream.synchronize();
     }
-}
-
-/// Whether products, and sums of as many as a window has, stay in the range of float16, by the norms of tokens and filters.
-pub(super) fn fit_float16(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
-    const LARGEST: f64 = 65_000.0;
-    let norm = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
-    let of_token = |token: u32| match head.source(Token(token)) {
-        VectorSource::Row { row, scale } => f64::from(scale.abs()) * table.norms()[row.0 as usize],
-        VectorSource::Own(vector) => norm(vector),
-    };
-    let tokens = 0..head.tokens() as u32;
-    let largest = tokens.into_par_iter().map(of_token).reduce(|| 0.0, f64::max);
-    let classifier = head.classifier();
-    classifier.convolutions().iter().all(|one| {
-        let filters = one
-            .weights
-            .chunks_exact(classifier.dim() * one.width)
-            .map(|filter| filter.chunks_exact(classifier.dim()).map(norm).sum::<f64>());
-        filters
-            .zip(&one.bias)
-            .all(|(filter, bias)| filter * largest + f64::from(bias.abs()) < LARGEST)
-    })
 }

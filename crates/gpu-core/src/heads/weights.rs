@@ -2,6 +2,7 @@
 
 use bytemuck::Pod;
 use contract::classifier::{Classifier, Layer};
+use cpu_core::heads::classify::float16;
 
 use super::abi::{DENSE_INPUTS, DENSE_OUTPUTS, HEAD_GROUP, HEAD_PIECE};
 use crate::driver::Array;
@@ -148,7 +149,7 @@ impl Hidden {
                     let (tile, in_tile) = (output / DENSE_OUTPUTS, output % DENSE_OUTPUTS);
                     for (input, weight) in row.iter().enumerate() {
                         let piece = (tile * inputs / 8 + input / 8) * DENSE_OUTPUTS + in_tile;
-                        pieces[piece * 8 + input % 8] = half(*weight);
+                        pieces[piece * 8 + input % 8] = float16::from_float32(*weight);
                     }
                 }
                 bytes(&pieces)?
@@ -169,53 +170,4 @@ impl Hidden {
 
 fn bytes<T: Pod>(values: &[T]) -> Result<Array<u8>, GpuError> {
     Array::from_slice(bytemuck::cast_slice(values))
-}
-
-/// The nearest float16, as bits; ties to even. What float16 can't hold becomes NaN, so that no score is made of it.
-pub(super) fn half(value: f32) -> u16 {
-    let (sign, magnitude) = ((value.to_bits() >> 16 & 0x8000) as u16, value.abs());
-    if magnitude.is_nan() || magnitude >= 65520.0 {
-        return 0x7e00;
-    }
-    // The distance between neighbours; adding and taking away a power of two rounds to it.
-    let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(-14);
-    let unit = 2f64.powi(exponent - 10);
-    let rounded = (f64::from(magnitude) / unit).round_ties_even() * unit;
-    let bits = match rounded >= 2f64.powi(-14) {
-        true => {
-            let bits = (rounded as f32).to_bits();
-            ((bits >> 13) - (112 << 10)) as u16
-        }
-        false => (rounded * 2f64.powi(24)) as u16,
-    };
-    sign | bits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::half;
-
-    #[test]
-    fn halves_are_the_nearest() {
-        let cases = [
-            (0.0, 0),
-            (-0.0, 0x8000),
-            (1.0, 0x3c00),
-            (-2.0, 0xc000),
-            (65504.0, 0x7bff),
-            (65519.9, 0x7bff),
-            (65520.0, 0x7e00),
-            (f32::NAN, 0x7e00),
-            (6.103_515_6e-5, 0x0400),
-            (5.960_464_5e-8, 1),
-            (2.980_232e-8, 0),
-            (2.990_232e-8, 1),
-            (1.000_488_2, 0x3c00),
-            (1.000_488_4, 0x3c01),
-            (1.001_464_8, 0x3c02),
-        ];
-        for (value, bits) in cases {
-            assert_eq!(half(value), bits, "{value}");
-        }
-    }
 }

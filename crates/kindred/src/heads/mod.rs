@@ -11,7 +11,8 @@ mod training;
 
 pub use answer::{Decided, Label, Reasons, best, labels, reasons, reasons_cost};
 pub use built_in::{BUILT_IN, built_in};
-pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY, SCORE_ERROR};
+pub use contract::Precision;
+pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};

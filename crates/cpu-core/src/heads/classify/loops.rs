@@ -3,14 +3,13 @@
 
 use contract::classifier::Layer;
 
-use super::Shape;
 use super::products::View;
+use super::{Shape, float16};
 use crate::instruction_set::dispatched;
+use crate::prefetch::prefetch;
 
-/// Channels whose sums are in registers together.
-const BLOCK: usize = 32;
-/// The same for convolutions of few channels, which are filled up to this.
-pub(super) const SMALL_BLOCK: usize = 16;
+/// Channels that are added together; those of each convolution are filled up with zeros to a multiple.
+pub(super) const CHANNELS: usize = 8;
 
 /// Filters that are multiplied together: one component of each.
 pub(super) type Block = [f32; 32];
@@ -24,10 +23,15 @@ dispatched! {
         amx avx512::products, vnni512 avx512::products, avx512 avx512::products,
         vnni avx2::products, avx2 avx2::products, portable self::products;
 
-    /// The features of a text, after the ReLU, from the slots of its tokens.
-    fn features(text: &[u32], products: View<'_>, features: &mut [f32]) =
+    /// The features of a text, after the ReLU, from the slots of its tokens and their float32 products.
+    fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) =
         amx avx512::features, vnni512 avx512::features, avx512 avx512::features,
-        vnni avx2::features, avx2 avx2::features, portable self::features;
+        vnni avx2::features, avx2 avx2::features, portable self::features_of_float32;
+
+    /// The same from float16 products.
+    fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) =
+        amx avx512::features_of_float16, vnni512 avx512::features_of_float16, avx512 avx512::features_of_float16,
+        vnni avx2::features_of_float16, avx2 avx2::features_of_float16, portable self::features_of_float16;
 
     /// A dense layer's outputs, before a ReLU.
     fn dense(layer: &Layer, inputs: &[f64], outputs: &mut [f64]) =
@@ -37,6 +41,8 @@ dispatched! {
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
+    use std::arch::x86_64::_mm256_cvtph_ps;
+
     use super::*;
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
@@ -45,8 +51,15 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    pub(super) fn features(text: &[u32], products: View<'_>, features: &mut [f32]) {
-        super::features(text, products, features);
+    pub(super) fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
+        super::features(text, products, space, |eight| *eight);
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,f16c")]
+    pub(super) fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+        super::features(text, products, space, |eight| {
+            bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
+        });
     }
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
@@ -57,6 +70,8 @@ mod avx512 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
+    use std::arch::x86_64::_mm256_cvtph_ps;
+
     use super::*;
 
     #[target_feature(enable = "avx2")]
@@ -65,8 +80,15 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn features(text: &[u32], products: View<'_>, features: &mut [f32]) {
-        super::features(text, products, features);
+    pub(super) fn features(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
+        super::features(text, products, space, |eight| *eight);
+    }
+
+    #[target_feature(enable = "avx2,f16c")]
+    pub(super) fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+        super::features(text, products, space, |eight| {
+            bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*eight)))
+        });
     }
 
     #[target_feature(enable = "avx2")]
@@ -75,61 +97,124 @@ mod avx2 {
     }
 }
 
-#[inline(always)]
-fn features(text: &[u32], products: View<'_>, features: &mut [f32]) {
-    let mut rest = features;
-    for shape in products.shapes {
-        let (own, later) = rest.split_at_mut(shape.features);
-        if shape.channels >= BLOCK {
-            blocks::<BLOCK>(text, products, shape, own);
-        } else {
-            blocks::<SMALL_BLOCK>(text, products, shape, own);
-        }
-        rest = later;
-    }
+fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut Sums) {
+    features(text, products, space, |eight| *eight);
 }
 
-/// The features of a convolution, block by block. The last block begins earlier if the channels are no multiple of it.
-#[inline(always)]
-fn blocks<const N: usize>(text: &[u32], products: View<'_>, shape: &Shape, features: &mut [f32]) {
-    let mut channel = 0;
-    while channel < shape.features {
-        let start = channel.min(shape.channels - N);
-        let maxima = block::<N>(text, products, shape, start);
-        let end = shape.features.min(start + N);
-        features[start..end].copy_from_slice(&maxima[..end - start]);
-        channel = start + N;
-    }
+fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
+    features(text, products, space, |eight| eight.map(float16::to_float32));
 }
 
+/// Sums of windows that are under way, and the features.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    /// For each convolution, `[width, channels]`: a window's sums are at the number of its first position, modulo the width.
+    sums: Vec<f32>,
+    /// `[channels of all convolutions]`, with zeros after those of each.
+    pub(super) maxima: Vec<f32>,
+}
+
+/// Token after token, so that each row is read once, from its beginning to its end. A token continues the sums of all windows
+/// that cover it.
 #[inline(always)]
-fn block<const N: usize>(
+fn features<T>(
     text: &[u32],
-    products: View<'_>,
-    shape: &Shape,
-    channel: usize,
-) -> [f32; N] {
-    let bias: &[f32; N] = shape.bias[channel..].first_chunk().expect("a block of channels");
+    products: View<'_, T>,
+    space: &mut Sums,
+    convert: impl Fn(&[T; CHANNELS]) -> [f32; CHANNELS] + Copy,
+) {
+    let shapes = products.shapes;
+    let last = shapes.last().expect("a convolution");
+    space.sums.resize(last.column + last.width * last.channels, 0.0);
+    space.maxima.clear();
     // A negative maximum is a feature of zero.
-    let mut maxima = [0.0f32; N];
-    for position in 0..shape.positions(text.len()) {
-        let mut sums = *bias;
-        // Outside of the text are zero vectors.
-        let first = shape.padding.saturating_sub(position);
-        let last = shape.width.min((text.len() + shape.padding).saturating_sub(position));
-        for tap in first..last.max(first) {
-            let slot = text[position + tap - shape.padding];
-            let column = shape.column + tap * shape.channels + channel;
-            let own: &[f32; N] = products.row(slot)[column..].first_chunk().expect("a block");
-            for (sum, product) in sums.iter_mut().zip(own) {
-                *sum += product;
+    space.maxima.resize(shapes.iter().map(|shape| shape.channels).sum(), 0.0);
+    let before = shapes.iter().map(|shape| shape.padding).max().unwrap_or(0);
+    // Zero vectors follow a text that is shorter than a window.
+    let end = |shape: &Shape| (text.len() + 2 * shape.padding).max(shape.width);
+    let after = shapes.iter().map(|shape| before - shape.padding + end(shape)).max().unwrap_or(0);
+    // Positions are counted from the first one that any padding has.
+    for position in 0..after {
+        let token = position.checked_sub(before).and_then(|index| text.get(index));
+        let row = token.map(|&slot| products.row(slot));
+        // While one row is added, the next one comes from memory.
+        if let Some(&next) = (position + 1).checked_sub(before).and_then(|index| text.get(index)) {
+            prefetch(products.row(next));
+        }
+        let mut maxima = &mut space.maxima[..];
+        for shape in shapes {
+            let (own, rest) = std::mem::take(&mut maxima).split_at_mut(shape.channels);
+            maxima = rest;
+            // From here on, positions are those of the shape: from its own padding on.
+            let Some(position) = position.checked_sub(before - shape.padding) else { continue };
+            if position >= end(shape) {
+                continue;
+            }
+            let sums = &mut space.sums[shape.column..][..shape.width * shape.channels];
+            match row {
+                Some(row) => {
+                    let row = &row[shape.column..][..shape.width * shape.channels];
+                    add(shape, position, row, sums, own, convert);
+                }
+                None => skip(shape, position, sums, own),
             }
         }
-        for (maximum, sum) in maxima.iter_mut().zip(&sums) {
-            *maximum = if *sum > *maximum { *sum } else { *maximum };
+    }
+}
+
+/// Adds what a token gives to each window that covers its position.
+#[inline(always)]
+fn add<T>(
+    shape: &Shape,
+    position: usize,
+    row: &[T],
+    sums: &mut [f32],
+    maxima: &mut [f32],
+    convert: impl Fn(&[T; CHANNELS]) -> [f32; CHANNELS],
+) {
+    let count = shape.channels / CHANNELS;
+    let bias = &shape.bias.as_chunks::<CHANNELS>().0[..count];
+    let maxima = &mut maxima.as_chunks_mut::<CHANNELS>().0[..count];
+    for (tap, row) in row.chunks_exact(shape.channels).enumerate().take(position + 1) {
+        let sums = &mut sums[(position - tap) % shape.width * shape.channels..][..shape.channels];
+        let sums = &mut sums.as_chunks_mut::<CHANNELS>().0[..count];
+        let row = &row.as_chunks::<CHANNELS>().0[..count];
+        let together = |before: &[f32; CHANNELS], row: &[T; CHANNELS]| {
+            let (mut sums, products) = (*before, convert(row));
+            sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            sums
+        };
+        match (tap == 0, tap + 1 == shape.width) {
+            (false, false) => (0..count).for_each(|i| sums[i] = together(&sums[i], &row[i])),
+            (true, false) => (0..count).for_each(|i| sums[i] = together(&bias[i], &row[i])),
+            (false, true) => {
+                (0..count).for_each(|i| raise(&mut maxima[i], &together(&sums[i], &row[i])));
+            }
+            (true, true) => {
+                (0..count).for_each(|i| raise(&mut maxima[i], &together(&bias[i], &row[i])));
+            }
         }
     }
-    maxima
+}
+
+/// As [`add`] for a zero vector.
+#[inline(always)]
+fn skip(shape: &Shape, position: usize, sums: &mut [f32], maxima: &mut [f32]) {
+    let own = |position: usize| {
+        let start = position % shape.width * shape.channels;
+        start..start + shape.channels
+    };
+    sums[own(position)].copy_from_slice(&shape.bias);
+    if let Some(first) = (position + 1).checked_sub(shape.width) {
+        raise(maxima, &sums[own(first)]);
+    }
+}
+
+#[inline(always)]
+fn raise(maxima: &mut [f32], sums: &[f32]) {
+    for (maximum, sum) in maxima.iter_mut().zip(sums) {
+        *maximum = if *sum > *maximum { *sum } else { *maximum };
+    }
 }
 
 /// Every sum adds its products in the order of components, in float64, and is rounded to float32 once. A product of two float32

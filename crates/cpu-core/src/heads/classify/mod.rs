@@ -2,9 +2,10 @@
 //!
 //! Convolution is linear in the tokens' vectors. So each token is multiplied by all filters once (`products`), and a text's
 //! convolutions are sums of what its tokens gave (`loops`). A token's products are computed when a text has it for the first
-//! time: in float64, in the order of components, and rounded to float32 once. Every sum has one order, so a text's scores have
+//! time: in float64, in the order of components, and rounded to float16 or float32 once. Every sum has one order, so a text's scores have
 //! the same bits in every batch, and with any number of threads.
 
+pub mod float16;
 mod loops;
 mod products;
 mod slots;
@@ -12,17 +13,14 @@ mod slots;
 use std::sync::Arc;
 
 use contract::classifier::Convolution;
-use contract::{Table, Token, TokenClassifier, TokenText};
+use contract::{Precision, Table, Token, TokenClassifier, TokenText};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::InstructionSet;
-use products::Products;
+use loops::Sums;
+use products::{Products, Views};
 pub use slots::{Assigned, Slots};
-
-/// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
-/// training gives them.
-pub const SCORE_ERROR: f64 = 1e-5;
 
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system gives it when it is used.
 pub const PRODUCTS_MEMORY: usize = 2 << 30;
@@ -40,13 +38,15 @@ pub struct Classifying {
 pub struct Classifiers {
     all: Vec<Classifying>,
     memory: usize,
+    precision: Precision,
 }
 
 impl Classifiers {
-    /// None yet. The products of each will take at most about `memory` bytes; [`PRODUCTS_MEMORY`] if `None`.
-    pub fn new(memory: Option<u64>) -> Self {
+    /// None yet. The products of each will take at most about `memory` bytes; [`PRODUCTS_MEMORY`] if `None`. They are float32 where
+    /// the machine or the classifier can't have float16.
+    pub fn new(memory: Option<u64>, precision: Precision) -> Self {
         let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        Self { all: Vec::new(), memory: memory.unwrap_or(PRODUCTS_MEMORY) }
+        Self { all: Vec::new(), memory: memory.unwrap_or(PRODUCTS_MEMORY), precision }
     }
 
     /// The class scores of each text.
@@ -66,7 +66,7 @@ impl Classifiers {
             let (own, others): (Vec<usize>, Vec<usize>) = rest.into_iter().partition(is_own);
             rest = others;
             let tokens: Vec<&[Token]> = own.iter().map(|&index| texts[index].tokens()).collect();
-            let found = self.of(head).scores(table, &tokens, pool);
+            let found = self.of(head, table).scores(table, &tokens, pool);
             for (index, found) in
                 own.into_iter().zip(found.chunks_exact(head.classifier().classes()))
             {
@@ -76,10 +76,13 @@ impl Classifiers {
         scores
     }
 
-    fn of(&mut self, head: &Arc<dyn TokenClassifier>) -> &mut Classifying {
+    fn of(&mut self, head: &Arc<dyn TokenClassifier>, table: &Table<'_>) -> &mut Classifying {
         let known = self.all.iter().position(|one| Arc::ptr_eq(&one.head, head));
         let index = known.unwrap_or_else(|| {
-            self.all.push(Classifying::new(head.clone(), self.memory));
+            let instructions = InstructionSet::best();
+            let can = instructions.has_float16() && float16::holds(&**head, table);
+            let precision = if can { self.precision } else { Precision::Float32 };
+            self.all.push(Classifying::with(head.clone(), self.memory, precision, instructions));
             self.all.len() - 1
         });
         &mut self.all[index]
@@ -91,7 +94,7 @@ impl Classifiers {
 struct Shape {
     width: usize,
     padding: usize,
-    /// Its channels, and zeros if they are fewer than a block.
+    /// Its channels, filled up with zeros.
     channels: usize,
     /// The channels that are features.
     features: usize,
@@ -107,7 +110,7 @@ impl Shape {
         let mut columns = 0;
         let shape = |one: &Convolution| {
             let (features, column) = (one.channels(), columns);
-            let channels = features.max(loops::SMALL_BLOCK);
+            let channels = features.next_multiple_of(loops::CHANNELS);
             columns += one.width * channels;
             let mut bias = one.bias.clone();
             bias.resize(channels, 0.0);
@@ -116,27 +119,23 @@ impl Shape {
         let shapes = convolutions.iter().map(shape).collect();
         (shapes, columns)
     }
-
-    /// The number of positions in a text of `tokens` tokens: as of its convolution.
-    fn positions(&self, tokens: usize) -> usize {
-        (tokens + 2 * self.padding + 1).saturating_sub(self.width).max(1)
-    }
 }
 
 impl Classifying {
     /// Products take at most about `memory` bytes, so far as a single text does not need more: first those of the model's most
     /// frequent words, and an eighth of it for all others, in turns.
     pub fn new(head: Arc<dyn TokenClassifier>, memory: usize) -> Self {
-        Self::with_instructions(head, memory, InstructionSet::best())
+        Self::with(head, memory, Precision::Float32, InstructionSet::best())
     }
 
-    /// The same with other instructions, for tests: the scores have the same bits.
-    pub fn with_instructions(
+    /// The same with products of this precision, and any instructions: scores have the same bits with each.
+    pub fn with(
         head: Arc<dyn TokenClassifier>,
         memory: usize,
+        precision: Precision,
         instructions: InstructionSet,
     ) -> Self {
-        let products = Products::new(&*head, memory, instructions);
+        let products = Products::new(&*head, memory, precision, instructions);
         Self { head, instructions, products }
     }
 
@@ -156,16 +155,9 @@ impl Classifying {
             let this = &*self;
             pool.install(|| {
                 let parts = scores.par_chunks_mut(classes).enumerate().with_min_len(4);
-                parts.for_each_init(
-                    || Space::new(this),
-                    |space, (index, scores)| {
-                        // While one text is summed up, the next one comes from memory.
-                        if let Some(next) = texts.get(index + 1) {
-                            this.products.view().prefetch(next);
-                        }
-                        this.score(texts[index], space, scores);
-                    },
-                );
+                parts.for_each_init(Space::default, |space, (index, scores)| {
+                    this.score(texts[index], space, scores);
+                });
             });
             done += count;
         }
@@ -174,10 +166,19 @@ impl Classifying {
 
     /// The class scores of a text, as slots of its tokens.
     fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
-        let products = self.products.view();
-        self.instructions.features(text, products, &mut space.features);
+        match self.products.view() {
+            Views::Float16(view) => {
+                self.instructions.features_of_float16(text, view, &mut space.sums)
+            }
+            Views::Float32(view) => self.instructions.features(text, view, &mut space.sums),
+        }
         space.inputs.clear();
-        space.inputs.extend(space.features.iter().map(|&feature| f64::from(feature)));
+        let mut maxima = &space.sums.maxima[..];
+        for shape in self.products.shapes() {
+            let (own, rest) = maxima.split_at(shape.channels);
+            space.inputs.extend(own[..shape.features].iter().map(|&feature| f64::from(feature)));
+            maxima = rest;
+        }
         let (last, before) = self.head.classifier().layers().split_last().expect("a layer");
         for layer in before {
             space.outputs.resize(layer.bias.len(), 0.0);
@@ -190,17 +191,11 @@ impl Classifying {
 }
 
 /// A thread's buffers.
+#[derive(Default)]
 struct Space {
-    features: Vec<f32>,
+    sums: Sums,
     inputs: Vec<f64>,
     outputs: Vec<f64>,
-}
-
-impl Space {
-    fn new(classifying: &Classifying) -> Self {
-        let features = vec![0.0; classifying.head.classifier().features()];
-        Self { features, inputs: Vec::new(), outputs: Vec::new() }
-    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! The products of tokens with all filters, computed when they are needed and kept.
 
-use contract::{Table, Token, TokenClassifier};
+use contract::{Precision, Table, Token, TokenClassifier};
 use model_store::MappedMut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::Shape;
 use super::loops::Block;
 use super::slots::{Assigned, Slots};
+use super::{Shape, float16};
 use crate::InstructionSet;
-use crate::prefetch::prefetch;
 
 /// The products of tokens, each in a slot: `[slots, columns]`.
 #[derive(Debug)]
@@ -19,6 +18,7 @@ pub(super) struct Products {
     /// All filters, `[blocks, dim]`.
     filters: Vec<Block>,
     instructions: InstructionSet,
+    precision: Precision,
     /// In huge pages, because rows of random words are read.
     values: MappedMut,
     slots: Slots,
@@ -26,23 +26,21 @@ pub(super) struct Products {
 
 /// The products, to read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct View<'a, T> {
     pub(super) shapes: &'a [Shape],
     columns: usize,
-    values: &'a [f32],
+    values: &'a [T],
 }
 
-impl<'a> View<'a> {
-    /// Prefetches what a text needs, if the second-level cache has room for it beside another text.
-    pub(super) fn prefetch(self, text: &[u32]) {
-        const MOST_BYTES: usize = 256 << 10;
-        if text.len() * self.columns * size_of::<f32>() <= MOST_BYTES {
-            text.iter().for_each(|&slot| prefetch(self.row(slot)));
-        }
-    }
+/// The products, as they are kept.
+pub(super) enum Views<'a> {
+    Float16(View<'a, u16>),
+    Float32(View<'a, f32>),
+}
 
+impl<'a, T> View<'a, T> {
     #[inline(always)]
-    pub(super) fn row(self, slot: u32) -> &'a [f32] {
+    pub(super) fn row(&self, slot: u32) -> &'a [T] {
         &self.values[slot as usize * self.columns..][..self.columns]
     }
 }
@@ -51,22 +49,39 @@ impl Products {
     pub(super) fn new(
         head: &dyn TokenClassifier,
         memory: usize,
+        precision: Precision,
         instructions: InstructionSet,
     ) -> Self {
         let convolutions = head.classifier().convolutions();
         let (shapes, columns) = Shape::all(convolutions);
         let filters = blocks(head, &shapes, columns);
-        let most = memory / (columns * size_of::<f32>());
+        let bytes = match precision {
+            Precision::Float16 => size_of::<u16>(),
+            Precision::Float32 => size_of::<f32>(),
+        };
+        let most = memory / (columns * bytes);
         let slots = Slots::new(head, most);
         // Memory that the system gives on first use.
-        let values = MappedMut::zeroed((slots.count() * columns * size_of::<f32>()).max(1));
+        let values = MappedMut::zeroed((slots.count() * columns * bytes).max(1));
         let values = values.expect("address space").in_huge_pages();
-        Self { shapes, columns, filters, instructions, values, slots }
+        Self { shapes, columns, filters, instructions, precision, values, slots }
     }
 
-    pub(super) fn view(&self) -> View<'_> {
-        let values = bytemuck::cast_slice(&self.values[..]);
-        View { shapes: &self.shapes, columns: self.columns, values }
+    pub(super) fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    pub(super) fn view(&self) -> Views<'_> {
+        let Self { shapes, columns, values, .. } = self;
+        let (columns, values) = (*columns, &values[..]);
+        match self.precision {
+            Precision::Float16 => {
+                Views::Float16(View { shapes, columns, values: bytemuck::cast_slice(values) })
+            }
+            Precision::Float32 => {
+                Views::Float32(View { shapes, columns, values: bytemuck::cast_slice(values) })
+            }
+        }
     }
 
     /// Computes what is missing for these texts, as many as there is room for, at least one.
@@ -91,7 +106,7 @@ impl Products {
     ) {
         /// Tokens whose products are computed before they are put into their slots.
         const TOGETHER: usize = 256;
-        let &mut Self { columns, instructions, ref filters, .. } = self;
+        let &mut Self { columns, instructions, precision, ref filters, .. } = self;
         let mut products = vec![0.0; missing.len().min(TOGETHER) * columns];
         for some in missing.chunks(TOGETHER) {
             let products = &mut products[..some.len() * columns];
@@ -101,8 +116,18 @@ impl Products {
                 });
             });
             for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-                let values: &mut [f32] = bytemuck::cast_slice_mut(&mut self.values[..]);
-                values[slot as usize * columns..][..columns].copy_from_slice(products);
+                let own = slot as usize * columns..(slot as usize + 1) * columns;
+                match precision {
+                    Precision::Float16 => {
+                        let values = &mut bytemuck::cast_slice_mut(&mut self.values[..])[own];
+                        let halves = products.iter().map(|&x| float16::from_float32(x));
+                        values.iter_mut().zip(halves).for_each(|(value, half)| *value = half);
+                    }
+                    Precision::Float32 => {
+                        let values: &mut [f32] = bytemuck::cast_slice_mut(&mut self.values[..]);
+                        values[own].copy_from_slice(products);
+                    }
+                }
             }
         }
     }

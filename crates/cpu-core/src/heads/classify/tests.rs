@@ -96,17 +96,19 @@ proptest! {
         let table = model.table();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let all: Vec<&[Token]> = texts.iter().map(Vec::as_slice).collect();
-        let mut whole = Classifying::new(head.clone(), memory);
+        for precision in [Precision::Float16, Precision::Float32] {
+        let mut whole = Classifying::with(head.clone(), memory, precision, InstructionSet::best());
         let scores = whole.scores(&table, &all, &pool);
         for (text, scores) in all.iter().zip(scores.chunks_exact(3)) {
             for (score, expected) in scores.iter().zip(TokenText::new(head.clone(), text.to_vec()).scores(&table)) {
-                prop_assert!((score - expected).abs() < SCORE_ERROR, "{score} {expected}");
+                prop_assert!((score - expected).abs() < precision.score_error(), "{score} {expected}");
             }
         }
         for set in InstructionSet::available() {
-            let mut other = Classifying::with_instructions(head.clone(), 1 << 24, set);
+            let mut other = Classifying::with(head.clone(), 1 << 24, precision, set);
             let alone: Vec<f64> = all.iter().flat_map(|&text| other.scores(&table, &[text], &pool)).collect();
             prop_assert!(alone.iter().map(|x| x.to_bits()).eq(scores.iter().map(|x| x.to_bits())), "{}", set);
+        }
         }
     }
 }

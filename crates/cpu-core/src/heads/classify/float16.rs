@@ -1,0 +1,85 @@
+//! float16 numbers as their bits.
+
+use contract::classifier::Classifier;
+use contract::{Table, Token, TokenClassifier, VectorSource};
+use rayon::prelude::*;
+
+/// The nearest float16; ties to even. What float16 can't hold becomes NaN.
+pub fn from_float32(value: f32) -> u16 {
+    let (sign, magnitude) = ((value.to_bits() >> 16 & 0x8000) as u16, value.abs());
+    if magnitude.is_nan() || magnitude >= 65520.0 {
+        return 0x7e00;
+    }
+    // The distance between neighbours; dividing by it and rounding gives the nearest.
+    let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(-14);
+    let unit = f64::from_bits(((exponent - 10 + 1023) as u64) << 52);
+    let rounded = (f64::from(magnitude) / unit).round_ties_even() * unit;
+    let bits = match rounded >= 1.0 / 16384.0 {
+        true => ((rounded as f32).to_bits() >> 13) - (112 << 10),
+        false => (rounded * 16_777_216.0) as u32,
+    };
+    sign | bits as u16
+}
+
+/// The number.
+pub fn to_float32(bits: u16) -> f32 {
+    let (sign, exponent, fraction) = (bits >> 15, bits >> 10 & 31, bits & 0x3ff);
+    let magnitude = match exponent {
+        0 => f32::from(fraction) / 16_777_216.0,
+        31 if fraction == 0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => f32::from_bits((u32::from(exponent) + 112) << 23 | u32::from(fraction) << 13),
+    };
+    if sign == 0 { magnitude } else { -magnitude }
+}
+
+/// Whether products, and sums of as many as a window has, stay in the range of float16, by the norms of tokens and filters.
+pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
+    const LARGEST: f64 = 65_000.0;
+    let norm = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    let of_token = |token: u32| match head.source(Token(token)) {
+        VectorSource::Row { row, scale } => f64::from(scale.abs()) * table.norm(row),
+        VectorSource::Own(vector) => norm(vector),
+    };
+    let tokens = 0..head.tokens() as u32;
+    let largest = tokens.into_par_iter().map(of_token).reduce(|| 0.0, f64::max);
+    let classifier: &Classifier = head.classifier();
+    classifier.convolutions().iter().all(|one| {
+        let filter =
+            |weights: &[f32]| weights.chunks_exact(classifier.dim()).map(norm).sum::<f64>();
+        let filters = one.weights.chunks_exact(classifier.dim() * one.width).map(filter);
+        filters.zip(&one.bias).all(|(sum, bias)| sum * largest + f64::from(bias.abs()) < LARGEST)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_is_taken_and_comes_back() {
+        let cases = [
+            (0.0, 0),
+            (-0.0, 0x8000),
+            (1.0, 0x3c00),
+            (-2.0, 0xc000),
+            (65504.0, 0x7bff),
+            (65519.9, 0x7bff),
+            (65520.0, 0x7e00),
+            (f32::NAN, 0x7e00),
+            (6.103_515_6e-5, 0x0400),
+            (5.960_464_5e-8, 1),
+            (2.980_232e-8, 0),
+            (2.990_232e-8, 1),
+            (1.000_488_2, 0x3c00),
+            (1.000_488_4, 0x3c01),
+            (1.001_464_8, 0x3c02),
+        ];
+        for (value, bits) in cases {
+            assert_eq!(from_float32(value), bits, "{value}");
+        }
+        for bits in (0..=u16::MAX).filter(|bits| bits & 0x7fff < 0x7c00) {
+            assert_eq!(from_float32(to_float32(bits)), bits);
+        }
+    }
+}
