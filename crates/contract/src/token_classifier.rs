@@ -68,6 +68,14 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Bytes of a product.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Float16 => 2,
+            Self::Float32 => 4,
+        }
+    }
+
     /// The bound of the difference between a class score and its formula in float64, for heads whose features are of the size that
     /// training gives them.
     pub const fn score_error(self) -> f64 {

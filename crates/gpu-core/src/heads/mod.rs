@@ -26,15 +26,6 @@ use pass::{Buffers, Ready};
 use products::Products;
 use weights::Weights;
 
-impl Precision {
-    fn bytes(self) -> usize {
-        match self {
-            Self::Float16 => 2,
-            Self::Float32 => 4,
-        }
-    }
-}
-
 /// Passes that may be under way at the same time.
 pub(crate) const SETS: usize = 2;
 

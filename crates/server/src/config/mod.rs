@@ -48,7 +48,7 @@ pub struct Config {
     pub keep_tables: bool,
     /// Memory limit of what is computed from a head; 0 for the default.
     pub head_memory_mb: u64,
-    /// How a GPU keeps what is computed from heads.
+    /// How what is computed from heads is kept.
     pub head_precision: HeadPrecision,
     /// Number of HTTP threads; 0 for three per four cores.
     pub http_threads: usize,
@@ -110,7 +110,7 @@ pub struct Config {
     pub access_log_query: bool,
 }
 
-/// How a GPU keeps what is computed from heads.
+/// How what is computed from heads is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum HeadPrecision {

@@ -168,9 +168,11 @@ impl Classifying {
     fn score(&self, text: &[u32], space: &mut Space, scores: &mut [f64]) {
         match self.products.view() {
             Views::Float16(view) => {
-                self.instructions.features_of_float16(text, view, &mut space.sums)
+                self.instructions.features_of_float16(text, view, &mut space.sums);
             }
-            Views::Float32(view) => self.instructions.features(text, view, &mut space.sums),
+            Views::Float32(view) => {
+                self.instructions.features(text, view, &mut space.sums);
+            }
         }
         space.inputs.clear();
         let mut maxima = &space.sums.maxima[..];

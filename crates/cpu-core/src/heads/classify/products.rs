@@ -55,10 +55,7 @@ impl Products {
         let convolutions = head.classifier().convolutions();
         let (shapes, columns) = Shape::all(convolutions);
         let filters = blocks(head, &shapes, columns);
-        let bytes = match precision {
-            Precision::Float16 => size_of::<u16>(),
-            Precision::Float32 => size_of::<f32>(),
-        };
+        let bytes = precision.bytes();
         let most = memory / (columns * bytes);
         let slots = Slots::new(head, most);
         // Memory that the system gives on first use.
