@@ -273,7 +273,9 @@ fn a_service_classifies() {
         assert_eq!((reply.status, &reply.json()["code"]), (status, &json!(code)), "{body}");
     }
     let metrics = service.get("/metrics").text().to_owned();
-    assert!(metrics.contains("kindred_classified_texts_total"), "{metrics}");
+    for name in ["classified_texts", "cut_texts", "texts_with_unknown_words"] {
+        assert!(metrics.contains(&format!("kindred_{name}_total")), "{name}: {metrics}");
+    }
 }
 
 #[test]

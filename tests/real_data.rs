@@ -259,9 +259,11 @@ fn sentiment() -> Result<(), Failed> {
     command.arg(glove()).arg("--data").arg(&train).arg("--dev").arg(&dev).arg("--out").arg(&head);
     let output = command.output()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut command = kindred(&["eval", "--json", "--head"]);
-    command.arg(&head).arg("--classification").arg(&test).arg(glove());
-    let result: Value = serde_json::from_slice(&command.output()?.stdout)?;
+    let mut command = kindred(&["eval"]);
+    command.arg(glove()).args(["--json", "--head"]).arg(&head);
+    let output = command.arg("--classification").arg(&test).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout)?;
     let accuracy = result["classification"][0]["accuracy"].as_f64().ok_or(result.to_string())?;
     assert!(accuracy > 0.81, "{accuracy}");
 

@@ -61,9 +61,9 @@ pub enum VectorSource<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// The fast one.
-    #[default]
     Float16,
     /// Twice the memory, and about twice the time; much more on a GPU if there are hidden dense layers.
+    #[default]
     Float32,
 }
 

@@ -73,8 +73,8 @@ pub struct Wanted {
 pub struct KeptHeads {
     /// The most memory for what is computed from a classifier, in bytes. `None`: 2 GiB for the CPU, half of what is free on a GPU.
     pub memory: Option<u64>,
-    /// How it is kept.
-    pub precision: Precision,
+    /// How it is kept. `None`: as float16 on a GPU, as float32 for the CPU, where all machines then give the same bits.
+    pub precision: Option<Precision>,
 }
 
 /// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine has reached
@@ -110,7 +110,7 @@ pub fn make(
             drop(warm);
         })),
         products: wanted.heads.memory,
-        precision: wanted.heads.precision,
+        precision: wanted.heads.precision.unwrap_or(Precision::Float32),
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
@@ -169,6 +169,7 @@ fn on_gpu(
         }
     };
     let KeptHeads { memory: products, precision } = heads;
+    let precision = precision.unwrap_or(Precision::Float16);
     let progress: Option<&mut dyn FnMut(u64, u64)> = Some(&mut progress);
     let options = gpu_core::Options { ordinal, progress, precision, products };
     let engine = gpu_core::engine(model, options)?;

@@ -94,8 +94,9 @@ pub fn wanted_engine(config: &Config) -> Wanted {
     let memory =
         (config.head_memory_mb > 0).then(|| config.head_memory_mb.saturating_mul(MEGABYTE));
     let precision = match config.head_precision {
-        HeadPrecision::Float16 => Precision::Float16,
-        HeadPrecision::Float32 => Precision::Float32,
+        HeadPrecision::Auto => None,
+        HeadPrecision::Float16 => Some(Precision::Float16),
+        HeadPrecision::Float32 => Some(Precision::Float32),
     };
     Wanted {
         device: config.device,

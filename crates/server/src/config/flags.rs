@@ -46,7 +46,7 @@ pub struct ServeFlags {
     #[arg(long, value_name = "MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head_memory_mb: Option<u64>,
-    /// How what is computed from heads is kept [default: float16]
+    /// How what is computed from heads is kept [default: auto]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head_precision: Option<HeadPrecision>,

@@ -114,6 +114,8 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum HeadPrecision {
+    /// float16 on a GPU, float32 for the CPU engine
+    Auto,
     /// Fast: class scores within 0.001 of the formula
     Float16,
     /// Twice the memory: class scores within 0.00001
