@@ -84,12 +84,8 @@ impl Classifiers {
         // Nobody else has those that were replaced.
         self.on_device.retain(|one| Arc::strong_count(&one.head) > 1);
         let mut scores = vec![Vec::new(); texts.len()];
-        let mut rest: Vec<usize> = (0..texts.len()).collect();
-        while let Some(&first) = rest.first() {
-            let head = texts[first].classifier();
-            let is_own = |index: &usize| Arc::ptr_eq(texts[*index].classifier(), head);
-            let (own, others): (Vec<usize>, Vec<usize>) = rest.into_iter().partition(is_own);
-            rest = others;
+        for own in classify::by_classifier(texts) {
+            let head = texts[own[0]].classifier();
             if let Some(index) = self.index(head)? {
                 let tokens: Vec<&[Token]> = own.iter().map(|&at| texts[at].tokens()).collect();
                 let found = self.scores_of(index, &tokens)?;

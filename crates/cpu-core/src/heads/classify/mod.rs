@@ -59,12 +59,8 @@ impl Classifiers {
         // Nobody else has those that were replaced.
         self.all.retain(|one| Arc::strong_count(&one.head) > 1);
         let mut scores = vec![Vec::new(); texts.len()];
-        let mut rest: Vec<usize> = (0..texts.len()).collect();
-        while let Some(&first) = rest.first() {
-            let head = texts[first].classifier();
-            let is_own = |index: &usize| Arc::ptr_eq(texts[*index].classifier(), head);
-            let (own, others): (Vec<usize>, Vec<usize>) = rest.into_iter().partition(is_own);
-            rest = others;
+        for own in by_classifier(texts) {
+            let head = texts[own[0]].classifier();
             let tokens: Vec<&[Token]> = own.iter().map(|&index| texts[index].tokens()).collect();
             let found = self.of(head, table).scores(table, &tokens, pool);
             for (index, found) in
@@ -87,6 +83,20 @@ impl Classifiers {
         });
         &mut self.all[index]
     }
+}
+
+/// The indices of texts, those of each classifier together.
+pub fn by_classifier(texts: &[&TokenText]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let is_own =
+            |group: &&mut Vec<usize>| Arc::ptr_eq(texts[group[0]].classifier(), text.classifier());
+        match groups.iter_mut().find(is_own) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
 }
 
 /// A convolution's place in a token's products.

@@ -52,7 +52,7 @@ pub struct ImportOptions {
 /// Zero vectors at each end of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Padding {
-    /// So many that there are as many positions as tokens; only for odd widths.
+    /// Half the width, rounded down, so that each token has a position; only for odd widths.
     Same,
     /// One fewer than the filters are wide.
     Full,
