@@ -1,6 +1,7 @@
 //! A service behind a URL.
 
 use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, UnexpectedEof};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -23,6 +24,8 @@ pub(super) struct Remote {
     api_key: Option<String>,
     /// The proxy that requests go through.
     proxy: Option<String>,
+    /// Whether it answered before: then the URL's scheme is right.
+    has_answered: AtomicBool,
 }
 
 /// The kinds of failures, by their cure.
@@ -64,12 +67,23 @@ impl Remote {
         let api_key = api_key.map_err(ConsoleError::BadLine)?;
         let agent = client::agent(&parsed).map_err(ConsoleError::Certificates)?;
         let proxy = client::proxy_name(&parsed);
-        Ok(Self { agent, url: url.trim_end_matches('/').to_owned(), api_key, proxy })
+        Ok(Self {
+            agent,
+            url: url.trim_end_matches('/').to_owned(),
+            api_key,
+            proxy,
+            has_answered: AtomicBool::new(false),
+        })
     }
 
     /// The error that no answer was received, with what may help.
     fn unreachable(&self, error: &ureq::Error) -> ConsoleError {
-        let cure = match (&self.proxy, trouble(error), self.url.split_once("://")) {
+        let kind = match trouble(error) {
+            // A service that stops while it is asked.
+            FailureKind::Scheme if self.has_answered.load(Ordering::Relaxed) => FailureKind::Other,
+            kind => kind,
+        };
+        let cure = match (&self.proxy, kind, self.url.split_once("://")) {
             (Some(proxy), ..) => format!(
                 "the request went through the proxy {proxy} from the environment: is the proxy running? To \
                  bypass it, add the host to NO_PROXY"
@@ -121,6 +135,7 @@ impl Service for Remote {
             }
         };
         let mut response = answer.map_err(|e| self.unreachable(&e))?;
+        self.has_answered.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
         let timing = response.headers().get("server-timing").cloned();
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
@@ -133,5 +148,45 @@ impl Service for Remote {
 
     fn name(&self) -> String {
         self.url.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_stops_while_it_is_asked_is_not_taken_for_one_with_another_scheme() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let service = thread::spawn(move || {
+            for answers in [1, 0] {
+                let (mut stream, _) = listener.accept().unwrap();
+                for _ in 0..answers {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        let mut byte = [0];
+                        stream.read_exact(&mut byte).unwrap();
+                        head.push(byte[0]);
+                    }
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+                }
+                // It closes with a request unread, so the client sees a reset.
+                stream.peek(&mut [0]).unwrap();
+            }
+        });
+        let ask = |remote: &Remote| remote.ask("/model", None, None).map(|reply| reply.status);
+        let source = AnswerSource::default();
+        let remote = Remote::new(&url, &source).unwrap();
+        assert_eq!(ask(&remote).unwrap(), 200);
+        let said = ask(&remote).unwrap_err().to_string();
+        assert!(said.contains("is the service running there"), "{said}");
+        let said = ask(&Remote::new(&url, &source).unwrap()).unwrap_err().to_string();
+        assert!(said.contains("if it uses HTTPS"), "{said}");
+        service.join().unwrap();
     }
 }
