@@ -34,8 +34,12 @@ impl Scratch {
     }
 
     fn train(&self, name: &str, more: &[&str]) -> Output {
+        self.train_from(&data(), name, more)
+    }
+
+    fn train_from(&self, data: &Path, name: &str, more: &[&str]) -> Output {
         let mut command = kindred(&["train", "classifier", "--model"]);
-        command.arg(&self.model).arg("--data").arg(data()).arg("--out").arg(self.path(name));
+        command.arg(&self.model).arg("--data").arg(data).arg("--out").arg(self.path(name));
         command
             .args([
                 "--epochs",
@@ -146,6 +150,68 @@ fn a_head_from_data_to_answers() {
     );
     assert_eq!(answers[1]["error"], "the model has none of its words");
     assert!(errors(&output).contains("1 of the texts have no label"));
+}
+
+#[test]
+fn texts_with_several_labels_or_none() {
+    let scratch = Scratch::new();
+    // The requests, without the label `technical`, and with another where the text speaks of `my` things.
+    let content: String = fs::read_to_string(data())
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let (label, text) = line.split_once('\t').unwrap();
+            let mut labels: Vec<&str> =
+                [label].into_iter().filter(|&one| one != "technical").collect();
+            labels.extend(text.split(' ').any(|word| word == "my").then_some("mine"));
+            json!({"text": text, "labels": labels}).to_string() + "\n"
+        })
+        .collect();
+    let file = scratch.path("several.jsonl");
+    fs::write(&file, content).unwrap();
+    let dev = file.to_str().unwrap();
+    let output = scratch.train_from(&file, "head", &["--dev", dev]);
+    assert!(
+        errors(&output).contains("some texts have several labels or none"),
+        "{}",
+        errors(&output)
+    );
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("head: F1 9"), "{said}");
+    let head = scratch.path("head");
+
+    let output =
+        scratch.classify(&head).arg("Why is my invoice higher than last month").output().unwrap();
+    let labels = &lines(&output)[0]["labels"];
+    let (first, second) = (&labels[0], &labels[1]);
+    let names =
+        BTreeSet::from([&first["label"], &second["label"]].map(|name| name.as_str().unwrap()));
+    assert_eq!(names, BTreeSet::from(["billing", "mine"]), "{labels}");
+    assert!(second["probability"].as_f64().unwrap() > 0.5, "they add up to more than 1: {labels}");
+
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&head).arg("--classification").arg(&file);
+    let tables = String::from_utf8_lossy(&eval.output().unwrap().stdout).into_owned();
+    assert!(tables.contains(", F1 0.9"), "{tables}");
+    assert!(!tables.contains("given:"), "there is no table of one label against another: {tables}");
+
+    let report: Value =
+        serde_json::from_slice(&eval.arg("--json").output().unwrap().stdout).unwrap();
+    let found = &report["classification"][0];
+    let micro_f1 = found["micro_f1"].as_f64().unwrap();
+    assert!(micro_f1 > 0.9 && said.contains(&format!("{:.2} %", 100.0 * micro_f1)), "{found}");
+    assert!(found["labels"][0]["given"].as_u64().unwrap() > 0, "{found}");
+
+    // A head that gives one label can't be held against these texts.
+    let single = scratch.trained("single", &[]);
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&single).arg("--classification").arg(&file);
+    let said = errors(&eval.output().unwrap());
+    assert!(said.contains("but the head gives one label to each text"), "{said}");
+    // One label each, and a probability of its own all the same.
+    let wanted = scratch.trained("wanted", &["--sigmoid"]);
+    let text = fs::read_to_string(wanted.join("head.json")).unwrap();
+    assert!(text.contains("\"probabilities\": \"sigmoid\""), "{text}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ def uniform(*shape):
     return torch.tensor(values).reshape(shape).double().requires_grad_()
 
 
-def loss(weights, texts, classes, padding):
-    """The mean loss, each text by the weight of its class."""
+def loss(weights, texts, classes, padding, probabilities):
+    """The mean loss. Softmax: each text by the weight of its class. Sigmoid: the sum over classes."""
     scores = []
     for text in texts:
         # [1, DIM, tokens]
@@ -41,7 +41,12 @@ def loss(weights, texts, classes, padding):
             features.append(F.relu(maps).max(dim=2).values)
         scores.append(F.linear(torch.cat(features, dim=1), weights["dense"], weights["dense_bias"]))
     class_weights = torch.tensor(CLASS_WEIGHTS, dtype=torch.float64)
-    return F.cross_entropy(torch.cat(scores), torch.tensor(classes), weight=class_weights)
+    scores = torch.cat(scores)
+    if probabilities == "softmax":
+        return F.cross_entropy(scores, torch.tensor([own[0] for own in classes]), weight=class_weights)
+    targets = torch.tensor([[float(one in own) for one in range(CLASSES)] for own in classes]).double()
+    every = F.binary_cross_entropy_with_logits(scores, targets, pos_weight=class_weights, reduction="none")
+    return every.sum(dim=1).mean()
 
 
 def flat(weights, of):
@@ -53,7 +58,7 @@ def flat(weights, of):
     }
 
 
-def case(padding):
+def case(padding, probabilities):
     weights = {
         "filters": [uniform(CHANNELS, width, DIM) for width in WIDTHS],
         "biases": [uniform(CHANNELS) for _ in WIDTHS],
@@ -64,20 +69,25 @@ def case(padding):
     texts = [[numbers.randrange(WORDS) for _ in range(3 + index % 5)] for index in range(9)]
     # Every word is met: only then do PyTorch's steps and ours change the same vectors.
     texts.append(list(range(WORDS)))
-    classes = [index % CLASSES for index in range(len(texts))]
+    if probabilities == "softmax":
+        classes = [[index % CLASSES] for index in range(len(texts))]
+    else:
+        # None, one, several.
+        classes = [[one for one in range(CLASSES) if index >> one & 1] for index in range(len(texts))]
     start = flat(weights, lambda tensor: tensor.detach())
     parts = [*weights["filters"], *weights["biases"], weights["dense"], weights["dense_bias"], weights["vectors"]]
     optimizer = torch.optim.Adam(parts, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     gradients = None
     for _ in range(STEPS):
         optimizer.zero_grad()
-        mean = loss(weights, texts, classes, padding)
+        mean = loss(weights, texts, classes, padding, probabilities)
         mean.backward()
         if gradients is None:
             gradients, first = flat(weights, lambda tensor: tensor.grad), mean.item()
         optimizer.step()
     return {
         "padding": padding,
+        "probabilities": probabilities,
         "texts": texts,
         "classes": classes,
         "start": start,
@@ -98,7 +108,7 @@ print(
             "steps": STEPS,
             "learning_rate": LEARNING_RATE,
             "weight_decay": WEIGHT_DECAY,
-            "cases": [case(False), case(True)],
+            "cases": [case(padding, kind) for kind in ("softmax", "sigmoid") for padding in (False, True)],
         }
     )
 )

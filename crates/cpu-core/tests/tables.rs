@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use crate::support::{self, ask, bits, expected, model};
 use contract::Engine;
@@ -47,6 +49,38 @@ fn folder() -> TempDir {
 fn files(folder: &TempDir) -> Vec<String> {
     let names = fs::read_dir(folder.path()).unwrap();
     names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn many_queries_wait_for_the_table_and_few_do_not() {
+    let rows: Vec<Vec<f32>> = (0..50_000)
+        .map(|row| (0..30).map(|i| (row as f32 * 0.7 + i as f32).sin()).collect())
+        .collect();
+    let model = Arc::new(model(30, &rows));
+    let start = || {
+        let (release, released) = mpsc::channel::<()>();
+        let before_deriving = Some(Box::new(move || released.recv().unwrap()) as Box<_>);
+        let options = Options { threads: 2, before_deriving, ..Options::default() };
+        (CpuEngine::new(model.clone(), options).unwrap(), release)
+    };
+    let search = |engine: &mut CpuEngine, count: usize| {
+        let queries: Vec<_> = (0..count).map(|i| ask(&model, i, 1)).collect();
+        engine.search_overlapped(&queries.iter().collect(), &mut || ()).unwrap();
+        let counted = engine.counted();
+        (counted.certified, counted.full)
+    };
+    let (mut engine, release) = start();
+    assert_eq!(search(&mut engine, 1), (0, 1), "a short scan does not wait");
+    release.send(()).unwrap();
+
+    // A full scan of these takes about 0.75 s.
+    let (mut engine, release) = start();
+    let later = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        release.send(()).unwrap();
+    });
+    assert_eq!(search(&mut engine, 2000), (2000, 0));
+    later.join().unwrap();
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //!
 //! Source: Guo et al. 2017, "On Calibration of Modern Neural Networks".
 
-use super::softmax;
+use super::{sigmoid, softmax};
 
 /// Temperatures between which the best is sought, and how near it is found.
 const TEMPERATURES: [f64; 2] = [0.05, 20.0];
 const NEAR: f64 = 1e-6;
 
-/// The temperature at which these class scores make the classes that are right most likely. 1 if there are no texts.
+/// The temperature at which these class scores make the classes that are right most likely, if each text has one. 1 if there are
+/// no texts.
 ///
 /// # Panics
 /// If there are not as many texts as classes, or a class has no score.
@@ -17,14 +18,33 @@ pub fn fit_temperature(scores: &[Vec<f64>], classes: &[usize]) -> f64 {
     if scores.is_empty() {
         return 1.0;
     }
-    let loss = |logarithm: f64| -> f64 {
-        let temperature = logarithm.exp();
+    best_temperature(|temperature| {
         let of = |(scores, &class): (&Vec<f64>, &usize)| {
             -softmax(scores, temperature)[class].max(f64::MIN_POSITIVE).ln()
         };
         scores.iter().zip(classes).map(of).sum()
-    };
-    // The loss is convex in the inverse of the temperature, so it has one minimum: golden sections find it.
+    })
+}
+
+/// The temperature at which these class scores make it most likely which texts have which class, if each class has a sigmoid.
+/// Each pair is a class's score, and whether the text has the class. 1 if there are none.
+pub fn fit_sigmoid_temperature(pairs: &[(f64, bool)]) -> f64 {
+    if pairs.is_empty() {
+        return 1.0;
+    }
+    best_temperature(|temperature| {
+        let of = |&(score, has): &(f64, bool)| {
+            let towards = if has { score } else { -score };
+            -sigmoid(towards, temperature).max(f64::MIN_POSITIVE).ln()
+        };
+        pairs.iter().map(of).sum()
+    })
+}
+
+/// The temperature with the least loss. Both losses are convex in the inverse of the temperature, so there is one minimum: golden
+/// sections find it.
+fn best_temperature(loss: impl Fn(f64) -> f64) -> f64 {
+    let loss = |logarithm: f64| loss(logarithm.exp());
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let [mut low, mut high] = TEMPERATURES.map(f64::ln);
     let mut inner = [high - golden * (high - low), low + golden * (high - low)];
@@ -44,8 +64,9 @@ pub fn fit_temperature(scores: &[Vec<f64>], classes: &[usize]) -> f64 {
 }
 
 /// The expected calibration error: by how much, on average, the share of right answers differs from the probability that was
-/// given, over `bins` groups of texts of similar probability, all of the same size. `answers` are the probability of each
-/// text's most probable class, and whether it was right. 0 if there are none.
+/// given, over `bins` groups of answers of similar probability, all of the same size. `answers` are probabilities that were given,
+/// and whether what they were given to was right: each text's most probable class, or with sigmoids each class of each text. 0 if
+/// there are none.
 ///
 /// # Panics
 /// If there are no bins.
@@ -85,6 +106,10 @@ mod tests {
         let temperature = fit_temperature(&scores, &[0, 0, 0, 1]);
         assert!((softmax(&scores[0], temperature)[0] - 0.75).abs() < 1e-4, "{temperature}");
         assert_eq!(fit_temperature(&[], &[]), 1.0);
+        let pairs = [(6.0, true), (6.0, true), (-6.0, true), (6.0, true)];
+        let temperature = fit_sigmoid_temperature(&pairs);
+        assert!((sigmoid(6.0, temperature) - 0.75).abs() < 1e-4, "{temperature}");
+        assert_eq!(fit_sigmoid_temperature(&[]), 1.0);
     }
 
     proptest! {

@@ -8,7 +8,7 @@ mod calibration;
 mod forward;
 
 pub use attribution::{Attribution, Window};
-pub use calibration::{calibration_error, fit_temperature};
+pub use calibration::{calibration_error, fit_sigmoid_temperature, fit_temperature};
 pub use forward::Forward;
 
 /// A classifier's weights, without labels and words.

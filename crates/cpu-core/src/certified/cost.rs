@@ -13,7 +13,10 @@
 //! 512, on random tables of 30,000 × 100 and 400,000 × 300; about twice as many with 2 words, and with 32. A multiply-add
 //! of float64 took as long as 98 and 190 products of AVX-512 VNNI.
 
+use std::time::Duration;
+
 use contract::{FullPassQuery, Query, Ranking, UsualCosts};
+use rayon::ThreadPool;
 
 use super::ROW_COMPONENTS;
 use crate::InstructionSet;
@@ -42,6 +45,10 @@ const LARGEST_FORMULA: usize = 32;
 
 /// A full scan of at most this many multiply-adds is part of a search pass: it takes less than half a millisecond.
 pub(super) const SHORT_FULL_SCAN: usize = 2 << 20;
+/// Multiply-adds of a full scan in a second, on one thread with AVX2.
+const PRODUCTS_PER_SECOND: f64 = 2e9;
+/// The longest time to wait for the derived table instead of scanning without it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Multiply-adds of a full scan that cost as much as a plain query.
 const PRODUCTS_PER_QUERY: usize = 1 << 16;
 
@@ -91,6 +98,17 @@ impl Costs {
     pub(super) fn products(&self, query: &Query) -> usize {
         let rows = query.filter().row_limit(self.rows);
         rows.saturating_mul(self.dim).saturating_mul(query.vectors().len())
+    }
+
+    /// About the time that a full scan takes for these queries; zero if it is short.
+    pub(super) fn full_scan_time(&self, queries: &[&Query], pool: &ThreadPool) -> Duration {
+        let of_query = |query: &&Query| self.products(query);
+        let products = queries.iter().map(of_query).fold(0, usize::saturating_add);
+        if products <= SHORT_FULL_SCAN {
+            return Duration::ZERO;
+        }
+        let seconds = products as f64 / PRODUCTS_PER_SECOND / pool.current_num_threads() as f64;
+        Duration::from_secs_f64(seconds).min(LONGEST_WAIT)
     }
 }
 

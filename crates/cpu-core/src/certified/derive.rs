@@ -120,6 +120,16 @@ impl Deriving {
         }
     }
 
+    /// As [`wait`](Self::wait), but not longer than this.
+    pub(crate) fn wait_at_most(&self, longest: Duration) {
+        const STEP: Duration = Duration::from_millis(1);
+        let until = Instant::now() + longest;
+        let is_under_way = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while self.tables.get().is_none() && is_under_way() && Instant::now() < until {
+            std::thread::sleep(STEP);
+        }
+    }
+
     pub(crate) fn tables(&self) -> Option<&Tables> {
         self.tables.get()
     }

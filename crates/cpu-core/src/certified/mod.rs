@@ -303,8 +303,12 @@ impl Engine for CpuEngine {
             return Err(EngineError::ForeignQuery);
         }
         meanwhile();
-        let tables = self.deriving.shared_tables();
         let queries = batch.queries();
+        let tables = self.deriving.shared_tables();
+        if tables.get().is_none() {
+            // Waiting for as long as the full scan would take, and scanning only then, takes twice as long at worst.
+            self.deriving.wait_at_most(self.costs.full_scan_time(queries, self.full.pool()));
+        }
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
         let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);

@@ -183,6 +183,11 @@ impl Texts {
         Ok(all)
     }
 
+    /// Whether a text has several labels, or none.
+    pub fn any_number(&self) -> bool {
+        self.texts.iter().any(|one| one.labels.len() != 1)
+    }
+
     /// The labels, sorted, and how many texts have each.
     pub fn labels(&self) -> Vec<(&str, usize)> {
         let mut counts = std::collections::BTreeMap::new();

@@ -16,11 +16,15 @@ pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
-pub use model_store::head::{Cut, Head, HeadError, Probabilities, Token, Tokeniser, Tokens};
+pub use model_store::head::{
+    Cut, Description, Head, HeadError, Probabilities, Token, Tokeniser, Tokens,
+};
 pub use rayon::ThreadPool;
-pub use report::{Classification, OfLabel};
+pub use report::{Classification, Judged, OfLabel};
 pub use tokens::{MAX_UNKNOWN_WORDS, Tokenised, Vocabulary};
-pub use training::{CALIBRATION_BINS, Made, TrainError, TrainingOptions, train_classifier};
+pub use training::{
+    CALIBRATION_BINS, Made, TrainError, TrainingOptions, quality_name, train_classifier,
+};
 
 /// Threads for heads outside of a service; 0: one per core.
 ///

@@ -27,6 +27,9 @@ FILE has a text and its label in each line: `label`, a tab and the text (no head
 CSV whose first line names the columns `label` and `text`; or JSON lines with `label` and `text`; or `__label__x text`. \
 The format is detected from the first line.
 
+If texts have several labels or none (JSON lines with a list `labels`, `__label__x __label__y text`), each label gets a \
+probability of its own, and F1 over all labels decides when to stop.
+
 The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
 
 Examples:
@@ -75,6 +78,9 @@ pub struct TrainClassifierArguments {
     /// Let all labels count alike, however rare they are
     #[arg(long, help_heading = "Training")]
     pub balance: bool,
+    /// Any number of labels may be right: each gets a probability of its own [default: if a text has several labels or none]
+    #[arg(long, help_heading = "Training")]
+    pub sigmoid: bool,
     /// Leave the words' vectors as they are
     #[arg(long = "static", help_heading = "Training")]
     pub is_static: bool,

@@ -4,8 +4,8 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use kindred::heads::{
-    Classification, Classifying, Head, Label, PRODUCTS_MEMORY, Texts, ThreadPool, Tokenised,
-    Vocabulary, built_in, labels, reasons,
+    Classification, Classifying, Description, Head, Judged, Label, PRODUCTS_MEMORY, Probabilities,
+    Texts, ThreadPool, Tokenised, Vocabulary, built_in, labels, reasons,
 };
 use model_store::ModelStore;
 use serde_json::json;
@@ -191,16 +191,24 @@ pub(super) fn evaluate(
     texts: &Texts,
     pool: &ThreadPool,
 ) -> Result<Classification, CommandError> {
-    let names = &head.description().labels;
-    let right = |labels: &[String]| match labels {
-        [label] => names.iter().position(|name| name == label).ok_or_else(|| {
+    let Description { labels: names, probabilities, .. } = head.description();
+    let class = |label: &String| {
+        names.iter().position(|name| name == label).ok_or_else(|| {
             let known = names.join(", ");
             CommandError::Usage(format!("{set}: the head has no label {label:?}; it has {known}"))
-        }),
-        _ => Err(CommandError::Usage(format!(
-            "{set}: a text has {} labels; give one each",
-            labels.len()
-        ))),
+        })
+    };
+    let right = |labels: &[String]| {
+        if *probabilities == Probabilities::Softmax && labels.len() != 1 {
+            let count = labels.len();
+            return Err(CommandError::Usage(format!(
+                "{set}: a text has {count} labels, but the head gives one label to each text"
+            )));
+        }
+        let mut classes = labels.iter().map(class).collect::<Result<Vec<_>, _>>()?;
+        classes.sort_unstable();
+        classes.dedup();
+        Ok(classes)
     };
     model.words().make_table();
     let vocabulary = Vocabulary::of_head(head, model);
@@ -210,9 +218,13 @@ pub(super) fn evaluate(
         let tokenised: Vec<Tokenised> =
             some.iter().map(|one| vocabulary.tokenise(&one.text)).collect();
         for (one, labels) in some.iter().zip(answers(model, head, &mut engine, pool, &tokenised)) {
-            let given = labels.map(|labels| (labels[0].class, labels[0].probability));
-            judged.push((right(&one.labels)?, given));
+            let of_classes = |mut labels: Vec<Label>| {
+                labels.sort_by_key(|label| label.class);
+                labels.iter().map(|label| label.probability).collect()
+            };
+            let probabilities = labels.map(of_classes);
+            judged.push(Judged { right: right(&one.labels)?, probabilities });
         }
     }
-    Ok(Classification::new(set, names, &judged))
+    Ok(Classification::new(set, names, *probabilities, &judged))
 }

@@ -108,21 +108,27 @@ fn classification(result: &Classification) -> String {
     let wide = width(result.labels.iter().map(|one| &one.label).chain([&result.set]));
     let mut lines = vec![
         format!(
-            "{}: {} texts, {} without a known word; accuracy {:.2} %, calibration error {:.3}",
+            "{}: {} texts, {} without a known word; accuracy {:.2} %, F1 {:.3} (mean of labels {:.3}), calibration error {:.3}",
             result.set,
             result.texts,
             result.unanswered,
             100.0 * result.accuracy,
+            result.micro_f1,
+            result.macro_f1,
             result.calibration_error
         ),
         format!(
-            "{:wide$}  {:>9}  {:>9}  {:>9}  {:>9}",
-            "label", "texts", "precision", "recall", "F1"
+            "{:wide$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}",
+            "label", "texts", "given", "precision", "recall", "F1"
         ),
     ];
-    for OfLabel { label, texts, precision, recall, f1 } in &result.labels {
-        lines
-            .push(format!("{label:wide$}  {texts:>9}  {precision:>9.3}  {recall:>9.3}  {f1:>9.3}"));
+    for OfLabel { label, texts, given, precision, recall, f1 } in &result.labels {
+        lines.push(format!(
+            "{label:wide$}  {texts:>9}  {given:>9}  {precision:>9.3}  {recall:>9.3}  {f1:>9.3}"
+        ));
+    }
+    if result.confusion.is_empty() {
+        return lines.join("\n");
     }
     let given: Vec<String> = result.labels.iter().map(|one| format!("{:>9}", one.label)).collect();
     lines.push(format!("{:wide$}  {}", "given:", given.join("  ")));

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kindred::heads::{
-    Format, Made, Progress, Settings, Texts, TrainingOptions, train_classifier as train,
+    Format, Made, Probabilities, Progress, Settings, Texts, TrainingOptions, quality_name,
+    train_classifier as train,
 };
 use model_store::ModelStore;
 
@@ -30,6 +31,13 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let counts: Vec<String> =
         labels.iter().map(|(label, count)| format!("{label}: {count}")).collect();
     eprintln!("{} texts; {}", texts.texts.len(), counts.join(", "));
+    let probabilities = options.probabilities(&texts, dev.as_ref());
+    if probabilities == Probabilities::Sigmoid && !arguments.sigmoid {
+        eprintln!(
+            "some texts have several labels or none, so each label gets a probability of its own"
+        );
+    }
+    let measure = quality_name(probabilities);
     if texts.skipped > 0 {
         eprintln!("{} bad lines skipped", texts.skipped);
     }
@@ -37,13 +45,13 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let interrupted = prepare::watch_for_interrupt()?;
     let bar = progress::bar((texts.texts.len() * options.settings.epochs) as u64, "texts");
     let mut of_epoch = 0;
-    let mut on_progress = |Progress { epoch, texts, loss, accuracy }: Progress| {
+    let mut on_progress = |Progress { epoch, texts, loss, quality }: Progress| {
         of_epoch = of_epoch.max(texts);
         bar.set_position(((epoch - 1) * of_epoch + texts) as u64);
-        match accuracy {
-            Some(accuracy) => {
+        match quality {
+            Some(quality) => {
                 let line =
-                    format!("epoch {epoch}: loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
+                    format!("epoch {epoch}: loss {loss:.4}, {measure} {:.2} %", 100.0 * quality);
                 // Without a terminal the bar says nothing.
                 if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
             }
@@ -64,12 +72,12 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     if made.empty > 0 {
         eprintln!("{} texts without a word of the model were left out", made.empty);
     }
-    let Made { accuracy, calibration: [before, after], epoch, dev, .. } = &made;
+    let Made { quality, calibration: [before, after], epoch, dev, .. } = &made;
     say!(
-        "{}: accuracy {:.2} % of {dev} texts after epoch {epoch}; calibration error {after:.3} (before scaling {before:.3}); \
+        "{}: {measure} {:.2} % of {dev} texts after epoch {epoch}; calibration error {after:.3} (before scaling {before:.3}); \
          {:.1} s",
         arguments.out.display(),
-        100.0 * accuracy,
+        100.0 * quality,
         started.elapsed().as_secs_f64()
     )
 }
@@ -99,6 +107,10 @@ fn options(
     let settings = Settings {
         widths: arguments.widths.iter().map(|width| width.get()).collect(),
         channels: arguments.channels.get(),
+        probabilities: match arguments.sigmoid {
+            true => Probabilities::Sigmoid,
+            false => Probabilities::Softmax,
+        },
         fine_tune: !arguments.is_static,
         dropout,
         batch: arguments.batch.get(),

@@ -1,10 +1,11 @@
 //! Gradients of the loss. Only the position at which a channel had its maximum gets one, and only above zero.
 
-use contract::classifier::{Convolution, Layer};
+use contract::classifier::{Convolution, Layer, sigmoid, softmax};
+use model_store::head::Probabilities;
 use rayon::prelude::*;
 
 use super::batch::{Batch, Forward};
-use super::{Example, Trainer, scores};
+use super::{Example, Settings, Trainer, scores};
 
 /// The gradients of a step, in the shapes of what they change.
 pub(super) struct Gradients {
@@ -98,9 +99,8 @@ struct Head {
 
 fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: &[f32]) -> Head {
     let (width, dense) = (trainer.features(), &trainer.dense);
-    let class_weight =
-        |class: u32| trainer.settings.class_weights.get(class as usize).copied().unwrap_or(1.0);
-    let all: f32 = examples.iter().map(|one| class_weight(one.class)).sum();
+    let settings = trainer.settings;
+    let all: f32 = examples.iter().map(|one| text_weight(settings, one)).sum();
     let mut loss = 0.0;
     let mut own =
         Layer { weights: vec![0.0; dense.weights.len()], bias: vec![0.0; dense.bias.len()] };
@@ -110,14 +110,14 @@ fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: 
         let (of_text, mask) = (&forward.features[range.clone()], &masks[range.clone()]);
         let inputs: Vec<f32> = of_text.iter().zip(mask).map(|(f, mask)| f * mask).collect();
         let scores: Vec<f64> = scores(dense, &inputs).into_iter().map(f64::from).collect();
-        let probabilities = contract::classifier::softmax(&scores, 1.0);
-        let class = example.class as usize;
-        let weight = class_weight(example.class);
-        loss -= f64::from(weight) * probabilities[class].max(f64::MIN_POSITIVE).ln();
+        let (of_scores, derivatives) = match settings.probabilities {
+            Probabilities::Softmax => one_class(settings, &scores, example.classes[0]),
+            Probabilities::Sigmoid => any_classes(settings, &scores, &example.classes),
+        };
+        loss += of_scores;
         let below = &mut features[range];
-        for (output, probability) in probabilities.iter().enumerate() {
-            let target = if output == class { 1.0 } else { 0.0 };
-            let gradient = (probability - target) as f32 * weight / all;
+        for (output, derivative) in derivatives.into_iter().enumerate() {
+            let gradient = derivative / all;
             own.bias[output] += gradient;
             add(&mut own.weights[output * width..][..width], &inputs, gradient);
             add(below, &dense.weights[output * width..][..width], gradient);
@@ -127,6 +127,47 @@ fn head(trainer: &Trainer<'_>, examples: &[&Example], forward: &Forward, masks: 
         }
     }
     Head { loss, dense: own, features }
+}
+
+fn class_weight(settings: &Settings, class: u32) -> f32 {
+    settings.class_weights.get(class as usize).copied().unwrap_or(1.0)
+}
+
+/// What a text counts for in the mean of a batch.
+pub(super) fn text_weight(settings: &Settings, example: &Example) -> f32 {
+    match settings.probabilities {
+        Probabilities::Softmax => class_weight(settings, example.classes[0]),
+        Probabilities::Sigmoid => 1.0,
+    }
+}
+
+/// The cross-entropy of a softmax, and its derivatives by the class scores.
+fn one_class(settings: &Settings, scores: &[f64], class: u32) -> (f64, Vec<f32>) {
+    let weight = class_weight(settings, class);
+    let probabilities = softmax(scores, 1.0);
+    let loss = -f64::from(weight) * probabilities[class as usize].max(f64::MIN_POSITIVE).ln();
+    let derivative = |(output, probability): (usize, f64)| {
+        let target = if output == class as usize { 1.0 } else { 0.0 };
+        (probability - target) as f32 * weight
+    };
+    (loss, probabilities.into_iter().enumerate().map(derivative).collect())
+}
+
+/// The sum of the cross-entropies of a sigmoid for each class, and its derivatives by the class scores.
+fn any_classes(settings: &Settings, scores: &[f64], classes: &[u32]) -> (f64, Vec<f32>) {
+    let mut loss = 0.0;
+    let derivative = |(output, &score): (u32, &f64)| {
+        let (target, weight) = match classes.contains(&output) {
+            true => (1.0, class_weight(settings, output)),
+            false => (0.0, 1.0),
+        };
+        // −ln σ(s) if the text has the class, −ln σ(−s) otherwise.
+        let towards = if target == 1.0 { score } else { -score };
+        loss += f64::from(weight) * ((-towards.abs()).exp().ln_1p() + (-towards).max(0.0));
+        (sigmoid(score, 1.0) - target) as f32 * weight
+    };
+    let derivatives = (0..).zip(scores).map(derivative).collect();
+    (loss, derivatives)
 }
 
 /// The taps of a filter at a position that meet tokens, and these.

@@ -1,5 +1,5 @@
 //! Trains classifiers ([`contract::classifier`]) with one dense layer, by Adam on the cross-entropy, with dropout on the
-//! features.
+//! features. A text has one class (softmax), or any number of them (a sigmoid for each).
 //!
 //! Convolution is linear in the tokens' vectors. So a batch's distinct words are multiplied by all filters once (`project`), and a
 //! text's convolutions are sums of what its words gave. The maximum makes gradients sparse: only the position that won gets one
@@ -19,6 +19,7 @@ mod project;
 use std::ops::ControlFlow;
 
 use contract::classifier::{Classifier, Convolution, Layer};
+use model_store::head::Probabilities;
 use rayon::ThreadPool;
 
 use adam::{Adam, NEVER_MET, NOT_MET};
@@ -27,13 +28,13 @@ use batch::{Batch, Forward};
 use numbers::Numbers;
 use project::random;
 
-/// A text with its class.
+/// A text with its classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// Its tokens: indices of words.
     pub words: Vec<u32>,
-    /// Its class.
-    pub class: u32,
+    /// Its classes, each once: one with [`Probabilities::Softmax`], any number with [`Probabilities::Sigmoid`].
+    pub classes: Vec<u32>,
 }
 
 /// What a classifier learns from.
@@ -60,6 +61,8 @@ pub struct Settings {
     pub channels: usize,
     /// Whether texts have zero vectors at both ends, one fewer than a filter is wide.
     pub padding: bool,
+    /// Whether exactly one class is right, or any number of them.
+    pub probabilities: Probabilities,
     /// Whether words' vectors are trained, too.
     pub fine_tune: bool,
     /// The part of the features that is left out in each step.
@@ -74,7 +77,8 @@ pub struct Settings {
     pub epochs: usize,
     /// Training stops after this number of epochs without a better result on the deciding texts.
     pub patience: usize,
-    /// What each class counts for; all alike if empty.
+    /// What each class counts for; all alike if empty. With sigmoids: what a text that has the class counts for, beside one that
+    /// does not have it.
     pub class_weights: Vec<f32>,
     /// Decides everything that is random.
     pub seed: u64,
@@ -86,6 +90,7 @@ impl Default for Settings {
             widths: vec![3, 4, 5],
             channels: 100,
             padding: true,
+            probabilities: Probabilities::Softmax,
             fine_tune: true,
             dropout: 0.5,
             batch: 50,
@@ -108,8 +113,8 @@ pub struct Progress {
     pub texts: usize,
     /// The mean loss of the epoch so far.
     pub loss: f64,
-    /// The share of the deciding texts whose class was right, at the end of an epoch.
-    pub accuracy: Option<f64>,
+    /// How good it is on the deciding texts ([`Trained::quality`]), at the end of an epoch.
+    pub quality: Option<f64>,
 }
 
 /// A trained classifier: that of the epoch with the best result.
@@ -119,8 +124,9 @@ pub struct Trained {
     pub classifier: Classifier,
     /// The words' vectors, `[words, dim]`, if they were trained.
     pub vectors: Option<Vec<f32>>,
-    /// Its result on the texts that decide.
-    pub accuracy: f64,
+    /// How good it is on the deciding texts. Softmax: the share of them whose class is right (accuracy). Sigmoid: F1 over all texts
+    /// and classes together (micro-averaged), where a class is given at a probability of one half.
+    pub quality: f64,
     /// The epoch.
     pub epoch: usize,
 }
@@ -150,7 +156,8 @@ struct Trainer<'a> {
 /// there is none yet.
 ///
 /// # Panics
-/// If there are no texts or classes, or an example has a word or a class that does not exist.
+/// If there are no texts or classes, or an example has a word or a class that does not exist, or not one class where there must be
+/// one.
 pub fn train(
     data: Data<'_>,
     settings: &Settings,
@@ -159,8 +166,11 @@ pub fn train(
 ) -> Option<Trained> {
     assert!(!data.train.is_empty() && data.classes > 0 && data.dim > 0, "something to learn from");
     let words = data.vectors.len() / data.dim;
+    let is_one = settings.probabilities == Probabilities::Softmax;
     let is_there = |one: &Example| {
-        (one.class as usize) < data.classes && one.words.iter().all(|&word| (word as usize) < words)
+        (!is_one || one.classes.len() == 1)
+            && one.classes.iter().all(|&class| (class as usize) < data.classes)
+            && one.words.iter().all(|&word| (word as usize) < words)
     };
     assert!(data.train.iter().chain(data.dev).all(is_there), "words and classes that exist");
     let mut trainer = Trainer::new(data, settings, pool);
@@ -174,18 +184,18 @@ pub fn train(
             loss += trainer.step(&examples);
             texts += examples.len();
             let mean = loss / texts as f64;
-            let progress = Progress { epoch, texts, loss: mean, accuracy: None };
+            let progress = Progress { epoch, texts, loss: mean, quality: None };
             if on_progress(progress).is_break() {
                 return best;
             }
         }
-        let accuracy = trainer.accuracy();
+        let quality = trainer.quality();
         // The later of two equal results has seen more.
-        if best.as_ref().is_none_or(|best| accuracy >= best.accuracy) {
-            best = Some(trainer.trained(accuracy, epoch));
+        if best.as_ref().is_none_or(|best| quality >= best.quality) {
+            best = Some(trainer.trained(quality, epoch));
         }
         let loss = loss / texts as f64;
-        let progress = Progress { epoch, texts, loss, accuracy: Some(accuracy) };
+        let progress = Progress { epoch, texts, loss, quality: Some(quality) };
         let is_late = best.as_ref().is_some_and(|best| epoch - best.epoch >= settings.patience);
         if on_progress(progress).is_break() || is_late {
             break;
@@ -270,10 +280,10 @@ impl<'a> Trainer<'a> {
         Forward::new(batch, &self.filters, &self.vectors, self.data.dim, self.pool)
     }
 
-    /// The share of the deciding texts whose class is right.
-    fn accuracy(&self) -> f64 {
+    /// [`Trained::quality`].
+    fn quality(&self) -> f64 {
         const TOGETHER: usize = 256;
-        let mut right = 0;
+        let mut counts = Counts::default();
         for examples in self.data.dev.chunks(TOGETHER) {
             let batch = Batch::new(examples.iter().map(|one| &one.words[..]));
             let forward = self.forward(&batch);
@@ -281,25 +291,62 @@ impl<'a> Trainer<'a> {
                 examples.iter().zip(forward.features.chunks_exact(self.features()))
             {
                 let scores = scores(&self.dense, features);
-                let mut best = 0;
-                for (class, score) in scores.iter().enumerate() {
-                    if *score > scores[best] {
-                        best = class;
-                    }
-                }
-                right += usize::from(best == example.class as usize);
+                let given: Vec<u32> = match self.settings.probabilities {
+                    Probabilities::Softmax => vec![largest(&scores)],
+                    // Above zero, the sigmoid is above one half.
+                    Probabilities::Sigmoid => (0..scores.len() as u32)
+                        .filter(|&class| scores[class as usize] > 0.0)
+                        .collect(),
+                };
+                counts.add(&given, &example.classes);
             }
         }
-        right as f64 / self.data.dev.len().max(1) as f64
+        // With one class of each, this is the share of right ones.
+        counts.f1()
     }
 
-    fn trained(&self, accuracy: f64, epoch: usize) -> Trained {
+    fn trained(&self, quality: f64, epoch: usize) -> Trained {
         let classifier =
             Classifier::new(self.data.dim, self.filters.clone(), vec![self.dense.clone()])
                 .expect("shapes");
         let vectors = self.settings.fine_tune.then(|| self.vectors.clone());
-        Trained { classifier, vectors, accuracy, epoch }
+        Trained { classifier, vectors, quality, epoch }
     }
+}
+
+/// Classes that were given, and classes that texts have.
+#[derive(Default)]
+struct Counts {
+    given: usize,
+    had: usize,
+    both: usize,
+}
+
+impl Counts {
+    fn add(&mut self, given: &[u32], had: &[u32]) {
+        self.given += given.len();
+        self.had += had.len();
+        self.both += given.iter().filter(|class| had.contains(class)).count();
+    }
+
+    /// The harmonic mean of precision and recall; 1 if there was nothing to give and nothing was given.
+    fn f1(&self) -> f64 {
+        match self.given + self.had {
+            0 => 1.0,
+            sum => 2.0 * self.both as f64 / sum as f64,
+        }
+    }
+}
+
+/// The first of the largest.
+fn largest(scores: &[f32]) -> u32 {
+    let mut best = 0;
+    for (class, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = class;
+        }
+    }
+    best as u32
 }
 
 /// The outputs of a dense layer.

@@ -1,9 +1,10 @@
 //! Training: gradients against finite differences of the formula in float64, and against PyTorch; the same weights on any number
 //! of threads.
 
-use contract::classifier::softmax;
+use contract::classifier::{sigmoid, softmax};
 use model_store::synth::split_mix;
 
+use super::backward::text_weight;
 use super::*;
 
 fn pool(threads: usize) -> ThreadPool {
@@ -21,7 +22,7 @@ fn examples(count: u64, words: u64) -> Vec<Example> {
             let at = random(51) as usize % (own.len() + 1);
             let pair = if class == 1 { [0, 1] } else { [1, 0] };
             own.splice(at..at, pair);
-            Example { words: own, class }
+            Example { words: own, classes: vec![class] }
         })
         .collect()
 }
@@ -34,17 +35,35 @@ fn go_on(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// The sum of the losses, each by its class's weight as a part of all, by the formula in float64.
+/// The mean loss by the formula in float64. Softmax: each text by its class's weight. Sigmoid: the sum over classes.
 fn loss(trainer: &Trainer<'_>, vectors: &[f32], examples: &[&Example], weights: &[f32]) -> f64 {
     let (dim, classifier) = (trainer.data.dim, trainer.trained(0.0, 0).classifier);
-    let all: f32 = examples.iter().map(|one| weights[one.class as usize]).sum();
-    let of = |one: &&Example| {
+    let weight = |class: u32| f64::from(weights[class as usize]);
+    let scores = |one: &&Example| {
         let row = |&word: &u32| &vectors[word as usize * dim..][..dim];
         let tokens: Vec<&[f32]> = one.words.iter().map(row).collect();
-        let probabilities = softmax(&classifier.forward(&tokens).scores, 1.0);
-        -probabilities[one.class as usize].ln() * f64::from(weights[one.class as usize] / all)
+        classifier.forward(&tokens).scores
     };
-    examples.iter().map(of).sum()
+    match trainer.settings.probabilities {
+        Probabilities::Softmax => {
+            let all: f64 = examples.iter().map(|one| weight(one.classes[0])).sum();
+            let of = |one: &&Example| {
+                let class = one.classes[0];
+                -softmax(&scores(one), 1.0)[class as usize].ln() * weight(class)
+            };
+            examples.iter().map(of).sum::<f64>() / all
+        }
+        Probabilities::Sigmoid => {
+            let of = |one: &&Example| -> f64 {
+                let of_class = |(class, score): (u32, f64)| match one.classes.contains(&class) {
+                    true => -sigmoid(score, 1.0).ln() * weight(class),
+                    false => -sigmoid(-score, 1.0).ln(),
+                };
+                (0..).zip(scores(one)).map(of_class).sum()
+            };
+            examples.iter().map(of).sum::<f64>() / examples.len() as f64
+        }
+    }
 }
 
 #[test]
@@ -52,18 +71,27 @@ fn gradients_are_those_of_the_formula() {
     let (dim, words) = (3, 12);
     let (examples, vectors) = (examples(6, words), vectors(words as usize, dim));
     // A short text, and an empty one.
-    let more = [vec![7], vec![]].map(|words| Example { words, class: 0 });
-    let examples: Vec<Example> = examples.into_iter().chain(more).collect();
-    let chosen: Vec<&Example> = examples.iter().collect();
-    for padding in [false, true] {
+    let more = [vec![7], vec![]].map(|words| Example { words, classes: vec![0] });
+    let one_each: Vec<Example> = examples.into_iter().chain(more).collect();
+    // Texts with no class, one, and both.
+    let mut any_number = one_each.clone();
+    any_number[1].classes.clear();
+    any_number[2].classes = vec![1, 0];
+    for (padding, probabilities, examples) in [
+        (false, Probabilities::Softmax, &one_each),
+        (true, Probabilities::Softmax, &one_each),
+        (true, Probabilities::Sigmoid, &any_number),
+    ] {
+        let chosen: Vec<&Example> = examples.iter().collect();
         let settings = Settings {
             widths: vec![2, 3],
             channels: 4,
             padding,
+            probabilities,
             class_weights: vec![1.0, 3.0],
             ..Settings::default()
         };
-        let data = Data { train: &examples, dev: &examples, vectors: &vectors, dim, classes: 2 };
+        let data = Data { train: examples, dev: examples, vectors: &vectors, dim, classes: 2 };
         let pool = pool(2);
         let mut trainer = Trainer::new(data, &settings, &pool);
         let batch = Batch::new(chosen.iter().map(|one| &one.words[..]));
@@ -157,13 +185,12 @@ fn gradients_and_steps_are_those_of_pytorch() {
     let widths: Vec<usize> =
         floats(&expected["widths"]).iter().map(|&width| width as usize).collect();
     for case in expected["cases"].as_array().unwrap() {
-        let class = |(words, class): (&serde_json::Value, &f32)| Example {
-            words: floats(words).iter().map(|&word| word as u32).collect(),
-            class: *class as u32,
-        };
-        let texts = case["texts"].as_array().unwrap();
-        let examples: Vec<Example> =
-            texts.iter().zip(&floats(&case["classes"])).map(class).collect();
+        let whole = |list| floats(list).into_iter().map(|number| number as u32).collect();
+        let lists = |name: &str| case[name].as_array().unwrap().iter();
+        let examples: Vec<Example> = lists("texts")
+            .zip(lists("classes"))
+            .map(|(words, classes)| Example { words: whole(words), classes: whole(classes) })
+            .collect();
         let chosen: Vec<&Example> = examples.iter().collect();
         let (start, gradients, end) = (&case["start"], &case["gradients"], &case["end"]);
         let vectors = floats(&start["vectors"]);
@@ -172,6 +199,7 @@ fn gradients_and_steps_are_those_of_pytorch() {
             widths: widths.clone(),
             channels: count("channels"),
             padding: case["padding"].as_bool().unwrap(),
+            probabilities: serde_json::from_value(case["probabilities"].clone()).unwrap(),
             dropout: 0.0,
             learning_rate: number("learning_rate"),
             weight_decay: number("weight_decay"),
@@ -192,8 +220,8 @@ fn gradients_and_steps_are_those_of_pytorch() {
         let forward = trainer.forward(&batch);
         let masks = vec![1.0; chosen.len() * trainer.features()];
         let found = Gradients::new(&trainer, &chosen, &batch, &forward, &masks);
-        // Ours is the sum, theirs the mean by the classes' weights.
-        let weight = |one: &&Example| f64::from(settings.class_weights[one.class as usize]);
+        // Ours is the sum, theirs the mean.
+        let weight = |one: &&Example| f64::from(text_weight(&settings, one));
         let mean = found.loss / chosen.iter().map(weight).sum::<f64>();
         assert!((mean - case["loss"].as_f64().unwrap()).abs() < 1e-5, "{mean}");
         for (index, own) in found.filters.iter().enumerate() {
@@ -249,7 +277,7 @@ fn it_learns_what_only_the_order_of_words_tells() {
             ControlFlow::Continue(())
         })
         .unwrap();
-        assert!(found.accuracy > 0.97, "{fine_tune}: {}", found.accuracy);
+        assert!(found.quality > 0.97, "{fine_tune}: {}", found.quality);
         assert!(found.epoch <= last);
         match found.vectors {
             // Of a word that no text to learn from has, the vector stays.
@@ -279,9 +307,65 @@ fn stopped_early_it_gives_the_best_so_far_or_nothing() {
 }
 
 #[test]
+fn it_learns_any_number_of_classes() {
+    let (dim, words) = (8, 60);
+    let mut texts = examples(900, words);
+    // Class 0: word 0 comes first; class 1: the text has word 2 or 3.
+    for one in &mut texts {
+        let is_first = one.words.iter().find(|&&word| word < 2) == Some(&0);
+        let is_in = one.words.iter().any(|word| [2, 3].contains(word));
+        one.classes = [(0, is_first), (1, is_in)]
+            .into_iter()
+            .filter_map(|(class, is)| is.then_some(class))
+            .collect();
+    }
+    let vectors = vectors(60, dim);
+    let (train_on, dev) = texts.split_at(800);
+    let data = Data { train: train_on, dev, vectors: &vectors, dim, classes: 2 };
+    let probabilities = Probabilities::Sigmoid;
+    let settings = Settings { channels: 30, epochs: 20, probabilities, ..Settings::default() };
+    let found = train(data, &settings, &pool(2), &mut go_on).unwrap();
+    assert!(found.quality > 0.95, "{}", found.quality);
+    // A class that counts for much is found more often than it is there.
+    let given = |weight: f32| {
+        let class_weights = vec![1.0, weight];
+        let settings = Settings { epochs: 1, class_weights, ..settings.clone() };
+        let found = train(data, &settings, &pool(2), &mut go_on).unwrap();
+        let vectors = found.vectors.unwrap();
+        let is_given = |one: &&Example| {
+            let row = |&word: &u32| &vectors[word as usize * dim..][..dim];
+            let tokens: Vec<&[f32]> = one.words.iter().map(row).collect();
+            found.classifier.forward(&tokens).scores[1] > 0.0
+        };
+        dev.iter().filter(is_given).count()
+    };
+    assert!(given(20.0) > given(1.0));
+}
+
+#[test]
+fn quality_is_accuracy_or_f1() {
+    let mut counts = Counts::default();
+    assert_eq!(counts.f1(), 1.0);
+    counts.add(&[0], &[0]);
+    counts.add(&[1], &[0]);
+    assert_eq!(counts.f1(), 0.5, "one class of each: accuracy");
+    // Two of three given are right, of four that are there.
+    counts.add(&[2], &[0, 2]);
+    assert_eq!(counts.f1(), 4.0 / 7.0);
+}
+
+#[test]
+#[should_panic(expected = "words and classes that exist")]
+fn a_text_with_two_classes_where_one_is_right_is_refused() {
+    let texts = [Example { words: vec![0], classes: vec![0, 1] }];
+    let data = Data { train: &texts, dev: &[], vectors: &[0.0; 6], dim: 2, classes: 2 };
+    let _ = train(data, &Settings::default(), &pool(1), &mut go_on);
+}
+
+#[test]
 #[should_panic(expected = "words and classes that exist")]
 fn a_word_that_does_not_exist_is_refused() {
-    let texts = [Example { words: vec![3], class: 0 }];
+    let texts = [Example { words: vec![3], classes: vec![0] }];
     let data = Data { train: &texts, dev: &[], vectors: &[0.0; 6], dim: 2, classes: 1 };
     let _ = train(data, &Settings::default(), &pool(1), &mut go_on);
 }
