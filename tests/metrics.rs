@@ -206,14 +206,20 @@ fn jobs_that_got_no_answer_are_counted_by_their_reason() {
     assert_eq!(metrics.get(&format!("kindred_requests_total{status}")), refused as f64);
     assert_eq!(metrics.sum("kindred_queue_queries"), 0.0, "none is left");
 
-    let late =
-        Service::start(&["--cache-dir", cache, "--threads", "1", "--request-timeout-ms", "15"]);
-    let replies = (0..5).map(|_| late.post("/nearest", &many).status);
-    let too_late = replies.filter(|&status| status == 504).count();
-    assert!(too_late > 0);
-    let counted = Metrics::of(&late).get(&format!("kindred_jobs_late_total{model}"));
-    // Some may have been late before they became jobs.
-    assert!((1.0..=too_late as f64).contains(&counted), "{counted} of {too_late}");
+    // Some may be late before they become jobs.
+    let late = Service::start(&["--cache-dir", cache, "--threads", "1"]);
+    let mut hasty = many.clone();
+    hasty["timeout_ms"] = json!(15);
+    let mut too_late = 0;
+    for _ in 0..100 {
+        too_late += usize::from(late.post("/nearest", &hasty).status == 504);
+        let counted = Metrics::of(&late).get(&format!("kindred_jobs_late_total{model}"));
+        assert!(counted <= too_late as f64, "{counted} of {too_late}");
+        if counted > 0.0 {
+            return;
+        }
+    }
+    panic!("no job was late, and {too_late} requests");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A classifier's formula, in float64 and plain loops.
 
 use super::{Classifier, Convolution, Layer};
+use crate::score::dot;
 
 /// What a classifier computes for a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,8 +65,7 @@ impl Convolution {
             // Outside of the text are zero vectors.
             let token = (position + tap).checked_sub(self.padding);
             if let Some(token) = token.and_then(|token| tokens.get(token)) {
-                let products = weights.iter().zip(*token);
-                value += products.map(|(w, x)| f64::from(*w) * f64::from(*x)).sum::<f64>();
+                value += dot(weights, token);
             }
         }
         value
