@@ -208,7 +208,7 @@ fn jobs_that_got_no_answer_are_counted_by_their_reason() {
 
     // Some may be late before they become jobs.
     let late = Service::start(&["--cache-dir", cache, "--threads", "1"]);
-    let mut hasty = many.clone();
+    let mut hasty = many;
     hasty["timeout_ms"] = json!(15);
     let mut too_late = 0;
     for _ in 0..100 {
