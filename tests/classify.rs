@@ -126,6 +126,15 @@ fn a_head_from_data_to_answers() {
     let found = &report["classification"][0];
     assert_eq!((&found["accuracy"], &found["confusion"][0]), (&json!(1.0), &json!([20, 0, 0])));
 
+    // Words that only one label's texts have, and not the model.
+    let file = scratch.path("new.tsv");
+    let content = fs::read_to_string(data()).unwrap();
+    fs::write(&file, content.replace("technical\t", "technical\tZzxqy ")).unwrap();
+    let output = scratch.train_from(&file, "new", &["--add-words", "2"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let output = scratch.classify(&scratch.path("new")).arg("zzxqy").output().unwrap();
+    assert_eq!(lines(&output)[0]["labels"][0]["label"], "technical");
+
     let text = "I can't log in to my zzxqy account.";
     let output = scratch.classify(&head).args(["--explain", text]).output().unwrap();
     let answer = &lines(&output)[0];
@@ -237,6 +246,7 @@ fn what_is_wrong_with_data_and_options_is_said() {
         refused(&["--dev", &other])
             .contains("the label \"sales\" is only in the texts that decide")
     );
+    assert!(refused(&["--static", "--add-words", "2"]).contains("cannot be used with"));
     assert!(refused(&["--dropout", "1"]).contains("--dropout must be less than 1"));
     assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
     fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
@@ -259,6 +269,15 @@ fn a_service_classifies() {
     assert_eq!(heads["heads"][0]["labels"], json!(["billing", "delivery", "technical"]));
 
     let ask = |body: Value| service.post("/classify", &body);
+    // Words that only one label's texts have, and not the model.
+    let file = scratch.path("new.tsv");
+    let content = fs::read_to_string(data()).unwrap();
+    fs::write(&file, content.replace("technical\t", "technical\tZzxqy ")).unwrap();
+    let output = scratch.train_from(&file, "new", &["--add-words", "2"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let output = scratch.classify(&scratch.path("new")).arg("zzxqy").output().unwrap();
+    assert_eq!(lines(&output)[0]["labels"][0]["label"], "technical");
+
     let text = "I can't log in to my zzxqy account.";
     let answer =
         ask(json!({"text": text, "head": "requests", "explain": true, "scores": true})).json();

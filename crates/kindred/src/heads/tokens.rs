@@ -1,6 +1,6 @@
 //! Texts as a head takes them: the tokens that it knows, and where each stands in the text.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use contract::Row;
@@ -32,23 +32,32 @@ pub struct Vocabulary<'a> {
     words: &'a Words,
     /// Its own words go before the model's.
     head: Option<&'a Head>,
+    /// Those of a head that is being made.
+    added: Option<&'a HashMap<String, Token>>,
     tokens: &'a Tokens,
 }
 
 impl<'a> Vocabulary<'a> {
     /// That of a head over its model.
     pub fn of_head(head: &'a Head, model: &'a ModelStore) -> Self {
-        Self { words: model.words(), head: Some(head), tokens: &head.description().tokens }
+        let tokens = &head.description().tokens;
+        Self { words: model.words(), head: Some(head), added: None, tokens }
     }
 
     /// That of a model, for a head that is to be trained.
     pub fn of_model(model: &'a ModelStore, tokens: &'a Tokens) -> Self {
-        Self { words: model.words(), head: None, tokens }
+        Self { words: model.words(), head: None, added: None, tokens }
+    }
+
+    /// The same, and words that the model does not have, in lower case.
+    pub(super) fn with(self, added: &'a HashMap<String, Token>) -> Self {
+        Self { added: Some(added), ..self }
     }
 
     fn look_up(&self, word: &str) -> Option<Token> {
         let row = || self.words.row(word).map(|Row(row)| Token(row));
-        self.head.and_then(|head| head.of_own_word(word)).or_else(row)
+        let added = || self.added.and_then(|added| added.get(word).copied());
+        self.head.and_then(|head| head.of_own_word(word)).or_else(row).or_else(added)
     }
 
     /// The token of a word that is a token already.

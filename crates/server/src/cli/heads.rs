@@ -88,6 +88,10 @@ pub struct TrainClassifierArguments {
     #[arg(long, value_name = "X", default_value_t = TrainingOptions::OTHER_WORDS, help_heading = "Training")]
     #[arg(value_parser = fraction())]
     pub other_words: f32,
+    /// Give words that the model does not have vectors of their own, if at least N texts have them [default: they are left
+    /// out]
+    #[arg(long, value_name = "N", conflicts_with = "is_static", help_heading = "Training")]
+    pub add_words: Option<NonZeroUsize>,
     /// Widths of the filters, in words, comma-separated
     #[arg(
         long,

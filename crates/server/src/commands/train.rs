@@ -121,6 +121,6 @@ fn options(
         ..Settings::default()
     };
     let tokens = tokens(model, arguments.tokeniser, arguments.limit, arguments.cut);
-    let TrainClassifierArguments { balance, other_words, .. } = *arguments;
-    Ok(TrainingOptions { settings, tokens, balance, other_words })
+    let TrainClassifierArguments { balance, other_words, add_words, .. } = *arguments;
+    Ok(TrainingOptions { settings, tokens, balance, other_words, add_words })
 }

@@ -138,6 +138,12 @@ pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     order
 }
 
+/// A vector that nothing is known of, for a word with this number: components with the given root of their mean square.
+pub fn random_vector(width: f32, dim: usize, seed: u64, word: u32) -> Vec<f32> {
+    // Of uniform numbers in [−b, b), the mean square is b² / 3.
+    Numbers::new(seed ^ u64::from(word) << 32).within(width * 3f32.sqrt(), dim)
+}
+
 /// All weights, and how they change.
 struct Trainer<'a> {
     data: Data<'a>,
