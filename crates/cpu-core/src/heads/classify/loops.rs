@@ -7,7 +7,7 @@ use model_store::from_float16;
 use super::Shape;
 use super::products::View;
 use crate::instruction_set::dispatched;
-use crate::prefetch::prefetch;
+use crate::prefetch::{Cache, prefetch};
 
 /// Channels that are added together; those of each convolution are filled up with zeros to a multiple.
 pub(super) const CHANNELS: usize = 8;
@@ -140,7 +140,7 @@ fn features<T>(
         let row = token.map(|&slot| products.row(slot));
         // While one row is added, the next one comes from memory.
         if let Some(&next) = (position + 1).checked_sub(before).and_then(|index| text.get(index)) {
-            prefetch(products.row(next));
+            prefetch(products.row(next), Cache::Second);
         }
         let mut maxima = &mut space.maxima[..];
         for shape in shapes {
