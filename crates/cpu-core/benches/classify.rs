@@ -8,75 +8,30 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Precision, Row, Table, Token, TokenClassifier, TokenText, VectorSource};
+use contract::classifier::{Classifier, Layer};
+use contract::{Precision, Table, Token, TokenClassifier, TokenText};
 use cpu_core::InstructionSet;
 use cpu_core::heads::classify::Classifying;
-use model_store::ModelStore;
+use random_head::{Random, convolution, model, values};
 use rayon::prelude::*;
+
+#[path = "../../../benches/random_head.rs"]
+mod random_head;
 
 const WIDTHS: [usize; 3] = [3, 4, 5];
 const CHANNELS: usize = 100;
 const CLASSES: usize = 2;
 const LENGTH: usize = 20;
 
-#[derive(Debug)]
-struct Random {
-    classifier: Classifier,
-    rows: usize,
-}
-
-impl TokenClassifier for Random {
-    fn classifier(&self) -> &Classifier {
-        &self.classifier
-    }
-
-    fn tokens(&self) -> usize {
-        self.rows
-    }
-
-    fn longest_text(&self) -> usize {
-        LENGTH
-    }
-
-    fn source(&self, token: Token) -> VectorSource<'_> {
-        VectorSource::Row { row: Row(token.0), scale: 1.0 }
-    }
-}
-
-/// Numbers in [-size, size), the same in every run.
-fn values(seed: u64, count: usize, size: f32) -> Vec<f32> {
-    let one = |index: usize| {
-        let mut x = (index as u64 ^ seed << 40).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size
-    };
-    (0..count).into_par_iter().map(one).collect()
-}
-
-fn model(rows: usize, dim: usize) -> Arc<ModelStore> {
-    let components = values(7, rows * dim, 0.6);
-    let words: Vec<String> = (0..rows).map(|row| format!("w{row}")).collect();
-    let rows = words.iter().map(String::as_str).zip(components.chunks_exact(dim));
-    Arc::new(ModelStore::from_rows("bench", dim, rows).expect("rows that fit"))
-}
-
 fn head(rows: usize, dim: usize) -> Arc<dyn TokenClassifier> {
-    let convolution = |width: usize| Convolution {
-        width,
-        padding: 0,
-        weights: values(width as u64, CHANNELS * width * dim, 0.1),
-        bias: values(100 + width as u64, CHANNELS, 0.1),
-    };
     let inputs = CHANNELS * WIDTHS.len();
     let layer = Layer { weights: values(200, CLASSES * inputs, 0.1), bias: vec![0.0; CLASSES] };
-    let convolutions = WIDTHS.map(convolution).into();
+    let convolutions = WIDTHS.map(|width| convolution(width, CHANNELS, dim, 0.1)).into();
     let classifier = Classifier::new(dim, convolutions, vec![layer]).expect("shapes that fit");
-    Arc::new(Random { classifier, rows })
+    Arc::new(Random { classifier, rows, longest: LENGTH })
 }
 
-fn texts(rows: usize, count: usize, seed: u64) -> Vec<Token> {
+fn texts(rows: usize, count: usize, seed: usize) -> Vec<Token> {
     let token = |x: f32| Token(((f64::from(x) / 2.0 + 0.5) * rows as f64) as u32 % rows as u32);
     values(seed, count * LENGTH, 1.0).into_iter().map(token).collect()
 }

@@ -6,12 +6,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::classifier::{Classifier, Convolution, Layer};
-use contract::{Engine, Row, Token, TokenClassifier, TokenText, VectorSource};
+use contract::classifier::{Classifier, Layer};
+use contract::{Engine, Token, TokenClassifier, TokenText};
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{Options, Precision};
 use model_store::ModelStore;
+use random_head::{Random, convolution, model, values};
 use rayon::prelude::*;
+
+#[path = "../../../benches/random_head.rs"]
+mod random_head;
 
 /// Texts of a batch.
 const BATCH: usize = 16_384;
@@ -50,49 +54,8 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-#[derive(Debug)]
-struct Random {
-    classifier: Classifier,
-    rows: usize,
-    longest: usize,
-}
-
-impl TokenClassifier for Random {
-    fn classifier(&self) -> &Classifier {
-        &self.classifier
-    }
-
-    fn tokens(&self) -> usize {
-        self.rows
-    }
-
-    fn longest_text(&self) -> usize {
-        self.longest
-    }
-
-    fn source(&self, token: Token) -> VectorSource<'_> {
-        VectorSource::Row { row: Row(token.0), scale: 1.0 }
-    }
-}
-
-/// Numbers in [-size, size), the same in every run.
-fn values(seed: usize, count: usize, size: f32) -> Vec<f32> {
-    let one = |index: usize| {
-        let mut x = (index as u64 ^ (seed as u64) << 40).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size
-    };
-    (0..count).into_par_iter().map(one).collect()
-}
-
 fn head(shape: &Shape) -> Arc<dyn TokenClassifier> {
-    let convolution = |&width: &usize| Convolution {
-        width,
-        padding: 0,
-        weights: values(width, shape.channels * width * shape.dim, 0.02),
-        bias: values(100 + width, shape.channels, 0.1),
-    };
+    let convolution = |&width: &usize| convolution(width, shape.channels, shape.dim, 0.02);
     let mut inputs = shape.channels * shape.widths.len();
     let layer = |&outputs: &usize| {
         let weights = values(1000 + outputs, inputs * outputs, 1.7 / (inputs as f32).sqrt());
@@ -103,13 +66,6 @@ fn head(shape: &Shape) -> Arc<dyn TokenClassifier> {
     let convolutions = shape.widths.iter().map(convolution).collect();
     let classifier = Classifier::new(shape.dim, convolutions, layers).expect("shapes that fit");
     Arc::new(Random { classifier, rows: shape.rows, longest: shape.tokens })
-}
-
-fn model(shape: &Shape) -> Arc<ModelStore> {
-    let components = values(7, shape.rows * shape.dim, 0.6);
-    let words: Vec<String> = (0..shape.rows).map(|row| format!("w{row}")).collect();
-    let rows = words.iter().map(String::as_str).zip(components.chunks_exact(shape.dim));
-    Arc::new(ModelStore::from_rows("bench", shape.dim, rows).expect("rows that fit"))
 }
 
 /// Token ids of a batch: uniform, or by Zipf's law.
@@ -135,7 +91,7 @@ fn main() {
         |shape: &Shape| wanted.as_ref().is_none_or(|wanted| shape.name.contains(wanted));
     for shape in SHAPES.into_iter().filter(is_wanted) {
         println!("{}", shape.name);
-        let (model, head) = (model(&shape), head(&shape));
+        let (model, head) = (model(shape.rows, shape.dim), head(&shape));
         for precision in [Precision::Float16, Precision::Float32] {
             let options = Options { precision, ..Options::default() };
             let engine =

@@ -49,7 +49,7 @@ impl Number {
     /// Appends each number as the nearest float32; numbers out of range become infinite.
     pub fn read(self, bytes: &[u8], out: &mut Vec<f32>) {
         match self {
-            Self::F16 => out.extend(arrays(bytes).map(|b| f16(u16::from_le_bytes(b)))),
+            Self::F16 => out.extend(arrays(bytes).map(|b| from_float16(u16::from_le_bytes(b)))),
             Self::Bf16 => out.extend(arrays(bytes).map(|b| bf16(u16::from_le_bytes(b)))),
             Self::F32 => out.extend(arrays(bytes).map(f32::from_le_bytes)),
             Self::F64 => out.extend(arrays(bytes).map(|b| f64::from_le_bytes(b) as f32)),
@@ -57,8 +57,9 @@ impl Number {
     }
 }
 
-/// The value of a float16.
-fn f16(bits: u16) -> f32 {
+/// The value of a float16, given as its bits.
+#[inline]
+pub fn from_float16(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let rest = u32::from(bits & 0x7fff) << 13;
     let magnitude = match rest >> 23 {
@@ -96,7 +97,7 @@ mod tests {
                 _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
             };
             let expected = if bits >> 15 == 0 { magnitude } else { -magnitude };
-            let found = f64::from(f16(bits));
+            let found = f64::from(from_float16(bits));
             assert_eq!(found.is_nan(), expected.is_nan(), "{bits:x}");
             assert!(found.is_nan() || found.to_bits() == expected.to_bits(), "{bits:x}");
         }

@@ -20,7 +20,9 @@ pub use asking::{
 };
 
 use heads::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
-pub use heads::{ClassifyArguments, ImportHeadArguments, TrainClassifierArguments, TrainCommand};
+pub use heads::{
+    ClassifyArguments, ImportHeadArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
+};
 
 use crate::config::{MAX_THREADS, ServeFlags};
 use kindred::device::Device;

@@ -2,9 +2,9 @@
 
 use contract::{Hit, Query, Ranking, Row, Table, score};
 
-use super::kernels::prefetch;
 use crate::InstructionSet;
 use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
+use crate::prefetch::{Cache, prefetch, prefetch_line};
 
 /// Maximum number of rows that are scored together.
 pub(crate) const ROWS: usize = 16;
@@ -70,8 +70,8 @@ impl<'a> Scorer<'a> {
         let count = rows.len();
         let chunks = chunks_per_row(self.table.dim());
         for row in rows.clone() {
-            prefetch(self.table.row(row));
-            prefetch(std::slice::from_ref(&self.table.norms()[row.index()]));
+            prefetch(self.table.row(row), Cache::First);
+            prefetch_line(&raw const self.table.norms()[row.index()], Cache::First);
         }
         for (row, widened) in rows.clone().zip(self.rows.chunks_exact_mut(chunks)) {
             widen(self.table.row(row), widened);

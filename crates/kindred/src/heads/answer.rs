@@ -1,11 +1,12 @@
 //! A classifier's answers: class scores to labels with probabilities, and which n-grams decided.
 
-use std::ops::Range;
+use std::borrow::Cow;
 
 use contract::TokenClassifier;
 use contract::classifier::{Attribution, Window, sigmoid, softmax};
 use model_store::ModelStore;
 use model_store::head::{Head, Probabilities};
+use serde::{Deserialize, Serialize};
 
 use super::Tokenised;
 
@@ -44,57 +45,71 @@ pub fn labels(head: &Head, scores: &[f64]) -> Vec<Label> {
     labels
 }
 
-/// An n-gram's part in a decision.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decided {
-    /// Its bytes in the text.
-    pub bytes: Range<usize>,
-    /// Its share of the class score: above zero if it speaks for the label.
-    pub share: f64,
-}
-
-/// Why a text has a label.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reasons {
+/// Why a text has its most probable label, or what speaks for and against another one. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explanation<'a> {
+    /// The label.
+    pub label: Cow<'a, str>,
     /// The class score by the formula in float64.
     pub score: f64,
     /// The part of it that no n-gram gives: biases.
     pub base: f64,
     /// The n-grams with the largest shares, largest first.
-    pub ngrams: Vec<Decided>,
+    pub ngrams: Vec<NGram<'a>>,
     /// The sum of the shares of all others.
     pub others: f64,
     /// Whether base and shares add up to the score; otherwise a share is the gradient of the score times the feature.
-    pub is_exact: bool,
+    pub exact: bool,
 }
 
-/// Why a text has this label: the `most` n-grams with the largest shares.
-pub fn reasons(
+/// An n-gram's part in a decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NGram<'a> {
+    /// As it is in the text.
+    pub text: Cow<'a, str>,
+    /// Its first byte in the text.
+    pub start: usize,
+    /// The byte after its last.
+    pub end: usize,
+    /// Its share of the class score: above zero if it speaks for the label.
+    pub share: f64,
+}
+
+/// Explains the class score of a text by the `most` n-grams with the largest shares.
+pub fn explain<'a>(
     model: &ModelStore,
-    head: &Head,
-    text: &Tokenised,
+    head: &'a Head,
+    text: &'a str,
+    tokenised: &Tokenised,
     class: usize,
     most: usize,
-) -> Reasons {
+) -> Explanation<'a> {
     let table = model.table();
-    let vectors: Vec<_> = text.tokens.iter().map(|&token| head.vector(&table, token)).collect();
+    let tokens = &tokenised.tokens;
+    let vectors: Vec<_> = tokens.iter().map(|&token| head.vector(&table, token)).collect();
     let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
     let forward = head.classifier().forward(&vectors);
     let Attribution { base, windows, is_exact } =
-        head.classifier().attribution(&forward, class, text.tokens.len());
+        head.classifier().attribution(&forward, class, tokens.len());
     let others = windows.iter().skip(most).map(|window| window.share).sum();
-    let decided = |window: &Window| {
-        let own = &text.bytes[window.start..window.end];
+    let ngram = |window: &Window| {
+        let own = &tokenised.bytes[window.start..window.end];
         let start = own.first().map_or(0, |first| first.start);
         let end = own.last().map_or(start, |last| last.end);
-        Decided { bytes: start..end, share: window.share }
+        NGram { text: text[start..end].into(), start, end, share: window.share }
     };
-    let ngrams = windows.iter().take(most).map(decided).collect();
-    Reasons { score: forward.scores[class], base, ngrams, others, is_exact }
+    Explanation {
+        label: head.description().labels[class].as_str().into(),
+        score: forward.scores[class],
+        base,
+        ngrams: windows.iter().take(most).map(ngram).collect(),
+        others,
+        exact: is_exact,
+    }
 }
 
-/// Float64 multiply-adds that the reasons of a text take: the formula is computed in plain loops.
-pub fn reasons_cost(head: &Head, tokens: usize) -> usize {
+/// Float64 multiply-adds that explaining a text takes: the formula is computed in plain loops.
+pub fn explanation_cost(head: &Head, tokens: usize) -> usize {
     let classifier = head.classifier();
     let filters: usize = classifier.convolutions().iter().map(|one| one.weights.len()).sum();
     let layers: usize = classifier.layers().iter().map(|layer| layer.weights.len()).sum();

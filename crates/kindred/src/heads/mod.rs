@@ -9,7 +9,7 @@ mod report;
 mod tokens;
 mod training;
 
-pub use answer::{Decided, Label, Reasons, best, labels, reasons, reasons_cost};
+pub use answer::{Explanation, Label, NGram, best, explain, explanation_cost, labels};
 pub use built_in::{BUILT_IN, built_in};
 pub use contract::Precision;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};

@@ -65,16 +65,9 @@ pub struct TrainClassifierArguments {
     /// Skip and count invalid lines instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
-    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
-    /// white space, in the first form that the model has)
-    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
-    pub tokeniser: Tokeniser,
-    /// The most tokens of a text; longer texts are cut
-    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
-    pub limit: NonZeroUsize,
-    /// The end at which long texts are cut
-    #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
-    pub cut: Cut,
+    /// How texts become tokens.
+    #[command(flatten)]
+    pub tokens: TokensArguments,
     /// Let all labels count alike, however rare they are
     #[arg(long, help_heading = "Training")]
     pub balance: bool,
@@ -127,6 +120,21 @@ pub struct TrainClassifierArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
     pub threads: usize,
+}
+
+/// How texts become tokens of a new head.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TokensArguments {
+    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
+    /// white space, in the first form that the model has)
+    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
+    pub tokeniser: Tokeniser,
+    /// The most tokens of a text; longer texts are cut
+    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
+    pub limit: NonZeroUsize,
+    /// The end at which long texts are cut
+    #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
+    pub cut: Cut,
 }
 
 /// Parses a number from 0 to 1.
@@ -221,16 +229,9 @@ pub struct ImportHeadArguments {
     /// A tensor of FILE, or a layer, that class scores do not depend on; may be repeated
     #[arg(long, value_name = "NAME", help_heading = "Tensors")]
     pub ignore: Vec<String>,
-    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
-    /// white space, in the first form that the model has)
-    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
-    pub tokeniser: Tokeniser,
-    /// The most tokens of a text; longer texts are cut
-    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
-    pub limit: NonZeroUsize,
-    /// The end at which long texts are cut
-    #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
-    pub cut: Cut,
+    /// How texts become tokens.
+    #[command(flatten)]
+    pub tokens: TokensArguments,
 }
 
 /// Parses `NAME=NAME`.

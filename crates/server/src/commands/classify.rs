@@ -4,14 +4,15 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use kindred::heads::{
-    Classification, Classifying, Description, Head, Judged, Label, PRODUCTS_MEMORY, Probabilities,
-    Texts, ThreadPool, Tokenised, Vocabulary, built_in, labels, reasons,
+    Classification, Classifying, Description, Explanation, Head, Judged, Label, PRODUCTS_MEMORY,
+    Probabilities, Texts, ThreadPool, Tokenised, Vocabulary, built_in, explain, labels,
 };
 use model_store::ModelStore;
 use serde_json::json;
 
 use super::{CommandError, model_of, print, threads};
 use crate::cli::ClassifyArguments;
+use crate::console::explanation_lines;
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
@@ -112,6 +113,17 @@ impl Asked<'_> {
         &self.head.description().labels[label.class]
     }
 
+    /// Why the text has its most probable label, if that is wanted.
+    fn explanation<'l>(
+        &'l self,
+        text: &'l str,
+        tokens: &Tokenised,
+        labels: &[Label],
+    ) -> Option<Explanation<'l>> {
+        let label = labels.first().filter(|_| self.arguments.explain)?;
+        Some(explain(self.model, self.head, text, tokens, label.class, REASONS))
+    }
+
     fn json(&self, text: &str, tokens: &Tokenised, labels: &[Label]) -> String {
         let wanted = self.wanted(labels).iter().map(|label| {
             json!({"label": self.name(label), "probability": label.probability, "score": label.score})
@@ -123,19 +135,8 @@ impl Asked<'_> {
         if tokens.is_cut {
             answer["cut"] = json!(true);
         }
-        if let (true, Some(label)) = (self.arguments.explain, labels.first()) {
-            let found = reasons(self.model, self.head, tokens, label.class, REASONS);
-            let ngrams = found.ngrams.iter().map(|one| {
-                json!({"text": &text[one.bytes.clone()], "start": one.bytes.start, "end": one.bytes.end, "share": one.share})
-            });
-            answer["explanation"] = json!({
-                "label": self.name(label),
-                "score": found.score,
-                "base": found.base,
-                "ngrams": ngrams.collect::<Vec<_>>(),
-                "others": found.others,
-                "exact": found.is_exact,
-            });
+        if let Some(explanation) = self.explanation(text, tokens, labels) {
+            answer["explanation"] = json!(explanation);
         }
         answer.to_string()
     }
@@ -145,14 +146,9 @@ impl Asked<'_> {
         for label in self.wanted(labels) {
             lines.push(format!("  {:5.1} %  {}", 100.0 * label.probability, self.name(label)));
         }
-        if let (true, Some(label)) = (self.arguments.explain, labels.first()) {
-            let found = reasons(self.model, self.head, tokens, label.class, REASONS);
-            lines.push(format!("  {} because of", self.name(label)));
-            for one in &found.ngrams {
-                lines.push(format!("  {:+7.3}  {}", one.share, &text[one.bytes.clone()]));
-            }
-            lines.push(format!("  {:+7.3}  other n-grams", found.others));
-            lines.push(format!("  {:+7.3}  without the text", found.base));
+        if let Some(explanation) = self.explanation(text, tokens, labels) {
+            let why = explanation_lines(&explanation);
+            lines.extend(why.into_iter().map(|line| format!("  {line}")));
         }
         if !tokens.unknown.is_empty() {
             lines.push(format!("  unknown: {}", tokens.unknown.join(" ")));

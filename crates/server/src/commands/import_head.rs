@@ -34,7 +34,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
     let options = ImportOptions {
         file: file_name(weights),
         labels,
-        tokens: tokens(&model, arguments.tokeniser, arguments.limit, arguments.cut),
+        tokens: tokens(&model, arguments.tokens),
         probabilities: match arguments.sigmoid {
             true => Probabilities::Sigmoid,
             false => Probabilities::Softmax,

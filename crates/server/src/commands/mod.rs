@@ -25,7 +25,6 @@ mod train;
 mod verify;
 
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,14 +43,13 @@ pub use train::train_classifier;
 pub use verify::verify;
 
 use crate::assembly::AssemblyError;
+use crate::cli::TokensArguments;
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
 use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
-use kindred::heads::{
-    self, Cut, DataError, HeadError, ImportError, ThreadPool, Tokeniser, Tokens, TrainError,
-};
+use kindred::heads::{self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError};
 use kindred::queue::EngineLost;
 use model_store::{ModelError, ModelStore};
 
@@ -158,7 +156,8 @@ fn model_of(
 }
 
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.
-fn tokens(model: &ModelStore, tokeniser: Tokeniser, limit: NonZeroUsize, cut: Cut) -> Tokens {
+fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
+    let TokensArguments { tokeniser, limit, cut } = arguments;
     let capitals = model.words().rows_with_byte(|byte| byte.is_ascii_uppercase());
     Tokens { tokeniser, lower_case: capitals.is_empty(), limit: limit.get(), cut }
 }

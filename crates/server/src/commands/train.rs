@@ -120,7 +120,7 @@ fn options(
         seed: arguments.seed,
         ..Settings::default()
     };
-    let tokens = tokens(model, arguments.tokeniser, arguments.limit, arguments.cut);
+    let tokens = tokens(model, arguments.tokens);
     let TrainClassifierArguments { balance, other_words, add_words, .. } = *arguments;
     Ok(TrainingOptions { settings, tokens, balance, other_words, add_words })
 }

@@ -1,5 +1,6 @@
 //! The service's JSON answers, parsed.
 
+use kindred::heads::Explanation;
 use serde::Deserialize;
 
 /// An answer to `/nearest` or `/analogy`: the fields that are shown.
@@ -48,28 +49,13 @@ pub(super) struct Labelled {
     /// Whether the text was too long.
     #[serde(default)]
     pub(super) cut: bool,
-    pub(super) explanation: Option<Explanation>,
+    pub(super) explanation: Option<Explanation<'static>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Label {
     pub(super) label: String,
     pub(super) probability: f64,
-}
-
-/// Why a text has its most probable label.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Explanation {
-    pub(super) label: String,
-    pub(super) ngrams: Vec<NGram>,
-    pub(super) others: f64,
-    pub(super) base: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct NGram {
-    pub(super) text: String,
-    pub(super) share: f64,
 }
 
 /// A problem document: the fields that are shown.

@@ -25,5 +25,6 @@ pub use error::ConsoleError;
 pub use interactive::talk;
 pub use pipe::{answer_lines, answer_one};
 pub use print::Form;
+pub(crate) use print::explanation_lines;
 pub use question::Question;
 pub use session::Session;

@@ -6,12 +6,13 @@ use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::answer::{Answer, Explanation, Input, Label, Labelled, NGram, Neighbor, Term};
+use super::answer::{Answer, Input, Label, Labelled, Neighbor, Term};
 use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
 use super::session::Answered;
 use crate::escape::escaped;
+use kindred::heads::{Explanation, NGram};
 
 /// How answers are printed to standard output.
 #[derive(Debug, Clone, Copy)]
@@ -146,13 +147,8 @@ impl Form {
                 writeln!(out, "   {name}  {probability}")?;
             }
         }
-        if let Some(Explanation { label, ngrams, others, base }) = &labelled.explanation {
-            writeln!(out, "   {} because of", escaped(label))?;
-            for NGram { text, share } in ngrams {
-                writeln!(out, "   {share:+7.3}  {}", escaped(text))?;
-            }
-            writeln!(out, "   {others:+7.3}  other n-grams")?;
-            writeln!(out, "   {base:+7.3}  without the text")?;
+        for line in labelled.explanation.iter().flat_map(explanation_lines) {
+            writeln!(out, "   {}", escaped(&line))?;
         }
         if !labelled.unknown.is_empty() {
             writeln!(out, "   unknown: {}", escaped(&labelled.unknown.join(" ")))?;
@@ -195,6 +191,17 @@ impl Form {
         }
         out.flush()
     }
+}
+
+/// An explanation for people. Nothing is escaped yet.
+pub(crate) fn explanation_lines(explanation: &Explanation<'_>) -> Vec<String> {
+    let Explanation { label, ngrams, others, base, .. } = explanation;
+    let ngram = |NGram { text, share, .. }: &NGram<'_>| format!("{share:+7.3}  {text}");
+    let mut lines = vec![format!("{label} because of")];
+    lines.extend(ngrams.iter().map(ngram));
+    lines.push(format!("{others:+7.3}  other n-grams"));
+    lines.push(format!("{base:+7.3}  without the text"));
+    lines
 }
 
 /// Prints the commands.

@@ -6,7 +6,6 @@
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use super::prefetch::prefetch_next;
 use super::{Asked, FEW_QUERIES, GROUP_QUERIES, Purpose, Space, Strips, x86};
 use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
@@ -37,7 +36,7 @@ pub(crate) fn scan(
         let sums_of_groups = sums.as_chunks_mut::<{ GROUP_QUERIES * STRIP_BLOCKS }>().0;
         for (g, (group, sums)) in groups.clone().zip(sums_of_groups).enumerate() {
             tiles.products(first, second, group, sums);
-            prefetch_next(strips, strip, g..g + 1, groups.len());
+            strips.prefetch_next(strip, g..g + 1, groups.len());
         }
         let sums = &sums[..queries * STRIP_BLOCKS];
         x86::avx512vnni::fulfil(&mut purpose, strip, &blocks, sums, asked);

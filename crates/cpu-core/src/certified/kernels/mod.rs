@@ -4,8 +4,6 @@
 pub(crate) mod amx;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
-mod prefetch;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
 #[cfg(test)]
@@ -13,20 +11,14 @@ mod tests;
 
 use super::bounds::Threshold;
 use super::layout::{Layout, Line, STRIP_BLOCKS, STRIP_ROWS, Sums};
+#[cfg(target_arch = "x86_64")]
+use crate::prefetch::{Cache, prefetch_line};
 
 /// Up to this many queries, unpacking a strip to memory for all queries does not pay.
 pub(crate) const FEW_QUERIES: usize = 4;
 
 /// Buffers are padded to a multiple of this many queries, because some instructions process them in groups.
 pub(crate) const GROUP_QUERIES: usize = 32;
-
-/// Prefetches numbers that are read a little later, where the platform supports it.
-pub(crate) fn prefetch<T>(numbers: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    prefetch::prefetch_all(numbers);
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = numbers;
-}
 
 /// Consecutive strips of the table.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +51,18 @@ impl<'a> Strips<'a> {
             [block(0), block(1)]
         })
     }
+
+    /// Prefetches the strip after `strip`, part by part; otherwise memory would be idle during the products.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn prefetch_next(self, strip: usize, parts: std::ops::Range<usize>, of: usize) {
+        let strip_lines = STRIP_BLOCKS * self.layout.block_lines();
+        let [from, to] =
+            [parts.start, parts.end].map(|part| strip * strip_lines + part * strip_lines / of);
+        for plane in [Some(self.high), self.low].into_iter().flatten() {
+            plane[from..to].iter().for_each(|line| prefetch_ahead(line, strip_lines));
+        }
+    }
 }
 
 /// A block as read: with all 8 bits, or only the high ones.
@@ -81,6 +85,13 @@ pub(crate) struct Asked<'a> {
     pub(crate) query_lines: usize,
     /// `[queries]`.
     pub(crate) thresholds: &'a [Threshold],
+}
+
+/// Prefetches a line that is needed a little later. The hardware prefetcher stops at page boundaries.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn prefetch_ahead(line: &Line, lines: usize) {
+    prefetch_line((&raw const *line).wrapping_add(lines), Cache::Second);
 }
 
 /// A thread's buffers for the loops.

@@ -7,6 +7,9 @@
 
 use std::arch::x86_64::*;
 
+/// The prefetch distance for a few queries: 6 kB of each plane.
+const LINES_AHEAD: usize = 96;
+
 /// `accumulate` adds to each sum of 32 bits four products of unsigned and signed bytes.
 macro_rules! with_registers {
     (
@@ -22,9 +25,9 @@ macro_rules! with_registers {
         pub(crate) mod $module {
             use std::arch::x86_64::*;
 
-            use crate::certified::kernels::prefetch::{LINES_AHEAD, prefetch_ahead, prefetch_next};
+            use super::LINES_AHEAD;
             use crate::certified::kernels::{
-                Asked, Block, FEW_QUERIES, Flagged, Purpose, Space, Strips,
+                Asked, Block, FEW_QUERIES, Flagged, Purpose, Space, Strips, prefetch_ahead,
             };
             use crate::certified::layout::{BLOCK_ROWS, Line, STRIP_BLOCKS, Sums};
 
@@ -136,7 +139,7 @@ macro_rules! with_registers {
                     } else {
                         tile::<STRIP_BLOCKS, 1, 2>(unfolded, queries, query_lines, sums)
                     };
-                    prefetch_next(strips, strip, query..query + width, number);
+                    strips.prefetch_next(strip, query..query + width, number);
                     query += width;
                 }
             }

@@ -21,18 +21,6 @@ pub fn from_float32(value: f32) -> u16 {
     sign | bits as u16
 }
 
-/// The number.
-pub fn to_float32(bits: u16) -> f32 {
-    let (sign, exponent, fraction) = (bits >> 15, bits >> 10 & 31, bits & 0x3ff);
-    let magnitude = match exponent {
-        0 => f32::from(fraction) / 16_777_216.0,
-        31 if fraction == 0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => f32::from_bits((u32::from(exponent) + 112) << 23 | u32::from(fraction) << 13),
-    };
-    if sign == 0 { magnitude } else { -magnitude }
-}
-
 /// Whether products, and sums of as many as a window has, stay in the range of float16, by the norms of tokens and filters.
 pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
     const LARGEST: f64 = 65_000.0;
@@ -54,6 +42,8 @@ pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model_store::from_float16;
+
     use super::*;
 
     #[test]
@@ -79,7 +69,7 @@ mod tests {
             assert_eq!(from_float32(value), bits, "{value}");
         }
         for bits in (0..=u16::MAX).filter(|bits| bits & 0x7fff < 0x7c00) {
-            assert_eq!(from_float32(to_float32(bits)), bits);
+            assert_eq!(from_float32(from_float16(bits)), bits);
         }
     }
 }

@@ -2,11 +2,12 @@
 //! layers. They are compiled for several instruction sets, and give the same bits with each, because nothing is fused.
 
 use contract::classifier::Layer;
+use model_store::from_float16;
 
+use super::Shape;
 use super::products::View;
-use super::{Shape, float16};
 use crate::instruction_set::dispatched;
-use crate::prefetch::prefetch;
+use crate::prefetch::{Cache, prefetch};
 
 /// Channels that are added together; those of each convolution are filled up with zeros to a multiple.
 pub(super) const CHANNELS: usize = 8;
@@ -102,7 +103,7 @@ fn features_of_float32(text: &[u32], products: View<'_, f32>, space: &mut Sums) 
 }
 
 fn features_of_float16(text: &[u32], products: View<'_, u16>, space: &mut Sums) {
-    features(text, products, space, |eight| eight.map(float16::to_float32));
+    features(text, products, space, |eight| eight.map(from_float16));
 }
 
 /// Sums of windows that are under way, and the features.
@@ -139,7 +140,7 @@ fn features<T>(
         let row = token.map(|&slot| products.row(slot));
         // While one row is added, the next one comes from memory.
         if let Some(&next) = (position + 1).checked_sub(before).and_then(|index| text.get(index)) {
-            prefetch(products.row(next));
+            prefetch(products.row(next), Cache::Second);
         }
         let mut maxima = &mut space.maxima[..];
         for shape in shapes {

@@ -11,8 +11,7 @@ const RARE_PART: usize = 8;
 /// turns.
 #[derive(Debug)]
 pub struct Slots {
-    /// Tokens below this have the slot of their own number, once `is_loaded`.
-    frequent: usize,
+    /// Whether the products of the most frequent tokens are there. Each of these has the slot of its own number.
     is_loaded: Vec<bool>,
     /// How many of these are not loaded.
     not_loaded: usize,
@@ -43,7 +42,6 @@ impl Slots {
             false => (most - most / RARE_PART, (most / RARE_PART).max(head.longest_text())),
         };
         Self {
-            frequent,
             is_loaded: vec![false; frequent],
             not_loaded: frequent,
             rare: HashMap::new(),
@@ -53,7 +51,7 @@ impl Slots {
 
     /// The number of slots.
     pub fn count(&self) -> usize {
-        self.frequent + self.most_rare
+        self.is_loaded.len() + self.most_rare
     }
 
     /// Whether every token has the slot of its own number, and is loaded.
@@ -81,7 +79,7 @@ impl Slots {
             if assigned.texts == 0 {
                 // Nothing else needs the rare words that are there.
                 self.rare.clear();
-                assigned.missing.retain(|(token, _)| (token.0 as usize) < self.frequent);
+                assigned.missing.retain(|(token, _)| (token.0 as usize) < self.is_loaded.len());
                 assert!(self.put(text, &mut assigned), "there is room for one text");
             }
             break;
@@ -119,7 +117,7 @@ impl Slots {
         if self.rare.len() == self.most_rare {
             return None;
         }
-        let slot = (self.frequent + self.rare.len()) as u32;
+        let slot = (self.is_loaded.len() + self.rare.len()) as u32;
         self.rare.insert(token.0, slot);
         missing.push((token, slot));
         Some(slot)

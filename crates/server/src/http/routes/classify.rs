@@ -5,7 +5,9 @@ use axum::response::Response;
 use contract::TokenText;
 use kindred::UnknownWord;
 use kindred::asking::Asking;
-use kindred::heads::{Head, Label, Tokenised, Vocabulary, labels, reasons, reasons_cost};
+use kindred::heads::{
+    Explanation, Head, Label, Tokenised, Vocabulary, explain, explanation_cost, labels,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -169,7 +171,8 @@ fn size(head: &Head, known: &[Result<Known, ApiError>], shown: Shown) -> (Size, 
                 let unknown: usize = one.tokenised.unknown.iter().map(String::len).sum();
                 let labels = Size::of_rows(labels) + Size::of_text(of_labels + unknown);
                 if shown.explain {
-                    formula += reasons_cost(head, one.tokenised.tokens.len()) as u64 * MULTIPLY_ADD;
+                    formula +=
+                        explanation_cost(head, one.tokenised.tokens.len()) as u64 * MULTIPLY_ADD;
                     let ngrams = Size::of_text(REASONS * one.text.len().min(1024));
                     labels + Size::of_rows(REASONS) + ngrams
                 } else {
@@ -223,29 +226,6 @@ struct LabelAnswer<'a> {
     score: Option<f64>,
 }
 
-/// Why a text has its most probable label, or what speaks for and against another one.
-#[derive(Serialize)]
-struct Explanation<'a> {
-    label: &'a str,
-    score: f64,
-    /// The part of the score that does not depend on the text.
-    base: f64,
-    ngrams: Vec<NGram<'a>>,
-    /// The sum of all other shares.
-    others: f64,
-    /// Whether base and shares add up to the score.
-    exact: bool,
-}
-
-#[derive(Serialize)]
-struct NGram<'a> {
-    text: &'a str,
-    /// Its bytes in the text.
-    start: usize,
-    end: usize,
-    share: f64,
-}
-
 fn answer<'a>(
     served: &ServedModel,
     head: &'a Head,
@@ -264,21 +244,7 @@ fn answer<'a>(
     };
     let explanation = shown.explain.then(|| {
         let class = explained.unwrap_or(all[0].class);
-        let found = reasons(&served.model, head, &known.tokenised, class, REASONS);
-        let ngrams = found.ngrams.iter().map(|one| NGram {
-            text: &known.text[one.bytes.clone()],
-            start: one.bytes.start,
-            end: one.bytes.end,
-            share: one.share,
-        });
-        Explanation {
-            label: &names[class],
-            score: found.score,
-            base: found.base,
-            ngrams: ngrams.collect(),
-            others: found.others,
-            exact: found.is_exact,
-        }
+        explain(&served.model, head, &known.text, &known.tokenised, class, REASONS)
     });
     LabelsAnswer {
         labels: all.iter().take(shown.top).take_while(is_shown).map(label).collect(),
