@@ -3,13 +3,15 @@
 //! "king − man + woman" is 3CosAdd (Mikolov, Yih and Zweig 2013, "Linguistic Regularities in
 //! Continuous Space Word Representations"): the neighbours of the sum of weighted unit vectors.
 //!
+//! Under [`Metric::Dot`] the vectors are not unit vectors, and the sum is not normalised.
+//!
 //! The sum is rounded to float32 once, at the end. So the analogy of a single word can differ from
 //! the word's neighbours in the last bits of their scores.
 
 use indexmap::IndexMap;
 
 use super::score::{LANES, fold};
-use super::{Row, Table};
+use super::{Metric, Row, Table};
 
 /// A word of an analogy, after look-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +37,7 @@ pub enum AnalogyError {
     /// The weighted unit vectors sum to zero.
     #[error("the weighted vectors of the analogy sum to zero: the result has no direction")]
     ZeroSum,
-    /// A sum or its norm left the range of float64.
+    /// A sum or its norm left the range of float64, or a component that of float32.
     #[error("the weights of the analogy are too large: the sum is not finite")]
     NotFinite,
 }
@@ -45,7 +47,7 @@ pub enum AnalogyError {
 pub struct AnalogySum {
     /// The query vector, `[dim]`.
     pub vector: Vec<f32>,
-    /// The norm of `Σ weight · (x / norm(x))` before normalisation; above zero.
+    /// What `Σ weight · (x / norm(x))` was divided by: its norm, above zero. 1 under [`Metric::Dot`].
     pub norm: f64,
     /// The distinct words, in order of first appearance, with their weights in the sum; no weight is 0.
     pub words: Vec<WeightedWord>,
@@ -75,7 +77,7 @@ pub fn analogy_vector(table: &Table<'_>, words: &[WeightedWord]) -> Result<Vec<f
 
 /// Computes the sum of an analogy. Equal words are merged (weights are added in order of first
 /// appearance) and weights of 0 are dropped. `Σ weight · (x / norm(x))` is computed in float64 in that
-/// order, divided by its norm, and rounded to float32 once.
+/// order, divided by its norm, and rounded to float32 once. Under [`Metric::Dot`] it is `Σ weight · x`, and not divided.
 ///
 /// The norm of the sum uses the contract's order of summation, without fused multiply-adds.
 ///
@@ -95,7 +97,10 @@ pub fn analogy_sum(table: &Table<'_>, words: &[WeightedWord]) -> Result<AnalogyS
     }
     let mut sum = vec![0.0f64; table.dim()];
     for (&row, &weight) in &merged {
-        let norm = table.norm(row);
+        let norm = match table.metric() {
+            Metric::Cosine => table.norm(row),
+            Metric::Dot => 1.0,
+        };
         if norm == 0.0 {
             return Err(AnalogyError::ZeroRow { row });
         }
@@ -110,7 +115,14 @@ pub fn analogy_sum(table: &Table<'_>, words: &[WeightedWord]) -> Result<AnalogyS
     if norm == 0.0 {
         return Err(AnalogyError::ZeroSum);
     }
-    let vector = sum.iter().map(|s| (s / norm) as f32).collect();
+    let norm = match table.metric() {
+        Metric::Cosine => norm,
+        Metric::Dot => 1.0,
+    };
+    let vector: Vec<f32> = sum.iter().map(|s| (s / norm) as f32).collect();
+    if !vector.iter().all(|component| component.is_finite()) {
+        return Err(AnalogyError::NotFinite);
+    }
     let words = merged.into_iter().map(|(row, weight)| WeightedWord { row, weight }).collect();
     Ok(AnalogySum { vector, norm, words })
 }
@@ -162,6 +174,22 @@ mod tests {
         assert_eq!((sum.vector, sum.norm), (vec![0.6, 0.8], 5.0));
         let told: Vec<_> = sum.words.iter().map(|word| (word.row.0, word.weight)).collect();
         assert_eq!(told, [(1, 4.0), (0, 3.0)]);
+    }
+
+    #[test]
+    fn under_dot_the_vectors_are_as_long_as_they_are() {
+        let norms: Vec<f64> = COMPONENTS.chunks(2).map(score::norm).collect();
+        let table = Table::new(&COMPONENTS, &norms, 2).under_dot(None);
+        let sum = |words: &[(u32, f64)]| {
+            let words: Vec<_> =
+                words.iter().map(|&(row, weight)| WeightedWord { row: Row(row), weight }).collect();
+            analogy_sum(&table, &words)
+        };
+        // The zero row is a vector like others.
+        let found = sum(&[(0, 1.5), (1, -2.0), (2, 1.0)]).unwrap();
+        assert_eq!((found.vector, found.norm), (vec![3.0, -6.0], 1.0));
+        assert_eq!(sum(&[(2, 1.0)]).unwrap_err(), AnalogyError::ZeroSum);
+        assert_eq!(sum(&[(0, 1e39)]).unwrap_err(), AnalogyError::NotFinite);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, 
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
-pub use table::Table;
+pub use table::{Metric, Table};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;
 pub use vector::{QueryError, QueryVector, ScoringVector};

@@ -3,17 +3,42 @@
 use super::Row;
 use super::score;
 
-/// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, and one float64 norm
-/// per row.
+/// How a vector and a row become a score. A property of the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// The cosine similarity. A row of norm zero has no score.
+    #[default]
+    Cosine,
+    /// The dot product plus the row's bias, not clamped. Every row has a score.
+    Dot,
+}
+
+impl Metric {
+    /// All metrics.
+    pub const ALL: [Self; 2] = [Self::Cosine, Self::Dot];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cosine => "cosine",
+            Self::Dot => "dot",
+        }
+    }
+}
+
+/// A borrowed view of a model's numbers: `rows × dim` float32 components, row by row, one float64 norm per row, and under
+/// [`Metric::Dot`] one float32 bias per row.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
     components: &'a [f32],
     norms: &'a [f64],
     dim: usize,
+    metric: Metric,
+    biases: Option<&'a [f32]>,
 }
 
 impl<'a> Table<'a> {
-    /// A view of `components` `[rows, dim]` and `norms` `[rows]`.
+    /// A view of `components` `[rows, dim]` and `norms` `[rows]`, under [`Metric::Cosine`].
     ///
     /// # Panics
     /// If the lengths do not match, `dim` is 0, or there are 2³² rows or more.
@@ -25,7 +50,38 @@ impl<'a> Table<'a> {
             "one norm for each row of {dim} components"
         );
         assert!(u32::try_from(norms.len()).is_ok(), "rows are counted in 32 bits");
-        Self { components, norms, dim }
+        Self { components, norms, dim, metric: Metric::Cosine, biases: None }
+    }
+
+    /// The same numbers under [`Metric::Dot`], with these biases `[rows]`; without any they are zero.
+    ///
+    /// # Panics
+    /// If there is not one bias for each row, or one is not finite.
+    pub fn under_dot(self, biases: Option<&'a [f32]>) -> Self {
+        if let Some(biases) = biases {
+            assert_eq!(biases.len(), self.rows(), "one bias for each row");
+            debug_assert!(biases.iter().all(|bias| bias.is_finite()), "biases are finite");
+        }
+        Self { metric: Metric::Dot, biases, ..self }
+    }
+
+    /// How a vector and a row become a score.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// The biases `[rows]`; `None` if all are zero.
+    pub fn biases(&self) -> Option<&'a [f32]> {
+        self.biases
+    }
+
+    /// The bias of one row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn bias(&self, row: Row) -> f32 {
+        self.biases.map_or(0.0, |biases| biases[row.index()])
     }
 
     /// Number of rows.
@@ -64,12 +120,48 @@ impl<'a> Table<'a> {
         self.norms[row.index()]
     }
 
-    /// The contract's score of one row, `None` for a row of norm zero.
+    /// The contract's score of one row. `None` for a row of norm zero under [`Metric::Cosine`].
     ///
     /// # Panics
     /// If there is no such row, or the query has a different dimension.
     pub fn score(&self, query: &[f32], query_norm: f64, row: Row) -> Option<f64> {
-        let norm = self.norm(row);
-        (norm > 0.0).then(|| score::cosine(score::dot(query, self.row(row)), query_norm, norm))
+        self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
+    }
+
+    /// The contract's score of one row from the dot product of the query and the row ([`score::dot`]).
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn score_of_dot(&self, dot: f64, query_norm: f64, row: Row) -> Option<f64> {
+        match self.metric {
+            Metric::Cosine => {
+                let norm = self.norm(row);
+                (norm > 0.0).then(|| score::cosine(dot, query_norm, norm))
+            }
+            Metric::Dot => Some(dot + f64::from(self.bias(row))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_by_both_metrics() {
+        let (components, norms, biases) = ([3.0, 4.0, 0.0, 0.0], [5.0, 0.0], [0.5, -1.5]);
+        let cosine = Table::new(&components, &norms, 2);
+        let scores = |table: Table<'_>| [0, 1].map(|row| table.score(&[2.0, 0.0], 2.0, Row(row)));
+        assert_eq!((cosine.metric(), scores(cosine)), (Metric::Cosine, [Some(0.6), None]));
+        let dot = cosine.under_dot(None);
+        assert_eq!((dot.metric(), scores(dot)), (Metric::Dot, [Some(6.0), Some(0.0)]));
+        assert_eq!(scores(cosine.under_dot(Some(&biases))), [Some(6.5), Some(-1.5)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "one bias for each row")]
+    fn a_bias_for_each_row() {
+        let _ = Table::new(&[1.0, 2.0], &[1.0, 2.0], 1).under_dot(Some(&[1.0]));
     }
 }

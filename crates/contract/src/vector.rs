@@ -1,6 +1,6 @@
 //! Vectors that rows are compared with, checked against their table.
 
-use super::{Row, Table, score};
+use super::{Metric, Row, Table, score};
 
 /// The source of a query's components.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,10 +23,10 @@ impl QueryVector {
         }
     }
 
-    /// Its norm, above zero.
+    /// Its norm: above zero under [`Metric::Cosine`].
     ///
     /// # Errors
-    /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
+    /// A vector of the wrong dimension or not finite, under [`Metric::Cosine`] also zero; a row that does not exist.
     pub fn norm(&self, table: &Table<'_>) -> Result<f64, QueryError> {
         let norm = match self {
             Self::Row(row) => *table
@@ -44,7 +44,8 @@ impl QueryVector {
                 score::norm(components)
             }
         };
-        if norm == 0.0 { Err(QueryError::Zero) } else { Ok(norm) }
+        let has_no_direction = norm == 0.0 && table.metric() == Metric::Cosine;
+        if has_no_direction { Err(QueryError::Zero) } else { Ok(norm) }
     }
 }
 
@@ -53,7 +54,7 @@ impl QueryVector {
 pub struct ScoringVector {
     /// Where its components are.
     pub vector: QueryVector,
-    /// Its norm, above zero.
+    /// Its norm: above zero under [`Metric::Cosine`].
     pub norm: f64,
 }
 

@@ -8,7 +8,7 @@ mod cover;
 
 pub use cover::{Curve, HalfSpace, stretch};
 
-use crate::{QueryError, QueryVector, Row, ScoringVector, Table};
+use crate::{Metric, QueryError, QueryVector, Row, ScoringVector, Table};
 
 /// The maximum number of words of a [`Scoring`]. A product of this many factors, none below 0.001, is far inside
 /// the range of float64, so no score is infinite or NaN.
@@ -68,6 +68,15 @@ pub enum ScoringError {
         /// The table's number of rows.
         rows: usize,
     },
+    /// The formula is one of cosine similarities.
+    #[error(
+        "{formula} is a formula of cosine similarities, but this model's metric is `dot`; ask for nearest words, or \
+         prepare the vectors with `--metric cosine`"
+    )]
+    NotUnderDot {
+        /// Its name.
+        formula: &'static str,
+    },
     /// The two words of a pair have the same direction, so there is no step from one to the other.
     #[error(
         "rows {a} and {b} have the same direction, so there is no step from one to the other; give two \
@@ -115,6 +124,7 @@ impl Scoring {
         positive: &[Row],
         negative: &[Row],
     ) -> Result<Self, ScoringError> {
+        needs_cosines(table, "3CosMul")?;
         let found = positive.len() + negative.len();
         if found == 0 {
             return Err(ScoringError::NoWords);
@@ -139,6 +149,7 @@ impl Scoring {
     /// # Errors
     /// A zero row or one that does not exist, or if `2 − 2 cos(a, b) < 1e-12`.
     pub fn pair_direction(table: &Table<'_>, b: Row, c: Row, a: Row) -> Result<Self, ScoringError> {
+        needs_cosines(table, "PairDirection")?;
         let vectors = [b, c, a].map(|row| vector_of_row(table, row));
         let vectors: Vec<ScoringVector> = vectors.into_iter().collect::<Result<_, _>>()?;
         let cosine = |of: &ScoringVector, with: Row| {
@@ -210,6 +221,13 @@ impl Scoring {
                 directions(scores, [of(0), of(1), of(2)], at_c, length);
             }
         }
+    }
+}
+
+fn needs_cosines(table: &Table<'_>, formula: &'static str) -> Result<(), ScoringError> {
+    match table.metric() {
+        Metric::Cosine => Ok(()),
+        Metric::Dot => Err(ScoringError::NotUnderDot { formula }),
     }
 }
 
