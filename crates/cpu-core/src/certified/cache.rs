@@ -11,11 +11,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use contract::Metric;
 use model_store::format::Checksum;
 use model_store::{Mapped, ModelStore};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
+use super::lift::Lift;
 use super::tables::Tables;
 
 /// The format version. It changes when older files would be misread: with the layout, rotation or rounding.
@@ -47,7 +49,11 @@ impl Header {
             version: VERSION,
             rows: model.rows(),
             dim: model.dim(),
-            vectors: model.header().checksums.vectors.to_string(),
+            vectors: match model.table().metric() {
+                Metric::Cosine => model.header().checksums.vectors.to_string(),
+                // Biases are in the table, too.
+                Metric::Dot => format!("dot {}", model.version()),
+            },
             planes: planes.into(),
         }
     }
@@ -81,7 +87,8 @@ pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, Ca
     if header != Header::new(model, &header.planes) {
         return Err(CacheError::Foreign);
     }
-    let layout = Layout { rows: model.rows(), dim: model.dim() };
+    let lift = Lift::of(&model.table());
+    let layout = Layout { rows: model.rows(), dim: lift.dim(model.dim()) };
     if bytes.len() != DATA_START + layout.bytes() {
         return Err(CacheError::Damaged("wrong size"));
     }
@@ -89,7 +96,7 @@ pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, Ca
     if Checksum::of(&bytes[DATA_START..]).to_string() != header.planes {
         return Err(CacheError::Damaged("wrong checksum"));
     }
-    Ok(Some(Tables::of_bytes(layout, bytes, DATA_START)))
+    Ok(Some(Tables::of_bytes(lift, layout, bytes, DATA_START)))
 }
 
 /// Saves a table in `path`, complete or not at all.

@@ -1,9 +1,10 @@
-//! The vectors that a pass scans for: one for each query that ranks by a cosine, and one for each half-space of a
+//! The vectors that a pass scans for: one for each query that ranks by one vector, and one for each half-space of a
 //! formula's cover.
 
 use contract::{HalfSpace, Query, Ranking, Scoring, ScoringVector, Table};
 
 use super::bounds::round_down;
+use super::lift::Lift;
 
 /// Covers the rounding of a normal's length.
 const ROUNDING: f64 = 1e-9;
@@ -18,17 +19,31 @@ pub(crate) struct Column<'a> {
 
 #[derive(Debug)]
 enum Vector<'a> {
-    OfQuery { components: &'a [f32], norm: f64 },
-    OfHalfSpace { half_space: HalfSpace, normal: Vec<f64>, norm: f64 },
+    /// `last` is the last component of a lifted query; `norm` is that of the lifted query.
+    OfQuery {
+        components: &'a [f32],
+        last: Option<f64>,
+        norm: f64,
+    },
+    OfHalfSpace {
+        half_space: HalfSpace,
+        normal: Vec<f64>,
+        norm: f64,
+    },
 }
 
 /// The columns of these queries, query by query.
-pub(crate) fn columns<'a>(queries: &[&'a Query], table: &Table<'a>) -> Vec<Column<'a>> {
+pub(crate) fn columns<'a>(
+    queries: &[&'a Query],
+    table: &Table<'a>,
+    lift: &Lift,
+) -> Vec<Column<'a>> {
     let mut columns = Vec::with_capacity(queries.len());
     for (index, query) in queries.iter().enumerate() {
         match query.ranking() {
             Ranking::Cosine(ScoringVector { vector, norm }) => {
-                let vector = Vector::OfQuery { components: vector.components(table), norm: *norm };
+                let (last, norm) = (lift.beta(), lift.query_norm(*norm));
+                let vector = Vector::OfQuery { components: vector.components(table), last, norm };
                 columns.push(Column { query: index, vector });
             }
             Ranking::Formula(scoring) => columns.extend(of_formula(index, scoring, None, table)),
@@ -55,9 +70,10 @@ impl Column<'_> {
     /// Writes the vector's components into one lane, `[dim]`.
     pub(crate) fn fill<const LANES: usize>(&self, lane: usize, vectors: &mut [[f64; LANES]]) {
         match &self.vector {
-            Vector::OfQuery { components, .. } => {
-                for (values, &x) in vectors.iter_mut().zip(*components) {
-                    values[lane] = f64::from(x);
+            Vector::OfQuery { components, last, .. } => {
+                let components = components.iter().map(|&x| f64::from(x)).chain(*last);
+                for (values, x) in vectors.iter_mut().zip(components) {
+                    values[lane] = x;
                 }
             }
             Vector::OfHalfSpace { normal, .. } => {

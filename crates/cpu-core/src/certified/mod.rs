@@ -10,6 +10,7 @@ mod dispatch;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;
+mod lift;
 mod pass;
 pub(crate) mod quantise;
 pub(crate) mod query;
@@ -39,6 +40,7 @@ use cost::Costs;
 use cost::SHORT_FULL_SCAN;
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
+use lift::Lift;
 pub use pass::FirstLook;
 use pass::Pass;
 use rescore::Rescored;
@@ -153,7 +155,7 @@ impl CpuEngine {
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
         let (paths, products, precision) = (options.paths, options.products, options.precision);
-        let deriving = if model.dim() <= MAX_DIM {
+        let deriving = if Lift::of(&model.table()).dim(model.dim()) <= MAX_DIM {
             Deriving::start(&model, instructions, threads, options)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
@@ -208,7 +210,7 @@ impl CpuEngine {
         let mut indices = indices.to_vec();
         most_rows_first(batch, &mut indices, table.rows());
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
-        let columns = columns::columns(&queries, &table);
+        let columns = columns::columns(&queries, &table, &tables.lift);
         let hits = |query: &&Query| query.k();
         let room = self.paths.room.unwrap_or(
             MAX_CANDIDATES / pool.current_num_threads()
@@ -231,7 +233,8 @@ impl CpuEngine {
             let mut scorer = Scorer::new(queries[0], table, instructions);
             for (i, (query, rescored)) in parts {
                 let candidates = pass.candidates(i, &found);
-                *rescored = candidates.map(|found| rescore::rescore(query, found, &mut scorer));
+                *rescored = candidates
+                    .map(|found| rescore::rescore(query, pass.units[i], found, &mut scorer));
             }
         });
 
@@ -312,7 +315,11 @@ impl Engine for CpuEngine {
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
         let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
-        let suits = |&index: &usize| tables.get().is_some() && self.costs.suits(queries[index]);
+        let suits = |&index: &usize| {
+            let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
+            tables.get().is_some_and(|tables| unit(tables).is_useful())
+                && self.costs.suits(queries[index])
+        };
         let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
         self.counters.full += full.len() as u64;
         if let Some(tables) = tables.get() {

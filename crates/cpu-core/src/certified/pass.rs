@@ -14,6 +14,7 @@ use contract::{FilterParts, Query, Ranking, Row, Table};
 use super::bounds::{round_down, round_up};
 use super::columns::{self, Column};
 use super::floor::Floor;
+use super::lift::Unit;
 use super::query::PreparedQueries;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
@@ -55,11 +56,11 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    fn of(query: &Query) -> Self {
-        // No cosine is above 1, so a maximum of 1 or more is no limit, though a bound may be a little higher.
+    fn of(query: &Query, unit: Unit) -> Self {
+        // No product of unit vectors is above 1, so a maximum of 1 or more is no limit, though a bound may be a little higher.
         match query.filter().parts().max_score {
-            Some(max) if max.is_nan() || max < 1.0 => {
-                Self { within: round_down(max), above: round_up(max) }
+            Some(max) if max.is_nan() || unit.at_least(max) < 1.0 => {
+                Self { within: round_down(unit.at_least(max)), above: round_up(unit.at_most(max)) }
             }
             _ => Self { within: f32::INFINITY, above: f32::INFINITY },
         }
@@ -81,6 +82,8 @@ pub(crate) struct Pass<'a> {
     pub(super) prepared: PreparedQueries,
     pub(super) floors: Vec<Floor>,
     pub(super) ceilings: Vec<Ceiling>,
+    /// What bounds, floors and ceilings are measured in, `[queries]`.
+    pub(super) units: Vec<Unit>,
     /// Queries with too many candidates: they have no certificate.
     pub(super) failed: Vec<AtomicBool>,
     /// Maximum number of a query's candidates per thread.
@@ -101,11 +104,13 @@ impl<'a> Pass<'a> {
         table: Table<'a>,
         room: usize,
     ) -> Self {
-        let floor = |(query, sampled): (&&Query, Findings)| {
+        let units: Vec<Unit> =
+            queries.iter().map(|query| tables.lift.unit(query.vectors()[0].norm)).collect();
+        let floor = |((query, unit), sampled): ((&&Query, &Unit), Findings)| {
             // The other fields apply where candidates are taken and rescored.
             let FilterParts { excluded: _, first_rows: _, min_score, max_score: _ } =
                 query.filter().parts();
-            let least = min_score.unwrap_or(f64::NEG_INFINITY);
+            let least = min_score.map_or(f64::NEG_INFINITY, |min| unit.at_least(min));
             // With a minimum of NaN nothing passes; the filter itself ensures that.
             let least = if least.is_nan() { f32::NEG_INFINITY } else { round_down(least) };
             Floor::new(query.k(), least.max(sampled.floor))
@@ -136,8 +141,13 @@ impl<'a> Pass<'a> {
             first_columns,
             table,
             prepared,
-            floors: queries.iter().zip(sampled).map(floor).collect(),
-            ceilings: queries.iter().map(|query| Ceiling::of(query)).collect(),
+            floors: queries.iter().zip(&units).zip(sampled).map(floor).collect(),
+            ceilings: queries
+                .iter()
+                .zip(&units)
+                .map(|(query, &unit)| Ceiling::of(query, unit))
+                .collect(),
+            units,
             failed: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             room,
             next_strip: AtomicUsize::new(0),

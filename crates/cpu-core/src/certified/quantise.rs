@@ -1,24 +1,29 @@
 //! From float32 rows to the derived table's planes.
 
-use contract::Table;
 use contract::certificate::Rotation;
+use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
+use super::lift::Lift;
 
 /// Where rows come from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) table: Table<'a>,
+    pub(crate) lift: Lift,
     pub(crate) rotation: &'a Rotation,
 }
+
+/// The smallest step of a row that has a score: 2⁻¹⁰⁰.
+const SMALLEST_STEP: f32 = f32::from_bits(27 << 23);
 
 /// Room for a block's rows, component by component, `[dim]`.
 pub(crate) type BlockSpace = [[f64; BLOCK_ROWS]];
 
 /// Fills one block, `[high, low]`, from the table's rows from `first`.
 ///
-/// A row of norm zero, and a row past the table's end, has a step and residuals of zero.
+/// A row without a score, and a row past the table's end, has a step and residuals of zero.
 pub(crate) fn portable(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
     quantise_block(of, first, space, to);
 }
@@ -33,18 +38,22 @@ pub(crate) fn avx2(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&m
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // One index for several arrays.
 fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mut [Line]; 2]) {
-    let Source { table, rotation } = of;
+    let Source { table, lift, rotation } = of;
     let [high, low] = to;
-    let dim = table.dim();
+    let (of_table, dim) = (table.dim(), lift.dim(table.dim()));
     let rows = table.rows().saturating_sub(first).min(BLOCK_ROWS);
     space.fill([0.0; BLOCK_ROWS]);
+    let mut has_score = [false; BLOCK_ROWS];
     for r in 0..rows {
-        let norm = table.norms()[first + r];
-        if norm > 0.0 {
-            let components = &table.components()[(first + r) * dim..][..dim];
-            for (values, &x) in space.iter_mut().zip(components) {
-                values[r] = f64::from(x) / norm;
-            }
+        let Some(divisor) = lift.divisor(table.norms()[first + r]) else { continue };
+        has_score[r] = true;
+        let components = &table.components()[(first + r) * of_table..][..of_table];
+        for (values, &x) in space.iter_mut().zip(components) {
+            values[r] = f64::from(x) / divisor;
+        }
+        if dim > of_table {
+            let bias = table.bias(Row((first + r) as u32));
+            space[of_table][r] = lift.last_component(bias) / divisor;
         }
     }
     rotation.apply(space);
@@ -55,7 +64,11 @@ fn quantise_block(of: Source<'_>, first: usize, space: &mut BlockSpace, to: [&mu
             *peak = if value.abs() > *peak { value.abs() } else { *peak };
         }
     }
-    let steps = peaks.map(|peak| upper_half_up(peak / 127.0));
+    // A row that is zero, but has a score, has a step, too.
+    let mut steps = peaks.map(|peak| upper_half_up(peak / 127.0));
+    for (step, has_score) in steps.iter_mut().zip(has_score) {
+        *step = if has_score { step.max(SMALLEST_STEP) } else { *step };
+    }
     let wide_steps = steps.map(f64::from);
     // This avoids a division for each component. The inverse may be rounded, because residuals are measured, not
     // assumed.

@@ -2,6 +2,7 @@
 
 use contract::{Hit, Query, TopK};
 
+use super::lift::Unit;
 use super::pass::Candidate;
 use super::score::{ROWS, Scorer};
 
@@ -13,12 +14,13 @@ pub(crate) struct Rescored {
     pub(crate) scored: usize,
 }
 
-/// The best `k` of the candidates.
+/// The best `k` of the candidates, whose bounds are in this unit.
 ///
 /// Candidates come in descending order of their upper bounds, so the loop ends at the first that can no longer be in
 /// the answer.
 pub(crate) fn rescore<'a>(
     query: &'a Query,
+    unit: Unit,
     mut candidates: Vec<Candidate>,
     scorer: &mut Scorer<'a>,
 ) -> Rescored {
@@ -27,8 +29,10 @@ pub(crate) fn rescore<'a>(
     let mut best = TopK::new(query.k());
     let mut scored = 0;
     for some in candidates.chunks(ROWS) {
-        let hopeless =
-            |worst: Hit| some.first().is_some_and(|first| f64::from(first.upper) < worst.score);
+        let hopeless = |worst: Hit| {
+            let least = unit.at_least(worst.score);
+            some.first().is_some_and(|first| f64::from(first.upper) < least)
+        };
         if best.worst_if_full().is_some_and(hopeless) {
             break;
         }

@@ -1,6 +1,6 @@
 //! Scores rows by a query's formula, several together.
 
-use contract::{Hit, Query, Ranking, Row, Table, score};
+use contract::{Hit, Query, Ranking, Row, Table};
 
 use crate::InstructionSet;
 use crate::full_scan::dots::{Chunk, chunks_per_row, widen};
@@ -79,9 +79,8 @@ impl<'a> Scorer<'a> {
         let vectors = self.query.vectors();
         let dots = &mut self.dots[..count * vectors.len()];
         self.instructions.dots(&self.rows[..count * chunks], &self.vectors, chunks, dots);
-        let cosine = |dot: f64, norm: f64, row: Row| match self.table.norm(row) {
-            0.0 => f64::NAN,
-            row_norm => score::cosine(dot, norm, row_norm),
+        let cosine = |dot: f64, norm: f64, row: Row| {
+            self.table.score_of_dot(dot, norm, row).unwrap_or(f64::NAN)
         };
         match self.query.ranking() {
             Ranking::Cosine(vector) => {

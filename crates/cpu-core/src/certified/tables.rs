@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
+use super::lift::Lift;
 use super::quantise::Source;
 use crate::InstructionSet;
 
@@ -21,6 +22,7 @@ const BLOCKS_PER_TASK: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) layout: Layout,
+    pub(crate) lift: Lift,
     pub(crate) rotation: Rotation,
     bytes: Mapped,
     /// The offset of the planes in `bytes`, the high one first.
@@ -38,9 +40,10 @@ impl Tables {
         pool: &ThreadPool,
         cancelled: &AtomicBool,
     ) -> io::Result<Option<Self>> {
-        let layout = Layout { rows: table.rows(), dim: table.dim() };
-        let rotation = Rotation::new(table.dim());
-        let source = Source { table: *table, rotation: &rotation };
+        let lift = Lift::of(table);
+        let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
+        let rotation = Rotation::new(layout.dim);
+        let source = Source { table: *table, lift, rotation: &rotation };
         let mut bytes = MappedMut::zeroed(layout.bytes())?.in_huge_pages();
         let lines: &mut [Line] = bytemuck::cast_slice_mut(&mut bytes);
         let (high, low) = lines.split_at_mut(layout.plane_lines());
@@ -64,12 +67,12 @@ impl Tables {
         if cancelled.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        Ok(Some(Self { layout, rotation, bytes: bytes.freeze()?, start: 0 }))
+        Ok(Some(Self { layout, lift, rotation, bytes: bytes.freeze()?, start: 0 }))
     }
 
     /// The table stored in these bytes from `start` on, as [`bytes`](Self::bytes) returned them.
-    pub(crate) fn of_bytes(layout: Layout, bytes: Mapped, start: usize) -> Self {
-        Self { layout, rotation: Rotation::new(layout.dim), bytes, start }
+    pub(crate) fn of_bytes(lift: Lift, layout: Layout, bytes: Mapped, start: usize) -> Self {
+        Self { layout, lift, rotation: Rotation::new(layout.dim), bytes, start }
     }
 
     /// Both planes, the high one first.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
     Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    Ranking, Row, Table, TopK, score,
+    Ranking, Row, Table, TopK,
 };
 use model_store::ModelStore;
 use rayon::ThreadPool;
@@ -235,11 +235,10 @@ impl<'a> Worker<'a> {
         self.scan.instructions.dots(rows, asked, chunks, dots);
 
         for (row, dots) in (start..end).zip(self.dots.chunks_exact(active)) {
-            let norm = table.norms()[row];
-            if norm > 0.0 {
-                for ((&dot, query), kept) in dots.iter().zip(queries).zip(&mut self.kept) {
-                    let score = score::cosine(dot, query.vectors()[0].norm, norm);
-                    kept.offer(query, Hit { row: Row(row as u32), score });
+            let row = Row(row as u32);
+            for ((&dot, query), kept) in dots.iter().zip(queries).zip(&mut self.kept) {
+                if let Some(score) = table.score_of_dot(dot, query.vectors()[0].norm, row) {
+                    kept.offer(query, Hit { row, score });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use contract::{Row, Scoring, Table, score};
+use contract::{Metric, Row, Scoring, Table, score};
 
 use super::super::ROWS_PER_BLOCK;
 use super::super::dots::{Chunk, chunks_per_row, widen};
@@ -19,7 +19,8 @@ pub(super) struct Block<'a> {
     instructions: InstructionSet,
     /// The rows in float64, `[ROWS_PER_BLOCK, chunks_per_row]`.
     rows: Vec<Chunk>,
-    /// Their norms. NaN for rows without a score: zero rows, and the missing rows of a short block.
+    /// Their norms, or biases under the metric `dot`. NaN for rows without a score: zero rows under `cosine`, and the missing
+    /// rows of a short block.
     norms: PerRow,
     /// The dot products, `[vectors, ROWS_PER_BLOCK]`.
     dots: Vec<f64>,
@@ -54,8 +55,12 @@ impl<'a> Block<'a> {
         let widened_rows = self.rows.chunks_exact_mut(chunks_per_row(self.table.dim()));
         for ((row, widened), norm) in rows.zip(widened_rows).zip(&mut self.norms) {
             widen(self.table.row(row), widened);
-            let of_row = self.table.norm(row);
-            *norm = if of_row > 0.0 { of_row } else { f64::NAN };
+            *norm = match self.table.metric() {
+                Metric::Cosine => {
+                    Some(self.table.norm(row)).filter(|&norm| norm > 0.0).unwrap_or(f64::NAN)
+                }
+                Metric::Dot => f64::from(self.table.bias(row)),
+            };
         }
     }
 
@@ -70,8 +75,12 @@ impl<'a> Block<'a> {
         let (dots, _) = dots.as_chunks::<ROWS_PER_BLOCK>();
         let cosines = self.cosines[vectors.clone()].iter_mut().zip(dots);
         for ((cosines, dots), norm) in cosines.zip(&self.vectors.norms[vectors]) {
-            for ((cosine, dot), row_norm) in cosines.iter_mut().zip(dots).zip(self.norms) {
-                *cosine = score::cosine(*dot, *norm, row_norm);
+            let rows = cosines.iter_mut().zip(dots).zip(self.norms);
+            match self.table.metric() {
+                Metric::Cosine => rows.for_each(|((cosine, &dot), row_norm)| {
+                    *cosine = score::cosine(dot, *norm, row_norm);
+                }),
+                Metric::Dot => rows.for_each(|((score, &dot), bias)| *score = dot + bias),
             }
         }
     }
