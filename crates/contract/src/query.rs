@@ -33,8 +33,8 @@ pub struct Query {
 /// What the rows of a query are ranked by.
 #[derive(Debug, Clone)]
 pub enum Ranking {
-    /// The cosine similarity to one vector.
-    Cosine(ScoringVector),
+    /// The score of one vector, by the model's metric.
+    Vector(ScoringVector),
     /// A formula of the cosine similarities to several vectors.
     Formula(Box<Scoring>),
 }
@@ -150,14 +150,14 @@ impl Query {
         k: usize,
         filter: Filter,
     ) -> Result<Self, QueryError> {
-        Ok(Self { ranking: Ranking::Cosine(ScoringVector::new(table, vector)?), k, filter })
+        Ok(Self { ranking: Ranking::Vector(ScoringVector::new(table, vector)?), k, filter })
     }
 
     /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the scoring are not
     /// excluded unless `filter` excludes them.
     pub fn by(scoring: Scoring, k: usize, filter: Filter) -> Self {
-        let ranking = match scoring.cosine_vector() {
-            Some(vector) => Ranking::Cosine(vector.clone()),
+        let ranking = match scoring.single_vector() {
+            Some(vector) => Ranking::Vector(vector.clone()),
             None => Ranking::Formula(Box::new(scoring)),
         };
         Self { ranking, k, filter }
@@ -173,10 +173,10 @@ impl Query {
         &self.ranking
     }
 
-    /// The vectors whose cosine similarities to a row decide its score, at least one.
+    /// The vectors whose scores with a row, by the model's metric, decide the row's score; at least one.
     pub fn vectors(&self) -> &[ScoringVector] {
         match &self.ranking {
-            Ranking::Cosine(vector) => std::slice::from_ref(vector),
+            Ranking::Vector(vector) => std::slice::from_ref(vector),
             Ranking::Formula(scoring) => scoring.vectors(),
         }
     }
@@ -185,7 +185,7 @@ impl Query {
     /// [cover](Scoring::cover). `None` if the formula has no cover, so that no certified pass takes the query.
     pub fn columns(&self) -> Option<usize> {
         match &self.ranking {
-            Ranking::Cosine(_) => Some(1),
+            Ranking::Vector(_) => Some(1),
             Ranking::Formula(scoring) => scoring.cover_len(),
         }
     }
@@ -193,7 +193,7 @@ impl Query {
     /// The formula of a row's score.
     pub fn scoring(&self) -> Scoring {
         match &self.ranking {
-            Ranking::Cosine(vector) => Scoring::of_vector(vector.clone()),
+            Ranking::Vector(vector) => Scoring::of_vector(vector.clone()),
             Ranking::Formula(scoring) => (**scoring).clone(),
         }
     }
@@ -205,7 +205,7 @@ impl Query {
     /// If the query does not fit the table, or there is no such row.
     pub fn score(&self, table: &Table<'_>, row: Row) -> Option<f64> {
         match &self.ranking {
-            Ranking::Cosine(vector) => table.score(vector.components(table), vector.norm, row),
+            Ranking::Vector(vector) => table.score(vector.components(table), vector.norm, row),
             Ranking::Formula(scoring) => scoring.score_of_row(table, row),
         }
     }

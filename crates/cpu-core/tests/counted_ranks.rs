@@ -78,7 +78,7 @@ fn only_what_the_device_has_not_counted_is_scored() {
     let rows = [("a", &[1.0f32, 0.0][..]), ("b", &[1.0, 1.0]), ("c", &[0.0, 1.0])];
     let model = Arc::new(ModelStore::from_rows("three", 2, rows).unwrap());
     let ranked = |k, row| {
-        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(0))).unwrap();
+        let scoring = Scoring::vector(&model.table(), QueryVector::Row(Row(0))).unwrap();
         FullPassQuery::new(scoring, k, Filter::excluding(vec![Row(0)]), vec![Row(row)])
     };
     let queries = [ranked(0, 2), ranked(1, 2), ranked(0, 1)];

@@ -51,7 +51,7 @@ proptest! {
             let asked = counted.certified + counted.full + counted.fallbacks;
             prop_assert_eq!(asked, queries.len() as u64, "each query is counted once");
             let has_cover = |query: &Query| match query.ranking() {
-                Ranking::Cosine(_) => true,
+                Ranking::Vector(_) => true,
                 Ranking::Formula(scoring) => scoring.cover_len().is_some(),
             };
             let without = queries.iter().filter(|query| !has_cover(query)).count();

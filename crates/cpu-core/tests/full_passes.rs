@@ -50,10 +50,10 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
     let make = |(scoring, k, filter, ranked): Seed| {
         let scoring = match scoring {
             ScoringSeed::Cosine(Ok(seed)) => {
-                Scoring::cosine(&table, QueryVector::Row(row(seed))).ok()
+                Scoring::vector(&table, QueryVector::Row(row(seed))).ok()
             }
             ScoringSeed::Cosine(Err(own)) => {
-                Scoring::cosine(&table, QueryVector::Components(own[..model.dim()].to_vec())).ok()
+                Scoring::vector(&table, QueryVector::Components(own[..model.dim()].to_vec())).ok()
             }
             ScoringSeed::ThreeCosMul(positive, negative) => {
                 Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()
@@ -286,7 +286,7 @@ fn tables_larger_than_one_task_are_ranked_to_the_last_row() {
             let scorings = [
                 Scoring::three_cos_mul(&table, &[Row(row), Row(17)], &[Row(90)]).unwrap(),
                 Scoring::pair_direction(&table, Row(row), Row(17), Row(90)).unwrap(),
-                Scoring::cosine(&table, QueryVector::Row(Row(row))).unwrap(),
+                Scoring::vector(&table, QueryVector::Row(Row(row))).unwrap(),
             ];
             queries
                 .extend(scorings.map(|s| FullPassQuery::new(s, k, filter.clone(), ranked.clone())));
@@ -333,7 +333,7 @@ fn a_thousand_ranks_cost_little_more_than_ten() {
     let row = |row: u64| (0..8).map(|i| component(8 * row + i)).collect();
     let model = Arc::new(model(8, &(0..20_000).map(row).collect::<Vec<Vec<f32>>>()));
     let ask = |ranks: u32| -> Vec<FullPassQuery> {
-        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(3))).unwrap();
+        let scoring = Scoring::vector(&model.table(), QueryVector::Row(Row(3))).unwrap();
         let ranked = (0..ranks).map(|i| Row(i * 20 + 1)).collect();
         vec![FullPassQuery::new(scoring, 0, Filter::default(), ranked); 75]
     };
@@ -358,8 +358,8 @@ fn a_thousand_ranks_cost_little_more_than_ten() {
 fn full_passes_for_another_table_are_refused() {
     let small = Arc::new(model(2, &[vec![1.0, 0.0]]));
     let large = model(3, &[vec![1.0; 3], vec![1.0; 3]]);
-    let cosine = |vector| Scoring::cosine(&large.table(), vector).unwrap();
-    let own = Scoring::cosine(&small.table(), QueryVector::Row(Row(0))).unwrap();
+    let cosine = |vector| Scoring::vector(&large.table(), vector).unwrap();
+    let own = Scoring::vector(&small.table(), QueryVector::Row(Row(0))).unwrap();
     let queries = [
         (cosine(QueryVector::Row(Row(1))), vec![]),
         (cosine(QueryVector::Components(vec![1.0; 3])), vec![]),

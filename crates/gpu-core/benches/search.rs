@@ -128,7 +128,7 @@ fn ranks_line(
 ) {
     let mut row = || Row(numbers.below(model.rows()) as u32);
     let mut query = || {
-        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(row()));
+        let scoring = Scoring::vector(&model.table(), QueryVector::Row(row()));
         let ranked = (0..10).map(|_| row()).collect();
         FullPassQuery::new(scoring.expect("a word"), 0, Filter::default(), ranked)
     };

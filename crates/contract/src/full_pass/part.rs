@@ -405,7 +405,7 @@ mod tests {
             let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
             let table = Table::new(components, &norms, 2);
             let row = |row: u32| Row(row % norms.len() as u32);
-            let scoring = Scoring::cosine(&table, QueryVector::Components(vec![2.0, 1.0])).unwrap();
+            let scoring = Scoring::vector(&table, QueryVector::Components(vec![2.0, 1.0])).unwrap();
             let mut filter = Filter::excluding(excluded.into_iter().map(row).collect());
             filter.min_score = min_score;
             let ranked: Vec<Row> = ranked.into_iter().map(row).collect();
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_part_that_nobody_looked_at_has_an_empty_answer() {
         let table = Table::new(&[1.0, 0.0, 0.0, 2.0], &[1.0, 2.0], 2);
-        let scoring = Scoring::cosine(&table, QueryVector::Row(Row(0))).unwrap();
+        let scoring = Scoring::vector(&table, QueryVector::Row(Row(0))).unwrap();
         let query = FullPassQuery::new(scoring, 3, Filter::default(), vec![Row(1), Row(1)]);
         let answer = FullPassPart::new(query).into_answer();
         let rank = RankedRow { row: Row(1), score: None, rank: None };

@@ -91,21 +91,21 @@ pub enum ScoringError {
 }
 
 impl Scoring {
-    /// The cosine similarity to one vector: the score that a search ranks by.
+    /// The score of one vector by the table's metric: what a search ranks by.
     ///
     /// # Errors
     /// A vector of the wrong dimension, not finite or zero; a row that does not exist.
-    pub fn cosine(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
+    pub fn vector(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
         Ok(Self::of_vector(ScoringVector::new(table, vector)?))
     }
 
-    /// The cosine similarity to one checked vector.
+    /// The score of one checked vector.
     pub fn of_vector(vector: ScoringVector) -> Self {
         Self { vectors: vec![vector], formula: Formula::Cosine }
     }
 
-    /// The vector, if the score is the cosine similarity to one vector.
-    pub fn cosine_vector(&self) -> Option<&ScoringVector> {
+    /// The vector, if the score is that of one vector.
+    pub fn single_vector(&self) -> Option<&ScoringVector> {
         matches!(self.formula, Formula::Cosine).then(|| &self.vectors[0])
     }
 
@@ -335,10 +335,10 @@ mod tests {
             assert_eq!(pair(0, 9, 1), ScoringError::NoSuchRow { row: Row(9), rows: 6 });
             let same = ScoringError::SameDirection { a: Row(5), b: Row(0) };
             assert_eq!(pair(0, 1, 5), same, "rows of other lengths, but one direction");
-            let zero = Scoring::cosine(table, QueryVector::Row(Row(3))).unwrap_err();
+            let zero = Scoring::vector(table, QueryVector::Row(Row(3))).unwrap_err();
             assert_eq!(zero, QueryError::Zero);
             assert_eq!(
-                Scoring::cosine(table, QueryVector::Components(vec![1.0])).unwrap_err(),
+                Scoring::vector(table, QueryVector::Components(vec![1.0])).unwrap_err(),
                 QueryError::Dimension { found: 1, expected: 2 }
             );
         });
@@ -358,7 +358,7 @@ mod tests {
                 let scorings = [
                     Scoring::three_cos_mul(table, plus, minus).unwrap(),
                     Scoring::pair_direction(table, Row(1), Row(2), Row(0)).unwrap(),
-                    Scoring::cosine(table, QueryVector::Row(Row(0))).unwrap(),
+                    Scoring::vector(table, QueryVector::Row(Row(0))).unwrap(),
                 ];
                 for scoring in scorings {
                     let score = scoring.score(&cosines);

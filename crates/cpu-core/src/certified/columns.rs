@@ -41,7 +41,7 @@ pub(crate) fn columns<'a>(
     let mut columns = Vec::with_capacity(queries.len());
     for (index, query) in queries.iter().enumerate() {
         match query.ranking() {
-            Ranking::Cosine(ScoringVector { vector, norm }) => {
+            Ranking::Vector(ScoringVector { vector, norm }) => {
                 let (last, norm) = (lift.beta(), lift.query_norm(*norm));
                 let vector = Vector::OfQuery { components: vector.components(table), last, norm };
                 columns.push(Column { query: index, vector });

@@ -73,7 +73,7 @@ impl Costs {
         let asked = query.k().saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.rows);
         let fast = match query.ranking() {
-            Ranking::Cosine(_) => part,
+            Ranking::Vector(_) => part,
             Ranking::Formula(_) => part && self.estimate(query) <= LARGEST_FORMULA,
         };
         query.k() > 0 && (fast || self.always_certify) && query.columns().is_some()
@@ -86,7 +86,7 @@ impl Costs {
         let limit = filter.row_limit(rows);
         let each = cost.of(query.k(), limit, filter.excluded().len());
         match query.ranking() {
-            Ranking::Cosine(_) => each,
+            Ranking::Vector(_) => each,
             Ranking::Formula(scoring) => {
                 let columns = query.columns().unwrap_or(1);
                 columns * each + cost.of_scoring(scoring.vectors().len(), query.k(), limit)

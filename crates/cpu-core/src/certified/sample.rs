@@ -97,7 +97,7 @@ fn rank(query: &Query) -> usize {
 
 fn is_sampled(query: &Query) -> bool {
     match query.ranking() {
-        Ranking::Cosine(_) => rank(query) <= RANKS,
+        Ranking::Vector(_) => rank(query) <= RANKS,
         Ranking::Formula(_) => query.filter().parts().max_score.is_none(),
     }
 }

@@ -83,7 +83,7 @@ impl<'a> Scorer<'a> {
             self.table.score_of_dot(dot, norm, row).unwrap_or(f64::NAN)
         };
         match self.query.ranking() {
-            Ranking::Cosine(vector) => {
+            Ranking::Vector(vector) => {
                 for ((score, &dot), row) in self.scores.iter_mut().zip(&*dots).zip(rows) {
                     *score = cosine(dot, vector.norm, row);
                 }

@@ -99,7 +99,7 @@ impl Engine for FullScanEngine {
             return Err(EngineError::ForeignQuery);
         }
         let is_cosine =
-            |&index: &usize| matches!(batch.queries()[index].ranking(), Ranking::Cosine(_));
+            |&index: &usize| matches!(batch.queries()[index].ranking(), Ranking::Vector(_));
         let cosines = (0..batch.len()).filter(is_cosine).collect();
         let scan = Scan::new(table, batch, cosines, self.instructions);
         let mut best: Vec<TopK> = scan.queries.iter().map(|query| TopK::new(query.k())).collect();

@@ -64,10 +64,10 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
     let rows = |words: Vec<u32>| words.iter().map(row).collect::<Vec<_>>();
     let make = |(ranking, k, filter): Seed| {
         let scoring = match ranking {
-            RankingSeed::Row(own) => Scoring::cosine(&table, QueryVector::Row(row(&own))).ok(),
+            RankingSeed::Row(own) => Scoring::vector(&table, QueryVector::Row(row(&own))).ok(),
             RankingSeed::Vector(components) => {
                 let components = components[..model.dim()].to_vec();
-                Scoring::cosine(&table, QueryVector::Components(components)).ok()
+                Scoring::vector(&table, QueryVector::Components(components)).ok()
             }
             RankingSeed::Product(positive, negative) => {
                 Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()

@@ -23,7 +23,7 @@ impl Parameters {
         let [at_c, length] = scoring.direction().unwrap_or_default();
         let kind = match scoring.direction() {
             Some(_) => FORMULA_DIRECTION,
-            None if scoring.cosine_vector().is_some() => FORMULA_COSINE,
+            None if scoring.single_vector().is_some() => FORMULA_COSINE,
             None => FORMULA_MUL,
         };
         Self { kind, positive: scoring.factors().unwrap_or(0) as u32, at_c, length }

@@ -129,7 +129,7 @@ impl Host {
         for (index, part) in parts.iter().enumerate() {
             let query = part.query();
             let filter = query.filter();
-            let vector = query.scoring().cosine_vector().expect("only such queries get here");
+            let vector = query.scoring().single_vector().expect("only such queries get here");
             let row = match &vector.vector {
                 QueryVector::Row(row) => row.0,
                 QueryVector::Components(components) => {
@@ -231,7 +231,7 @@ impl Ranks {
         let FilterParts { excluded, first_rows: _, min_score: _, max_score: _ } =
             query.filter().parts();
         query.k() == 0
-            && query.scoring().cosine_vector().is_some_and(has_inverse)
+            && query.scoring().single_vector().is_some_and(has_inverse)
             && (1..=MAX_RANKED).contains(&distinct_ranked)
             && excluded.len() <= MAX_EXCLUDED
     }

@@ -36,7 +36,7 @@ impl DeviceCosts {
             query.filter().parts();
         let class = Class::of(query.k()).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {
-            Ranking::Cosine(_) => class,
+            Ranking::Vector(_) => class,
             Ranking::Formula(scoring) => {
                 class.filter(|&class| class != Class::Large && formula::is_certifiable(scoring))
             }

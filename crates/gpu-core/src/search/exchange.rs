@@ -65,7 +65,7 @@ impl Upload<'_> {
             }
         }
         match query.ranking() {
-            Ranking::Cosine(ScoringVector { vector, norm }) => {
+            Ranking::Vector(ScoringVector { vector, norm }) => {
                 header.norm = *norm;
                 match vector {
                     QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
@@ -120,7 +120,7 @@ pub(super) fn fits_list(query: &Query) -> bool {
 /// The most elements of the list that a query needs: excluded rows and their slots, and words.
 pub(super) fn listed(query: &Query) -> usize {
     let words = match query.ranking() {
-        Ranking::Cosine(_) => 0,
+        Ranking::Vector(_) => 0,
         Ranking::Formula(_) => query.vectors().len(),
     };
     words + 2 * query.filter().excluded().len()

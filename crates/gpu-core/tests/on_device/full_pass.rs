@@ -32,9 +32,9 @@ fn scoring(model: &ModelStore, numbers: &mut Numbers) -> Option<Scoring> {
     let mut row = || Row(numbers.below(rows) as u32);
     // A zero row makes no formula, nor do two equal ones of a pair.
     match row().0 % 4 {
-        0 => Scoring::cosine(&table, QueryVector::Row(row())).ok(),
+        0 => Scoring::vector(&table, QueryVector::Row(row())).ok(),
         1 => Scoring::pair_direction(&table, row(), row(), row()).ok(),
-        2 => Scoring::cosine(&table, QueryVector::Components(numbers.vector(model.dim()))).ok(),
+        2 => Scoring::vector(&table, QueryVector::Components(numbers.vector(model.dim()))).ok(),
         _ => {
             let (positive, negative) = (some_rows(6, rows, numbers), some_rows(6, rows, numbers));
             Scoring::three_cos_mul(&table, &positive, &negative).ok()
@@ -142,14 +142,14 @@ fn over_rows_that_are_alike() {
     table[299_999] = vec![1.0, 0.0, 0.0, 0.0];
     let model = model(4, &table);
     let mut queries = passes(&model, 12, &mut numbers);
-    let of_row = Scoring::cosine(&model.table(), QueryVector::Row(Row(1))).unwrap();
+    let of_row = Scoring::vector(&model.table(), QueryVector::Row(Row(1))).unwrap();
     let ranked = vec![Row(299_999), Row(299_998), Row(0)];
     queries.push(FullPassQuery::new(of_row, 5, Filter::default(), ranked));
     compare("alike", &model, &queries, &[1, usize::MAX]);
 
     // Ranks alone: all rows are in doubt. Their cosines with 40 vectors do not fit the scratch memory at once.
     let ranks = |row| {
-        let scoring = Scoring::cosine(&model.table(), QueryVector::Row(Row(row))).unwrap();
+        let scoring = Scoring::vector(&model.table(), QueryVector::Row(Row(row))).unwrap();
         FullPassQuery::new(scoring, 0, Filter::default(), vec![Row(299_999), Row(2 * row)])
     };
     let queries: Vec<FullPassQuery> = (0..40).map(ranks).collect();

@@ -34,7 +34,7 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
             _ => QueryVector::Row(Row(numbers.below(rows) as u32)),
         };
         // A zero row makes no query.
-        let Ok(scoring) = Scoring::cosine(&table, vector) else { continue };
+        let Ok(scoring) = Scoring::vector(&table, vector) else { continue };
         let some = |most: usize, numbers: &mut Numbers| -> Vec<Row> {
             (0..numbers.below(most + 1)).map(|_| Row(numbers.below(rows) as u32)).collect()
         };
@@ -178,7 +178,7 @@ fn with_too_many_rows_in_doubt() {
     let model = model(dim, &rows);
     let table = model.table();
     let query = |vector: &Vec<f32>, ranked| {
-        let scoring = Scoring::cosine(&table, QueryVector::Components(vector.clone())).unwrap();
+        let scoring = Scoring::vector(&table, QueryVector::Components(vector.clone())).unwrap();
         FullPassQuery::new(scoring, 0, Filter::default(), vec![ranked])
     };
     let queries = [query(&alike, Row(10)), query(&other, Row(9)), query(&alike, Row(9))];
@@ -193,7 +193,7 @@ fn that_a_pass_does_not_take() {
     let rows: Vec<Vec<f32>> = (0..300).map(|_| numbers.vector(5)).collect();
     let model = model(5, &rows);
     let table = model.table();
-    let cosine = || Scoring::cosine(&table, QueryVector::Row(Row(1))).unwrap();
+    let cosine = || Scoring::vector(&table, QueryVector::Row(Row(1))).unwrap();
     let first = |n: u32| (0..n).map(Row).collect::<Vec<_>>();
     let formula = Scoring::three_cos_mul(&table, &[Row(1)], &[Row(2)]).unwrap();
     let queries = [

@@ -120,10 +120,10 @@ impl Check<'_> {
         for (index, query) in queries.iter().enumerate() {
             let score = |row| query.score(&self.table, row);
             let asked = || match query.ranking() {
-                Ranking::Cosine(ScoringVector { vector: QueryVector::Row(row), .. }) => {
+                Ranking::Vector(ScoringVector { vector: QueryVector::Row(row), .. }) => {
                     format!("the {} nearest neighbours of row {row}", query.k())
                 }
-                Ranking::Cosine(_) => format!("the {} nearest neighbours of a vector", query.k()),
+                Ranking::Vector(_) => format!("the {} nearest neighbours of a vector", query.k()),
                 Ranking::Formula(_) => format!("the {} best rows by a formula", query.k()),
             };
             let found = found.get(index).map_or(&[][..], Vec::as_slice);
@@ -147,7 +147,7 @@ impl Check<'_> {
 
     /// Checks the ranks of some rows by their cosines with row `a`, over the sample.
     fn ranks(&self, engine: &mut dyn Engine, a: Row, rows: &[Row]) -> Result<(), WrongAnswer> {
-        let scoring = Scoring::cosine(&self.table, QueryVector::Row(a)).expect("it is not zero");
+        let scoring = Scoring::vector(&self.table, QueryVector::Row(a)).expect("it is not zero");
         let query = FullPassQuery::new(scoring, 0, self.filter(a, None, false), rows.to_vec());
         let found = engine.full_pass(&[&query]).map_err(|e| self.failed(e))?;
         self.compare_ranks(found.first().map_or(&[][..], |found| &found.ranks), &query, a)

@@ -92,7 +92,7 @@ impl Formula {
     pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
-            Self::Cosine { vector, .. } => return Ok(Scoring::cosine(&table, vector.clone())?),
+            Self::Cosine { vector, .. } => return Ok(Scoring::vector(&table, vector.clone())?),
             Self::Product { positive, negative } => {
                 Scoring::three_cos_mul(&table, positive, negative)
             }

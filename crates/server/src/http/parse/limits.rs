@@ -56,7 +56,7 @@ pub(in crate::http) fn check_work<'a>(
     let compared: usize = prepared
         .clone()
         .map(|(prepared, _)| match prepared.query.ranking() {
-            Ranking::Cosine(_) => 0,
+            Ranking::Vector(_) => 0,
             Ranking::Formula(scoring) => scoring.vectors().len(),
         })
         .sum();
