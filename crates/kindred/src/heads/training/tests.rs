@@ -1,3 +1,5 @@
+//! Heads from small made-up texts: labels, words and splits.
+
 use contract::TokenClassifier;
 use model_store::head::{Cut, Head, Tokeniser};
 
