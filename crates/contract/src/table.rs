@@ -128,6 +128,19 @@ impl<'a> Table<'a> {
         self.score_of_dot(score::dot(query, self.row(row)), query_norm, row)
     }
 
+    /// How similar two rows are: their cosine similarity, or under [`Metric::Dot`] their dot product, without a bias. `None` if one
+    /// has norm zero under [`Metric::Cosine`].
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn similarity(&self, a: Row, b: Row) -> Option<f64> {
+        match self.metric {
+            Metric::Cosine if self.norm(a) == 0.0 => None,
+            Metric::Cosine => self.score(self.row(a), self.norm(a), b),
+            Metric::Dot => Some(score::dot(self.row(a), self.row(b))),
+        }
+    }
+
     /// The contract's score of one row from the dot product of the query and the row ([`score::dot`]).
     ///
     /// # Panics
@@ -156,7 +169,12 @@ mod tests {
         assert_eq!((cosine.metric(), scores(cosine)), (Metric::Cosine, [Some(0.6), None]));
         let dot = cosine.under_dot(None);
         assert_eq!((dot.metric(), scores(dot)), (Metric::Dot, [Some(6.0), Some(0.0)]));
-        assert_eq!(scores(cosine.under_dot(Some(&biases))), [Some(6.5), Some(-1.5)]);
+        let biased = cosine.under_dot(Some(&biases));
+        assert_eq!(scores(biased), [Some(6.5), Some(-1.5)]);
+        let similarity = |table: Table<'_>, b| table.similarity(Row(0), Row(b));
+        assert_eq!((similarity(cosine, 0), similarity(cosine, 1)), (Some(1.0), None));
+        assert_eq!(cosine.similarity(Row(1), Row(0)), None);
+        assert_eq!((similarity(biased, 0), similarity(biased, 1)), (Some(25.0), Some(0.0)));
     }
 
     #[test]

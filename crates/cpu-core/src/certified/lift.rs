@@ -89,8 +89,6 @@ impl Lift {
 pub(crate) struct Unit(f64);
 
 impl Unit {
-    pub(crate) const ONE: Self = Self(1.0);
-
     /// Whether scores can be told apart by products.
     pub(crate) fn is_useful(self) -> bool {
         self.0 > 0.0 && self.0.is_finite()
@@ -149,9 +147,9 @@ mod tests {
         let lift = Lift::of(&table);
         assert_eq!(
             (lift.divisor(0.0), lift.divisor(5.0), lift.unit(3.0)),
-            (None, Some(5.0), Unit::ONE)
+            (None, Some(5.0), Unit(1.0))
         );
-        assert_eq!(Unit::ONE.at_least(0.3), 0.3);
+        assert_eq!(Unit(1.0).at_least(0.3), 0.3);
         let nothing = Lift::of(&Table::new(&[0.0; 2], &[0.0; 2], 1).under_dot(None));
         assert!(!nothing.unit(0.0).is_useful() && nothing.unit(1.0).is_useful());
     }

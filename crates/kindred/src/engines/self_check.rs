@@ -2,8 +2,8 @@
 //! the contract's formula.
 
 use contract::{
-    Engine, EngineError, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, RankedRow,
-    Ranking, Row, Scoring, ScoringVector, Table,
+    Engine, EngineError, Filter, FullPassQuery, Hit, Metric, Query, QueryBatch, QueryVector,
+    RankedRow, Ranking, Row, Scoring, ScoringVector, Table,
 };
 use model_store::ModelStore;
 use tracing::debug;
@@ -59,8 +59,9 @@ pub fn self_check(engine: &mut dyn Engine, model: &ModelStore) -> Result<(), Wro
     let table = model.table();
     let name = engine.description().name;
     let sample = SAMPLE_ROWS.min(SAMPLE_COMPONENTS / table.dim()).clamp(1, table.rows());
+    let can_be_asked = |row| table.metric() == Metric::Dot || table.norm(row) > 0.0;
     let rows: Vec<Row> =
-        (0..table.rows() as u32).map(Row).filter(|&row| table.norm(row) > 0.0).take(5).collect();
+        (0..table.rows() as u32).map(Row).filter(|&row| can_be_asked(row)).take(5).collect();
     let [first, ..] = rows[..] else { return Ok(()) };
     let on_a_device = name == "cuda";
     let all_rows = on_a_device || table.components().len() <= ALL_ROWS_COMPONENTS;

@@ -133,8 +133,7 @@ impl Evaluation<'_> {
         let table = self.model.table();
         let compared = |pair: &Pair| {
             let (one, other) = (self.row(&pair.words[0])?, self.row(&pair.words[1])?);
-            let norm = Some(table.norm(one)).filter(|&norm| norm > 0.0)?;
-            Some((table.score(table.row(one), norm, other)?, pair.score))
+            Some((table.similarity(one, other)?, pair.score))
         };
         let compared: Vec<(f64, f64)> = pairs.iter().filter_map(compared).collect();
         let (found, spearman) = (compared.len(), spearman(&compared));

@@ -1,7 +1,7 @@
 //! How similar words or sets of words are, and which of some words is the odd one. No search is needed: the scores are
 //! the contract's, of rows or of the sums that an analogy would look for.
 
-use contract::{Hit, Row, score};
+use contract::{Hit, Metric, Row, score};
 use model_store::ModelStore;
 
 use super::formula::sum;
@@ -41,7 +41,7 @@ impl<const N: usize> From<[&str; N]> for Side {
 /// How similar two words or sets are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Similarity {
-    /// The contract's score, from −1 to 1.
+    /// The cosine similarity, from −1 to 1; under the metric `dot` the dot product, without a bias.
     pub score: f64,
     /// The words that were left out, if words may be.
     pub skipped: Option<Vec<String>>,
@@ -93,7 +93,7 @@ pub fn similarity(
         return Err(unknown_words(missing));
     }
     let vector = |(rows, is_set): (Vec<Row>, bool)| match rows[..] {
-        [row] if !is_set && model.table().norm(row) == 0.0 => Err(zero_row(model, row)),
+        [row] if !is_set && has_no_direction(model, row) => Err(zero_row(model, row)),
         [row] if !is_set => Ok(Vector::Row(row)),
         _ => {
             let components = sum(model, &rows)?;
@@ -103,16 +103,24 @@ pub fn similarity(
     };
     let [a, b] = sides.map(vector);
     let skipped = (unknown == Unknown::Skip).then(|| each_once(missing));
-    Ok(Similarity { score: cosine(model, &a?, &b?), skipped })
+    Ok(Similarity { score: compared(model, &a?, &b?), skipped })
 }
 
-fn cosine(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
+fn has_no_direction(model: &ModelStore, row: Row) -> bool {
+    let table = model.table();
+    table.metric() == Metric::Cosine && table.norm(row) == 0.0
+}
+
+fn compared(model: &ModelStore, a: &Vector, b: &Vector) -> f64 {
     let table = model.table();
     let [(a, a_norm), (b, b_norm)] = [a, b].map(|vector| match vector {
         Vector::Row(row) => (table.row(*row), table.norm(*row)),
         Vector::Sum(components, norm) => (&components[..], *norm),
     });
-    score::cosine(score::dot(a, b), a_norm, b_norm)
+    match table.metric() {
+        Metric::Cosine => score::cosine(score::dot(a, b), a_norm, b_norm),
+        Metric::Dot => score::dot(a, b),
+    }
 }
 
 /// Which of some words is least like all of them together.
@@ -128,12 +136,18 @@ pub struct OddOneOut {
 ///
 /// # Errors
 /// [`Error::InvalidValue`] unless there are 3 to 256 words; [`Error::UnknownWord`] for words that the model does not
-/// have, with [`Unknown::Skip`] only if fewer than 3 are left; [`Error::ZeroQuery`] if a word or their sum is zero.
+/// have, with [`Unknown::Skip`] only if fewer than 3 are left; [`Error::ZeroQuery`] if a word or their sum is zero;
+/// [`Error::InvalidRequest`] under the metric `dot`.
 pub fn odd_one_out(
     model: &ModelStore,
     words: Vec<String>,
     unknown: Unknown,
 ) -> Result<OddOneOut, Error> {
+    if model.table().metric() == Metric::Dot {
+        let reason = "the odd one is found by cosine similarities, but this model's metric is `dot`; prepare the vectors with \
+                      `--metric cosine`";
+        return Err(Error::InvalidRequest { reason: reason.to_owned() });
+    }
     if !(MIN_COMPARED_WORDS..=MAX_COMPARED_WORDS).contains(&words.len()) {
         return Err(Error::invalid("words", "a list of 3 to 256 words"));
     }

@@ -1,7 +1,7 @@
 //! Why a neighbour has its score: what each word of the query contributes, and the ranks of those words themselves.
 
 use contract::scoring::EPSILON;
-use contract::{RankedRow, Row};
+use contract::{Metric, RankedRow, Row};
 use model_store::ModelStore;
 use serde::Serialize;
 
@@ -23,18 +23,29 @@ pub struct Term<'a> {
     pub word: &'a str,
     /// Its weight in the query.
     pub weight: f64,
-    /// The contract's score of the neighbour against the word.
-    pub cosine: f64,
+    /// How similar the neighbour is to the word.
+    #[serde(flatten)]
+    pub similarity: WordSimilarity,
     /// Its part in the score.
     #[serde(flatten)]
     pub part: Part,
+}
+
+/// How similar a neighbour is to a word, by the model's metric.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WordSimilarity {
+    /// The cosine similarity.
+    Cosine(f64),
+    /// The dot product, without the neighbour's bias.
+    Dot(f64),
 }
 
 /// What a word adds to a score or multiplies it by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The parts sum to the score.
+    /// The parts sum to the score; under the metric `dot` to the score without the neighbour's bias.
     Contribution(f64),
     /// The parts multiply to the score.
     Factor(f64),
@@ -69,26 +80,27 @@ impl Formula {
     /// terms' contributions are not rounded, so their sum differs from the score by that rounding.
     pub fn terms<'a>(&self, model: &'a ModelStore, neighbor: Row) -> Vec<Term<'a>> {
         let table = model.table();
-        let cosine = |a: Row, b: Row| {
-            let norm = table.norm(a);
-            table.score(table.row(a), norm, b).expect("zero rows were refused before")
-        };
+        let similarity =
+            |a: Row, b: Row| table.similarity(a, b).expect("zero rows were refused before");
         let term = |row: Row, weight: f64, part: Part| Term {
             word: model.words().word(row),
             weight,
-            cosine: cosine(row, neighbor),
+            similarity: match table.metric() {
+                Metric::Cosine => WordSimilarity::Cosine(similarity(row, neighbor)),
+                Metric::Dot => WordSimilarity::Dot(similarity(row, neighbor)),
+            },
             part,
         };
         match self {
-            Self::Cosine { words, norm, .. } => words
+            Self::Vector { words, norm, .. } => words
                 .iter()
                 .map(|word| {
-                    let part = word.weight / norm * cosine(word.row, neighbor);
+                    let part = word.weight / norm * similarity(word.row, neighbor);
                     term(word.row, word.weight, Part::Contribution(part))
                 })
                 .collect(),
             Self::Product { positive, negative } => {
-                let half = |row| (cosine(row, neighbor) + 1.0) / 2.0;
+                let half = |row| (similarity(row, neighbor) + 1.0) / 2.0;
                 let above = positive.iter().map(|&row| term(row, 1.0, Part::Factor(half(row))));
                 let below = negative.iter().map(|&row| {
                     let factor = 1.0 / (half(row) + EPSILON);
@@ -98,8 +110,8 @@ impl Formula {
             }
             &Self::Direction { b, c, a } => {
                 let length = |cosine: f64| (2.0 - 2.0 * cosine).sqrt();
-                let below = length(cosine(c, neighbor)) * length(cosine(a, b));
-                let part = |row| (cosine(row, neighbor) - cosine(row, c)) / below;
+                let below = length(similarity(c, neighbor)) * length(similarity(a, b));
+                let part = |row| (similarity(row, neighbor) - similarity(row, c)) / below;
                 vec![
                     term(b, 1.0, Part::Contribution(part(b))),
                     term(c, 1.0, Part::Contribution(0.0)),

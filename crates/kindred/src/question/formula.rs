@@ -12,13 +12,13 @@ pub const MAX_FACTORS: usize = 32;
 /// How rows are scored, with all words looked up.
 #[derive(Debug, Clone)]
 pub enum Formula {
-    /// The cosine similarity to a vector.
-    Cosine {
+    /// The score of one vector, by the model's metric.
+    Vector {
         /// The vector.
         vector: QueryVector,
         /// The words that it is the sum of, if it is a sum of words.
         words: Vec<WeightedWord>,
-        /// The norm of the sum before it was scaled to length 1.
+        /// What the sum was divided by, see [`contract::analogy::AnalogySum`].
         norm: f64,
     },
     /// 3CosMul.
@@ -40,22 +40,22 @@ pub enum Formula {
 }
 
 impl Formula {
-    /// The cosine to a row of the table.
+    /// The score of a row of the table.
     pub(super) fn of_row(row: Row) -> Self {
         let words = vec![WeightedWord { row, weight: 1.0 }];
-        Self::Cosine { vector: QueryVector::Row(row), words, norm: 1.0 }
+        Self::Vector { vector: QueryVector::Row(row), words, norm: 1.0 }
     }
 
-    /// The cosine to a vector of the caller.
+    /// The score of a vector of the caller.
     pub(super) fn of_vector(components: Vec<f32>) -> Self {
-        Self::Cosine { vector: QueryVector::Components(components), words: Vec::new(), norm: 1.0 }
+        Self::Vector { vector: QueryVector::Components(components), words: Vec::new(), norm: 1.0 }
     }
 
-    /// The cosine to a sum of words.
+    /// The score of a sum of words.
     pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
         let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
         let vector = QueryVector::Components(sum.vector);
-        Ok(Self::Cosine { vector, words: sum.words, norm: sum.norm })
+        Ok(Self::Vector { vector, words: sum.words, norm: sum.norm })
     }
 
     /// An analogy by a method.
@@ -82,7 +82,7 @@ impl Formula {
     /// How many words it has: the terms of a neighbour's score.
     pub fn number_of_words(&self) -> usize {
         match self {
-            Self::Cosine { words, .. } => words.len(),
+            Self::Vector { words, .. } => words.len(),
             Self::Product { positive, negative } => positive.len() + negative.len(),
             Self::Direction { .. } => 3,
         }
@@ -92,7 +92,7 @@ impl Formula {
     pub(super) fn scoring(&self, model: &ModelStore) -> Result<Scoring, Error> {
         let table = model.table();
         let scoring = match self {
-            Self::Cosine { vector, .. } => return Ok(Scoring::vector(&table, vector.clone())?),
+            Self::Vector { vector, .. } => return Ok(Scoring::vector(&table, vector.clone())?),
             Self::Product { positive, negative } => {
                 Scoring::three_cos_mul(&table, positive, negative)
             }

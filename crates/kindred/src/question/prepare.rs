@@ -277,7 +277,7 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
     };
     let filter = options.filter(inputs);
     let query = match formula {
-        Formula::Cosine { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
+        Formula::Vector { vector, .. } => Query::new(&model.table(), vector, k, filter)?,
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
     Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use contract::{Filter, Hit, Query, QueryVector, Row};
+use contract::{Filter, Hit, Metric, Query, QueryVector, Row};
 use model_store::ModelStore;
 
 use super::heads::ServedHead;
@@ -47,11 +47,12 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// The query is the first row that is not zero, and searches the rows up to it. It must find itself, with the
-    /// contract's score.
+    /// The query is the first row that has a score, and searches the rows up to it. It must find itself, with the contract's
+    /// score.
     pub(super) fn new(model: &ModelStore, timeout: Duration) -> Self {
         let table = model.table();
-        let row = table.norms().iter().position(|&norm| norm > 0.0).map(|row| Row(row as u32));
+        let has_score = |row: &Row| table.metric() == Metric::Dot || table.norm(*row) > 0.0;
+        let row = (0..table.rows() as u32).map(Row).find(has_score);
         let question = row.and_then(|row| {
             let mut filter = Filter::default();
             filter.first_rows = Some(row.0 + 1);
