@@ -62,6 +62,9 @@ pub enum GpuError {
         /// Total memory, in bytes.
         total: u64,
     },
+    /// The model's metric is `dot`.
+    #[error("the CUDA engine does not support the metric `dot` yet: use --device cpu")]
+    NotUnderDot,
     /// The driver refused something that should work.
     #[error("CUDA: {doing}: {reason}")]
     Driver {

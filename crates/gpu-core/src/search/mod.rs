@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    TokenText, UsualCosts,
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Metric, Query,
+    QueryBatch, TokenText, UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -157,6 +157,9 @@ impl CudaEngine {
     ) -> Result<Self, GpuError> {
         let gpu = Gpu::open(options.ordinal)?;
         let table = model.table();
+        if table.metric() == Metric::Dot {
+            return Err(GpuError::NotUnderDot);
+        }
         let (rows, dim) = (table.rows(), table.dim());
         let kernels = Kernels::load(&gpu, dim, paths.portable)?;
         let sizes = Sizes::new(rows, dim, kernels.int8.padded);
