@@ -39,7 +39,7 @@ const BESIDES: Cost = Cost {
 };
 
 /// Noise does not fail a request that once took no more.
-const REPETITIONS: usize = 3;
+const REPETITIONS: usize = 12;
 
 /// Nanoseconds of the engine's threads.
 #[derive(Debug)]
