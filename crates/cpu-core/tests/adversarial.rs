@@ -3,7 +3,9 @@
 use std::f32::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
-use crate::support::{self, ask, bits, certified, expected, model, repeating_model};
+use crate::support::{
+    self, ask, bits, certified, expected, model, model_under_dot, repeating_model,
+};
 use contract::{Engine, Filter, FilterParts, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{Counters, FirstLook, InstructionSet, Paths, ReferenceEngine};
 use model_store::ModelStore;
@@ -63,6 +65,94 @@ fn many_near_ties() {
     let model = Arc::new(model(60, &rows));
     let counted = holds(&model, &words(&model, (0..40).map(|i| i * 73), 10), None);
     assert!(counted.candidates > 20 * 1900, "the near rows can't be told apart by 8 bits");
+}
+
+fn under_dot(rows: &[Vec<f32>], biases: Option<&[f32]>) -> Arc<ModelStore> {
+    Arc::new(model_under_dot(rows[0].len(), rows, biases))
+}
+
+/// Nearest words of words, without limits, and within limits that are scores.
+fn words_under_dot(model: &ModelStore, k: usize) -> Vec<Query> {
+    let table = model.table();
+    let ask = |row: usize| {
+        let vector = QueryVector::Row(Row(row as u32));
+        let plain = Query::new(&table, vector.clone(), k, Filter::default()).unwrap();
+        let scores = [row / 2, row / 3].map(|row| plain.score(&table, Row(row as u32)));
+        let mut filter = Filter::excluding(vec![Row(row as u32)]);
+        (filter.min_score, filter.max_score) = (scores[0], scores[1]);
+        [plain, Query::new(&table, vector, k, filter).unwrap()]
+    };
+    (0..30).map(|i| i * model.rows() / 31).flat_map(ask).collect()
+}
+
+#[test]
+fn norms_over_12_orders_of_magnitude_under_dot() {
+    let norm = |row: usize| 10f32.powf(6.0 * number(row as u64 * 31));
+    let rows: Vec<Vec<f32>> = (0..2500)
+        .map(|row| random_row(row, 50).iter().map(|x| x * norm(row)).collect())
+        .collect();
+    let biases: Vec<f32> = (0..2500).map(|row| norm(row * 7) * number(row as u64)).collect();
+    for biases in [None, Some(&biases[..])] {
+        let model = under_dot(&rows, biases);
+        for k in [1, 10, 200] {
+            holds(&model, &words_under_dot(&model, k), None);
+        }
+    }
+}
+
+#[test]
+fn huge_biases_under_dot() {
+    let rows: Vec<Vec<f32>> = (0..2000).map(|row| random_row(row, 40)).collect();
+    for size in [1e3, 1e10, 3e38] {
+        // Many with the same, so that only the dot product tells them apart, and rounding may hide it.
+        let bias = |row: usize| if row % 3 == 0 { size } else { size * number(row as u64) };
+        let biases: Vec<f32> = (0..2000).map(bias).collect();
+        let model = under_dot(&rows, Some(&biases));
+        holds(&model, &words_under_dot(&model, 10), None);
+    }
+}
+
+#[test]
+fn negative_maxima_under_dot() {
+    // No score is above zero, and zero rows and rows past the end must not count as better.
+    let rows: Vec<Vec<f32>> =
+        (0..2001).map(|row| random_row(row, 33).iter().map(|x| x.abs()).collect()).collect();
+    let biases: Vec<f32> = (0..2001).map(|row| -500.0 - number(row as u64)).collect();
+    let model = under_dot(&rows, Some(&biases));
+    let counted = holds(&model, &words_under_dot(&model, 10), None);
+    assert!(counted.certified > 0);
+    let opposite: Vec<f32> = vec![-1.0; 33];
+    let model = under_dot(&rows, None);
+    let table = model.table();
+    let query = Query::new(&table, QueryVector::Components(opposite), 10, Filter::default());
+    holds(&model, &[query.unwrap()], None);
+}
+
+#[test]
+fn rows_and_queries_of_zeros_under_dot() {
+    let rows: Vec<Vec<f32>> = (0..1200)
+        .map(|row| if row % 4 == 0 { vec![0.0; 20] } else { random_row(row, 20) })
+        .collect();
+    let biases: Vec<f32> = (0..1200).map(|row| if row % 8 < 4 { 0.0 } else { -0.25 }).collect();
+    for biases in [None, Some(&biases[..])] {
+        let model = under_dot(&rows, biases);
+        holds(&model, &words_under_dot(&model, 7), None);
+    }
+    let zeros = under_dot(&vec![vec![0.0; 20]; 700], None);
+    holds(&zeros, &words_under_dot(&zeros, 7), None);
+}
+
+#[test]
+fn usual_rows_under_dot_are_certified() {
+    let rows: Vec<Vec<f32>> = (0..6000).map(|row| random_row(row, 64)).collect();
+    let biases: Vec<f32> = (0..6000).map(|row| number(row as u64)).collect();
+    for biases in [None, Some(&biases[..])] {
+        let model = under_dot(&rows, biases);
+        let queries: Vec<Query> = words(&model, (0..40).map(|i| i * 149), 10);
+        let counted = holds(&model, &queries, None);
+        assert_eq!((counted.full, counted.fallbacks), (0, 0));
+        assert!(counted.candidates < counted.certified * 600, "{counted:?}");
+    }
 }
 
 #[test]

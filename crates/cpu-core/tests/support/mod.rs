@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row, Scoring};
+use contract::{Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
@@ -30,6 +30,40 @@ pub(crate) fn tables(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>>
         ];
         prop::collection::vec(row, rows).prop_map(move |rows| Arc::new(model(dim, &rows)))
     })
+}
+
+/// Tables under both metrics. Under dot there are biases like components, or none.
+pub(crate) fn tables_of_both_metrics(most_rows: usize) -> impl Strategy<Value = Arc<ModelStore>> {
+    let bias = prop_oneof![
+        6 => (-2i8..=2).prop_map(f32::from),
+        3 => -1000.0f32..1000.0,
+        1 => Just(-3.0e38f32),
+        1 => Just(f32::from_bits(1)),
+    ];
+    let biases = prop::option::of(prop::collection::vec(bias, most_rows));
+    (tables(most_rows), prop::option::weighted(0.6, biases)).prop_map(|(model, under_dot)| {
+        match under_dot {
+            None => model,
+            Some(biases) => {
+                let biases = biases.as_ref().map(|biases| &biases[..model.rows()]);
+                Arc::new(of_table_under_dot(&model, biases))
+            }
+        }
+    })
+}
+
+/// The same rows under dot.
+fn of_table_under_dot(model: &ModelStore, biases: Option<&[f32]>) -> ModelStore {
+    let rows: Vec<Vec<f32>> =
+        model.table().components().chunks(model.dim()).map(<[f32]>::to_vec).collect();
+    model_under_dot(model.dim(), &rows, biases)
+}
+
+/// A model of these rows under dot.
+pub(crate) fn model_under_dot(dim: usize, rows: &[Vec<f32>], biases: Option<&[f32]>) -> ModelStore {
+    let words: Vec<String> = (0..rows.len()).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(String::as_str).zip(rows.iter().map(Vec::as_slice));
+    ModelStore::from_rows_under_dot("random", dim, rows, biases).unwrap()
 }
 
 /// Seeds of a query: (ranking, k, filter).
@@ -77,7 +111,20 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
                 Scoring::pair_direction(&table, b, c, a).ok()
             }
         };
-        Some(Query::by(scoring?, k, filter))
+        let query = Query::by(scoring?, k, filter);
+        if table.metric() == Metric::Cosine {
+            return Some(query);
+        }
+        // Limits near a score, and at one.
+        let FilterParts { excluded, first_rows, min_score, max_score } = query.filter().parts();
+        let near = |limit: f64| {
+            let row = Row((limit.to_bits() % model.rows() as u64) as u32);
+            let score = query.score(&table, row).expect("every row has a score");
+            if limit.to_bits() % 3 == 0 { score } else { score * (1.0 + limit) }
+        };
+        let (min_score, max_score) = (min_score.map(near), max_score.map(near));
+        let filter = Filter::from(FilterParts { excluded, first_rows, min_score, max_score });
+        Some(Query::by(query.scoring(), k, filter))
     };
     seeds.into_iter().filter_map(make).collect()
 }
