@@ -1,0 +1,3 @@
+//! Models under the dot product, with and without biases; models under the cosine stay as they are.
+
+mod stays;
