@@ -192,7 +192,7 @@ impl<W: Write + Seek> Rows<W> {
             let number = self.number(position.records + first.record);
             self.first_bad.get_or_insert((number, first.reason.clone()));
         }
-        self.repeated += self.writer.add_parsed(&parsed).map_err(can_not_write)?;
+        self.repeated += self.writer.add_parsed(&parsed, &[]).map_err(can_not_write)?;
         Ok(())
     }
 
