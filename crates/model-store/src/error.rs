@@ -28,16 +28,16 @@ pub enum ModelError {
     },
     /// The model has another format version.
     #[error(
-        "{} has model format {found}, but this kindred reads format {supported}; prepare the model again from \
-         its vectors file", path.display()
+        "{} has model format {found}, but this kindred reads formats {supported}; prepare the model again \
+         from its vectors file", path.display()
     )]
     Version {
         /// The file with the version.
         path: PathBuf,
         /// The version it has.
         found: String,
-        /// The version this build reads and writes.
-        supported: u32,
+        /// The versions this build reads and writes, such as `1 and 2`.
+        supported: String,
     },
     /// A file of the model does not have the size given in its header.
     #[error(

@@ -87,7 +87,7 @@ fn another_version_is_refused_by_its_number() {
     bytes[at + key.len() - 2] = b'9';
     fs::write(&path, bytes).unwrap();
     let said = ModelStore::open(&folder).unwrap_err().to_string();
-    assert!(said.contains("model format 9") && said.contains("reads format 1"), "{said}");
+    assert!(said.contains("model format 9") && said.contains("reads formats 1 and 2"), "{said}");
     assert!(said.contains("prepare the model again"), "{said}");
 }
 

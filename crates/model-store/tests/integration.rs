@@ -2,5 +2,6 @@
 
 mod damage;
 mod formats;
+mod metric;
 mod prepare;
 mod words;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
-use std::time::SystemTime;
 
 use safetensors::tensor::{Metadata, SafeTensorError, SafeTensors, TensorInfo};
 use serde::Serialize;
 
-use super::{Checksum, DATA_START, FORMAT_VERSION};
+use super::{Checksum, DATA_START, Layout, Provenance, format_version};
 use crate::ModelError;
+use contract::Metric;
 
 /// The header of `vectors.safetensors`: shapes, checksums, provenance.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Header {
     pub rows: usize,
     /// Components in a row.
     pub dim: usize,
+    /// How a vector and a row become a score.
+    pub metric: Metric,
     /// Size of `words.txt` in bytes.
     pub words_bytes: u64,
     /// Size of `words.fst` in bytes.
@@ -41,101 +43,33 @@ pub struct Checksums {
     pub words: Checksum,
     /// The file `words.fst`.
     pub index: Checksum,
-}
-
-/// The provenance of a model, and what was skipped.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Provenance {
-    /// Name of the vectors file, without its folder.
-    pub source: String,
-    /// Its format, such as `glove text` or `glove text, gzip`.
-    pub source_format: String,
-    /// Its size on disk, in bytes.
-    pub source_bytes: u64,
-    /// Its checksum on disk.
-    pub source_checksum: Checksum,
-    /// Program and version that wrote the model.
-    pub prepared_by: String,
-    /// When, in RFC 3339, UTC.
-    pub prepared_at: String,
-    /// Number of lines skipped because they were invalid (`--skip-bad-rows`).
-    pub bad_rows_skipped: u64,
-    /// Number of lines skipped because their word was a repetition.
-    pub duplicate_words_dropped: u64,
-}
-
-impl Provenance {
-    /// The provenance of rows that were never in a file.
-    pub fn of_memory(source: &str) -> Self {
-        Self {
-            source: source.to_owned(),
-            source_format: "memory".to_owned(),
-            source_bytes: 0,
-            source_checksum: Checksum::of(&[]),
-            prepared_by: Self::this_program(),
-            prepared_at: Self::now(),
-            bad_rows_skipped: 0,
-            duplicate_words_dropped: 0,
-        }
-    }
-
-    /// The value of `prepared_by`.
-    pub(crate) fn this_program() -> String {
-        concat!("kindred ", env!("CARGO_PKG_VERSION")).to_owned()
-    }
-
-    /// The value of `prepared_at`.
-    pub(crate) fn now() -> String {
-        humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
-    }
-}
-
-/// The position of a tensor's bytes, relative to [`DATA_START`], as in safetensors.
-pub(crate) struct Layout {
-    pub(crate) vectors: Range<usize>,
-    pub(crate) alignment: Range<usize>,
-    pub(crate) norms: Range<usize>,
-    pub(crate) word_offsets: Range<usize>,
-}
-
-impl Layout {
-    /// `None` if the sizes overflow.
-    pub(crate) fn new(rows: usize, dim: usize) -> Option<Self> {
-        let vectors = rows.checked_mul(dim)?.checked_mul(size_of::<f32>())?;
-        // `norms` is aligned to 8 bytes. After an odd number of float32, 4 bytes fill the
-        // gap, in a separate tensor, because safetensors allows no holes.
-        let norms = vectors.checked_next_multiple_of(align_of::<f64>())?;
-        let word_offsets = norms.checked_add(rows.checked_mul(size_of::<f64>())?)?;
-        let end = word_offsets.checked_add((rows + 1).checked_mul(size_of::<u64>())?)?;
-        end.checked_add(DATA_START)?;
-        Some(Self {
-            vectors: 0..vectors,
-            alignment: vectors..norms,
-            norms: norms..word_offsets,
-            word_offsets: word_offsets..end,
-        })
-    }
-
-    fn end(&self) -> usize {
-        self.word_offsets.end
-    }
+    /// The tensor `biases`, if the model has it. Only models under [`Metric::Dot`] do.
+    pub biases: Option<Checksum>,
 }
 
 const HEADER_CHECKSUM: &str = "checksum_header";
 
 impl Header {
     /// The model's version: the first 16 hexadecimal digits of a BLAKE3 hash of its shape and of the
-    /// checksums of all its parts. Models with the same words and numbers have the same version, no matter when
+    /// checksums of all its parts, under the dot product also of the metric. Models with the same words and numbers have the same version, no matter when
     /// and from which file they were prepared.
     pub fn version(&self) -> String {
-        let Checksums { vectors, norms, word_offsets, words, index } = self.checksums;
+        let Checksums { vectors, norms, word_offsets, words, index, biases } = self.checksums;
         let parts = [vectors, norms, word_offsets, words, index].map(|part| part.to_string());
-        let content = format!("{} {} {}", self.rows, self.dim, parts.join(" "));
+        let mut content = format!("{} {} {}", self.rows, self.dim, parts.join(" "));
+        // Cosine models keep the versions that they had before there were metrics.
+        if self.metric != Metric::Cosine {
+            content += &format!(" {}", self.metric.name());
+        }
+        if let Some(biases) = biases {
+            content += &format!(" {biases}");
+        }
         blake3::hash(content.as_bytes()).to_hex()[..16].to_owned()
     }
 
     pub(crate) fn layout(&self) -> Layout {
-        Layout::new(self.rows, self.dim).expect("a header's numbers are checked when it is made")
+        Layout::new(self.rows, self.dim, self.checksums.biases.is_some())
+            .expect("a header's numbers are checked when it is made")
     }
 
     /// The first [`DATA_START`] bytes of the file: length, JSON, padding.
@@ -155,6 +89,9 @@ impl Header {
         if !layout.alignment.is_empty() {
             let bytes = layout.alignment.len();
             header.insert("alignment", TensorEntry::new("U8", vec![bytes], &layout.alignment));
+        }
+        if !layout.biases.is_empty() {
+            header.insert("biases", TensorEntry::new("F32", vec![self.rows], &layout.biases));
         }
         let header = WholeHeader { metadata: &metadata, tensors: header };
         let json = serde_json::to_string(&header).expect("texts and numbers become JSON");
@@ -177,12 +114,13 @@ impl Header {
         let found = texts
             .get("kindred_format")
             .ok_or_else(|| not_a_model("it was not written by kindred".into()))?;
-        if *found != FORMAT_VERSION.to_string() {
+        let is_found = |metric: &Metric| *found == format_version(*metric).to_string();
+        let Some(metric) = Metric::ALL.into_iter().find(is_found) else {
             let (path, found) = (path.to_owned(), found.clone());
-            return Err(ModelError::Version { path, found, supported: FORMAT_VERSION });
-        }
-
-        let header = Self::from_texts(texts, metadata.info("vectors"))
+            let versions = Metric::ALL.map(|metric| format_version(metric).to_string());
+            return Err(ModelError::Version { path, found, supported: versions.join(" and ") });
+        };
+        let header = Self::from_texts(texts, metric, metadata.info("vectors"))
             .map_err(|reason| ModelError::damaged(path, reason))?;
         let expected = (DATA_START + header.layout().end()) as u64;
         if file.len() as u64 != expected {
@@ -198,6 +136,7 @@ impl Header {
 
     fn from_texts(
         texts: &HashMap<String, String>,
+        metric: Metric,
         vectors: Option<&TensorInfo>,
     ) -> Result<Self, String> {
         let text = |key: &str| -> Result<String, String> {
@@ -210,13 +149,19 @@ impl Header {
         let &[rows, dim] = vectors.map_or(&[][..], |info| &info.shape[..]) else {
             return Err("it has no two-dimensional tensor `vectors`".into());
         };
-        if rows == 0 || dim == 0 || u32::try_from(rows).is_err() || Layout::new(rows, dim).is_none()
-        {
+        // Only a format that has metrics says which.
+        if metric != Metric::Cosine && text("metric")? != metric.name() {
+            return Err(format!("its metric is not `{}`", metric.name()));
+        }
+        let has_biases = metric == Metric::Dot && texts.contains_key("checksum_biases");
+        let has_size = Layout::new(rows, dim, has_biases).is_some();
+        if rows == 0 || dim == 0 || u32::try_from(rows).is_err() || !has_size {
             return Err(format!("a table of {rows} × {dim} is impossible"));
         }
         Ok(Self {
             rows,
             dim,
+            metric,
             words_bytes: number("words_txt_bytes")?,
             index_bytes: number("words_fst_bytes")?,
             checksums: Checksums {
@@ -225,6 +170,7 @@ impl Header {
                 word_offsets: checksum("checksum_word_offsets")?,
                 words: checksum("checksum_words_txt")?,
                 index: checksum("checksum_words_fst")?,
+                biases: has_biases.then(|| checksum("checksum_biases")).transpose()?,
             },
             provenance: Provenance {
                 source: text("source")?,
@@ -241,8 +187,8 @@ impl Header {
 
     fn metadata(&self) -> BTreeMap<String, String> {
         let (sums, from) = (&self.checksums, &self.provenance);
-        [
-            ("kindred_format", FORMAT_VERSION.to_string()),
+        let mut texts: BTreeMap<String, String> = [
+            ("kindred_format", format_version(self.metric).to_string()),
             ("words_txt_bytes", self.words_bytes.to_string()),
             ("words_fst_bytes", self.index_bytes.to_string()),
             ("checksum_vectors", sums.vectors.to_string()),
@@ -260,7 +206,14 @@ impl Header {
             ("duplicate_words_dropped", from.duplicate_words_dropped.to_string()),
         ]
         .map(|(key, value)| (key.to_owned(), value))
-        .into()
+        .into();
+        if self.metric != Metric::Cosine {
+            texts.insert("metric".into(), self.metric.name().into());
+        }
+        if let Some(biases) = sums.biases {
+            texts.insert("checksum_biases".into(), biases.to_string());
+        }
+        texts
     }
 
     /// The checksum of shape and metadata, stored in the metadata.

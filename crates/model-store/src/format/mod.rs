@@ -2,7 +2,7 @@
 //!
 //! - `vectors.safetensors`: the tensors `vectors` float32 `[rows, dim]` in the order of the
 //!   vectors file, `norms` float64 `[rows]` and `word_offsets` uint64 `[rows + 1]`, with checksums
-//!   and provenance in its metadata ([`Header`]);
+//!   and provenance in its metadata ([`Header`]); a model under the dot product may have `biases` float32 `[rows]`;
 //! - `words.txt`: one word per line, in row order, UTF-8; word `i` starts at byte `word_offsets[i]`
 //!   and ends before the line feed at byte `word_offsets[i + 1] − 1`;
 //! - `words.fst`: a map from word to row, as the `fst` crate writes it.
@@ -11,10 +11,15 @@
 
 mod checksum;
 mod header;
+mod layout;
+mod provenance;
 
 pub use checksum::Checksum;
-pub(crate) use header::Layout;
-pub use header::{Checksums, Header, Provenance};
+pub use header::{Checksums, Header};
+pub(crate) use layout::Layout;
+pub use provenance::Provenance;
+
+use contract::Metric;
 
 /// Numbers and metadata of the model.
 pub const VECTORS_FILE: &str = "vectors.safetensors";
@@ -23,8 +28,14 @@ pub const WORDS_FILE: &str = "words.txt";
 /// Word → row.
 pub const INDEX_FILE: &str = "words.fst";
 
-/// The version of the format. It changes whenever an older kindred could misread the folder.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of the format of models under a metric. There is a new one whenever an older kindred could misread the
+/// folder: one that knows only cosines would give wrong answers from a model under the dot product.
+pub const fn format_version(metric: Metric) -> u32 {
+    match metric {
+        Metric::Cosine => 1,
+        Metric::Dot => 2,
+    }
+}
 
 /// The offset of the first tensor in `vectors.safetensors`. The header is padded up to here with
 /// spaces, so that the table is aligned to a page and the header can be written after the data.

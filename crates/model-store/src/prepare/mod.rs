@@ -22,9 +22,11 @@
 //!
 //! [`prepare_folder`] does the same from a file to a folder.
 
+mod biases;
 mod folder;
 mod formats;
 mod input;
+mod lines;
 mod options;
 mod pipeline;
 mod unpack;
@@ -37,6 +39,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use biases::Biases;
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
 use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
@@ -49,6 +52,7 @@ pub use writer::ModelWriter;
 
 use crate::ModelError;
 use crate::format::Provenance;
+use contract::Metric;
 
 /// Maximum number of components per row.
 pub const MAX_DIM: usize = 65_536;
@@ -115,13 +119,21 @@ fn read_rows<W: Write + Seek>(
     can_not_write: impl Fn(io::Error) -> ModelError + Copy,
 ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
     let words = options.words.as_deref().map(WordList::read).transpose()?;
+    if let (Metric::Cosine, Some(path)) = (options.metric, &options.biases) {
+        let reason =
+            "biases are added to dot products; add --metric dot, or omit --bias".to_owned();
+        return Err(ModelError::BadInput { path: path.clone(), reason });
+    }
+    let biases = options.biases.as_deref().map(Biases::read).transpose()?;
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, plan) = begin(unpacked, options, words)?;
         let (unit, expected, description) = (plan.records, plan.expected, plan.description.clone());
         let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
+        let writer = writer.under(options.metric);
         let mut rows = Rows {
             writer,
+            biases,
             unit,
             so_far,
             skips: options.skip_bad_rows,
@@ -147,6 +159,9 @@ fn read_rows<W: Write + Seek>(
                  header is wrong"
             )));
         }
+        if let Some(biases) = &rows.biases {
+            biases.check_end(records, &rows.so_far.path)?;
+        }
         rows.finish(&description, options)
     })
 }
@@ -168,6 +183,7 @@ fn begin(
 /// Passes rows into the model.
 struct Rows<W> {
     writer: ModelWriter<W>,
+    biases: Option<Biases>,
     unit: Unit,
     so_far: ReadSoFar,
     skips: bool,
@@ -188,11 +204,15 @@ impl<W: Write + Seek> Rows<W> {
             if !self.skips || !first.may_be_skipped {
                 return Err(self.bad_record(position, first));
             }
-            self.bad += parsed.bad;
+            self.bad += parsed.bad.len() as u64;
             let number = self.number(position.records + first.record);
             self.first_bad.get_or_insert((number, first.reason.clone()));
         }
-        self.repeated += self.writer.add_parsed(&parsed).map_err(can_not_write)?;
+        let biases = self.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
+            let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
+            biases.of_chunk(position.records, &parsed, &self.so_far.path, row_name)
+        })?;
+        self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
         Ok(())
     }
 
@@ -231,8 +251,8 @@ impl<W: Write + Seek> Rows<W> {
         description: &str,
         options: &PrepareOptions,
     ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
-        let Self { writer, unit, so_far, first_bad, bad, repeated, .. } = self;
-        let unit = if unit == Unit::Row { "row" } else { "line" };
+        let Self { writer, biases, unit, so_far, first_bad, bad, repeated, .. } = self;
+        let unit = unit.name();
         if writer.rows() == 0 {
             return Err(so_far.bad(match first_bad {
                 None => "it has no rows".into(),
@@ -245,6 +265,9 @@ impl<W: Write + Seek> Rows<W> {
         let mut format = description.to_owned();
         if let Some(words) = &options.words {
             format += &format!(" with words in {}", file_name(words));
+        }
+        if let Some(biases) = biases {
+            format += &format!(" with biases in {}", biases.name());
         }
         if let Some(packing) = so_far.packing {
             format += &format!(", {packing}");

@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use contract::Metric;
+
 use super::VectorsFormat;
 
 /// The source of the vectors.
@@ -28,6 +30,11 @@ pub struct PrepareOptions {
     pub format: Option<VectorsFormat>,
     /// The file of the words, one per line, for formats without words.
     pub words: Option<PathBuf>,
+    /// How a vector and a row become a score.
+    pub metric: Metric,
+    /// The file of the biases, one for each row of the vectors file: .npy, or text with one number per line. Only for
+    /// [`Metric::Dot`].
+    pub biases: Option<PathBuf>,
     /// The tensor of a safetensors file; by default the only two-dimensional one.
     pub tensor: Option<String>,
     /// The member of a zip archive; by default the only one.

@@ -8,7 +8,7 @@ use rayon::slice::ParallelSliceMut;
 use super::formats::Parsed;
 use crate::format::Layout;
 use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
-use contract::{Row, score};
+use contract::{Metric, Row, score};
 
 /// Writes a model row by row: vectors are written immediately, the rest when all rows are known.
 pub struct ModelWriter<W> {
@@ -17,6 +17,9 @@ pub struct ModelWriter<W> {
     dim: usize,
     norms: Vec<f64>,
     words: IndexSet<Box<str>>,
+    metric: Metric,
+    /// One for each row, or none at all.
+    biases: Vec<f32>,
 }
 
 impl<W: Write + Seek> ModelWriter<W> {
@@ -29,7 +32,20 @@ impl<W: Write + Seek> ModelWriter<W> {
         // The header is written last; reserve its space.
         vectors.seek(SeekFrom::Start(DATA_START as u64))?;
         let vectors_hasher = blake3::Hasher::new();
-        Ok(Self { vectors, vectors_hasher, dim, norms: Vec::new(), words: IndexSet::new() })
+        Ok(Self {
+            vectors,
+            vectors_hasher,
+            dim,
+            norms: Vec::new(),
+            words: IndexSet::new(),
+            metric: Metric::Cosine,
+            biases: Vec::new(),
+        })
+    }
+
+    /// The same model under another metric.
+    pub fn under(self, metric: Metric) -> Self {
+        Self { metric, ..self }
     }
 
     /// Adds a row of finite components. A repeated word keeps its first row; returns `false` then.
@@ -47,17 +63,31 @@ impl<W: Write + Seek> ModelWriter<W> {
         Ok(is_new)
     }
 
-    /// Adds the good rows of a chunk. Returns the number of repeated words.
+    /// Adds a row with its bias, which is finite. Either every row has one, or none has.
     ///
     /// # Errors
     /// As [`ModelWriter::add`].
-    pub(super) fn add_parsed(&mut self, parsed: &Parsed) -> io::Result<u64> {
+    pub fn add_with_bias(&mut self, word: &str, components: &[f32], bias: f32) -> io::Result<bool> {
+        debug_assert!(bias.is_finite(), "biases are finite");
+        let is_new = self.add(word, components)?;
+        if is_new {
+            self.biases.push(bias);
+        }
+        Ok(is_new)
+    }
+
+    /// Adds the good rows of a chunk, with their biases, if there are any. Returns the number of repeated words.
+    ///
+    /// # Errors
+    /// As [`ModelWriter::add`].
+    pub(super) fn add_parsed(&mut self, parsed: &Parsed, biases: &[f32]) -> io::Result<u64> {
         let mut repeated = 0;
         // Rows from here on are not written yet; write as many as possible together.
         let mut unwritten = 0;
         for (row, word) in parsed.words().enumerate() {
             if self.add_word(word)? {
                 self.norms.push(parsed.norms[row]);
+                self.biases.extend(biases.get(row));
             } else {
                 repeated += 1;
                 self.write(&parsed.components[unwritten * self.dim..row * self.dim])?;
@@ -102,21 +132,30 @@ impl<W: Write + Seek> ModelWriter<W> {
     ///
     /// # Errors
     /// If the vectors can't be written.
+    ///
+    /// # Panics
+    /// If some rows have biases and others do not, or the metric has no biases.
     pub fn finish(mut self, provenance: Provenance) -> io::Result<(W, Vec<u8>, Vec<u8>)> {
         let (words, word_offsets) = self.words_file();
         let index = self.index_file();
 
-        let layout =
-            Layout::new(self.rows(), self.dim).expect("a table that was written has a size");
+        let has_biases = !self.biases.is_empty();
+        assert!(!has_biases || self.metric == Metric::Dot, "only the dot product has biases");
+        assert!(!has_biases || self.biases.len() == self.rows(), "one bias for each row, or none");
+        let layout = Layout::new(self.rows(), self.dim, has_biases)
+            .expect("a table that was written has a size");
         let norms = bytemuck::cast_slice(&self.norms);
         let word_offsets = bytemuck::cast_slice(&word_offsets);
         self.vectors.write_all(&vec![0; layout.alignment.len()])?;
         self.vectors.write_all(norms)?;
         self.vectors.write_all(word_offsets)?;
+        let biases = bytemuck::cast_slice(&self.biases);
+        self.vectors.write_all(biases)?;
 
         let header = Header {
             rows: self.rows(),
             dim: self.dim,
+            metric: self.metric,
             words_bytes: words.len() as u64,
             index_bytes: index.len() as u64,
             checksums: Checksums {
@@ -125,6 +164,7 @@ impl<W: Write + Seek> ModelWriter<W> {
                 word_offsets: Checksum::of(word_offsets),
                 words: Checksum::of(&words),
                 index: Checksum::of(&index),
+                biases: has_biases.then(|| Checksum::of(biases)),
             },
             provenance,
         };

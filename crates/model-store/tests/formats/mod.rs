@@ -5,4 +5,4 @@ mod files;
 mod good;
 mod round_trip;
 mod seeds;
-mod support;
+pub(crate) mod support;

@@ -2,7 +2,7 @@
 
 use safetensors::tensor::Metadata;
 
-use super::npy::NpyHeader;
+use super::npy::{NpyHeader, SIGNATURE};
 use crate::number::Number;
 
 /// word2vec's first line.
@@ -28,6 +28,51 @@ impl Word2vecHeader {
     }
 }
 
+/// Numbers, one for each row, after the header of a NumPy file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::prepare) struct NpyList {
+    pub(in crate::prepare) count: u64,
+    pub(in crate::prepare) number: Number,
+    /// The offset of the first number.
+    pub(in crate::prepare) start: u64,
+}
+
+impl NpyList {
+    /// Whether these bytes begin like a NumPy file.
+    pub(in crate::prepare) fn begins(head: &[u8]) -> bool {
+        head.starts_with(SIGNATURE)
+    }
+
+    /// Reads the header.
+    pub(in crate::prepare) fn read(head: &[u8]) -> Result<Self, String> {
+        let NpyHeader { descr, shape, bytes, .. } = npy_header(head)?;
+        let &[count] = shape.as_slice() else {
+            return Err(format!(
+                "its array has {} dimensions instead of 1 (one number for each row); save it with \
+                 numpy.save(path, array.ravel())",
+                shape.len()
+            ));
+        };
+        Ok(Self { count, number: number_of(&descr)?, start: bytes })
+    }
+}
+
+fn npy_header(head: &[u8]) -> Result<NpyHeader, String> {
+    NpyHeader::read(head).map_err(|reason| format!("its npy header can't be read ({reason})"))
+}
+
+fn number_of(descr: &str) -> Result<Number, String> {
+    match descr {
+        "<f2" => Ok(Number::F16),
+        "<f4" => Ok(Number::F32),
+        "<f8" => Ok(Number::F64),
+        _ => Err(format!(
+            "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
+             numpy.save(path, array.astype('<f4'))"
+        )),
+    }
+}
+
 /// A table of numbers after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NumbersHeader {
@@ -43,8 +88,7 @@ pub(super) struct NumbersHeader {
 impl NumbersHeader {
     /// Reads the header of a NumPy file.
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::read(head)
-            .map_err(|reason| format!("its npy header can't be read ({reason})"))?;
+        let NpyHeader { descr, fortran_order, shape, bytes } = npy_header(head)?;
         let &[rows, dim] = shape.as_slice() else {
             return Err(format!(
                 "its array has {} dimensions instead of 2 (rows × components)",
@@ -58,17 +102,7 @@ impl NumbersHeader {
                     .into(),
             );
         }
-        let number = match descr.as_str() {
-            "<f2" => Number::F16,
-            "<f4" => Number::F32,
-            "<f8" => Number::F64,
-            _ => {
-                return Err(format!(
-                    "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
-                     numpy.save(path, array.astype('<f4'))"
-                ));
-            }
-        };
+        let number = number_of(&descr)?;
         let dim = usize::try_from(dim).unwrap_or(usize::MAX);
         Ok(Self { rows, dim, number, start: bytes, may_go_on: false })
     }

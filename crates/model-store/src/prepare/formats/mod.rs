@@ -13,8 +13,10 @@ mod word2vec;
 use std::fmt;
 
 pub(super) use detect::BYTE_ORDER_MARK;
+pub(super) use header::NpyList;
 pub(super) use plan::{Plan, Unit, plan};
 pub(crate) use text::ends_in_a_number;
+pub(super) use text::parse_component;
 
 /// A format of vectors files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,9 +117,9 @@ pub(super) struct Parsed {
     pub(super) components: Vec<f32>,
     /// The norms of the good records.
     pub(super) norms: Vec<f64>,
-    /// The number of bad records.
-    pub(super) bad: u64,
-    /// The first bad record. The others are only counted, because there may be millions.
+    /// The numbers of the bad records in this chunk, from 0, ascending.
+    pub(super) bad: Vec<u32>,
+    /// The first bad record. Of the others only the numbers are kept, because there may be millions.
     pub(super) first_bad: Option<BadRecord>,
 }
 
@@ -155,7 +157,7 @@ impl Parsed {
             }
             Err(reason) => {
                 self.components.truncate(self.word_ends.len() * dim);
-                self.bad += 1;
+                self.bad.push(u32::try_from(self.records).expect("a chunk is a few MiB"));
                 let record = self.records;
                 let bad = || BadRecord { record, byte, reason, may_be_skipped: true };
                 self.first_bad.get_or_insert_with(bad);

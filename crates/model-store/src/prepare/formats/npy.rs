@@ -4,6 +4,9 @@
 //! A parser of our own, because fuzzing found that the crates for Python literals take time exponential in the depth of
 //! nested brackets; here nothing nests.
 
+/// The first bytes of a NumPy file.
+pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";
+
 /// The description of the array in a NumPy file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NpyHeader {
@@ -19,7 +22,7 @@ impl NpyHeader {
     /// Reads the header of a file that starts with `head`.
     pub(super) fn read(head: &[u8]) -> Result<Self, &'static str> {
         let rest =
-            head.strip_prefix(b"\x93NUMPY").ok_or("it does not begin with the npy signature")?;
+            head.strip_prefix(SIGNATURE).ok_or("it does not begin with the npy signature")?;
         let (version, rest) = rest.split_at_checked(2).ok_or(CUT)?;
         let (length, rest) = match version[0] {
             1 => rest.split_first_chunk().map(|(n, rest)| (u16::from_le_bytes(*n).into(), rest)),

@@ -35,6 +35,16 @@ pub(in crate::prepare) enum Unit {
     Row,
 }
 
+impl Unit {
+    /// Its name in messages.
+    pub(in crate::prepare) fn name(self) -> &'static str {
+        match self {
+            Self::Line { .. } => "line",
+            Self::Row => "row",
+        }
+    }
+}
+
 /// `head` are the first bytes of the file; `bytes_total` is its size, if known.
 pub(in crate::prepare) fn plan(
     head: &[u8],

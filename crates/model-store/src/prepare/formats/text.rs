@@ -178,7 +178,7 @@ pub(super) fn spaces(line: &[u8]) -> usize {
 }
 
 /// To the nearest float32, directly.
-fn parse_component(field: &[u8]) -> Result<f32, String> {
+pub(in crate::prepare) fn parse_component(field: &[u8]) -> Result<f32, String> {
     let text = String::from_utf8_lossy(field);
     let shown = || text.chars().take(40).collect::<String>();
     if field.is_empty() {
@@ -314,7 +314,7 @@ mod tests {
             for with_norm in [false, true] {
                 let parsed = Lines { dim, with_norm, hint: "" }.parse(&line, 0);
                 prop_assert_eq!(parsed.components.len(), parsed.norms.len() * dim);
-                prop_assert_eq!(parsed.records, parsed.norms.len() as u64 + parsed.bad);
+                prop_assert_eq!(parsed.records, parsed.norms.len() as u64 + parsed.bad.len() as u64);
             }
         }
     }

@@ -1,17 +1,16 @@
 //! Opens a model folder, verifies it, or keeps a model in memory.
 
-use std::io::Cursor;
+mod in_memory;
+mod verify;
+
 use std::path::{Path, PathBuf};
 
 use bytemuck::cast_slice;
 
-use crate::format::{
-    Checksum, DATA_START, Header, INDEX_FILE, Provenance, VECTORS_FILE, WORDS_FILE,
-};
+use crate::format::{Checksum, DATA_START, Header, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
-use crate::prepare::{ModelFiles, ModelWriter};
 use crate::{ModelError, Words};
-use contract::{Row, Table, score};
+use contract::{Metric, Table};
 
 /// A model in memory: a table of vectors and the words of its rows, mapped and not parsed.
 ///
@@ -43,7 +42,7 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// Maps a model folder. Checks the header, all sizes and the word map, in milliseconds;
+    /// Maps a model folder. Checks the header, all sizes, the word map and that biases are finite, in milliseconds;
     /// [`ModelStore::verify`] checks the other checksums.
     ///
     /// # Errors
@@ -78,44 +77,6 @@ impl ModelStore {
         Ok(Self { on_disk: true, ..store })
     }
 
-    /// Opens a model that was prepared in memory, without a folder.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
-    pub fn from_memory(name: &str, files: &ModelFiles) -> Result<Self, ModelError> {
-        let folder = PathBuf::from(name);
-        let copy =
-            |bytes| Mapped::copy_of(bytes).map_err(ModelError::io("keep in memory", &folder));
-        let (vectors, words, index) =
-            (copy(&files.vectors)?, copy(&files.words)?, copy(&files.index)?);
-        let header = Header::from_file(&folder.join(VECTORS_FILE), &vectors)?;
-        Self::from_parts(folder, header, vectors, words, index)
-    }
-
-    /// Creates a model of these rows in memory, for tests, benchmarks and computed tables.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
-    ///
-    /// # Panics
-    /// If there are no rows, `dim` is 0, a row has another number of components, or a word is empty
-    /// or holds a line feed.
-    pub fn from_rows<'a>(
-        name: &str,
-        dim: usize,
-        rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
-    ) -> Result<Self, ModelError> {
-        let no_memory = |e| ModelError::io("keep in memory", Path::new(name))(e);
-        let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim).map_err(no_memory)?;
-        for (word, components) in rows {
-            writer.add(word, components).map_err(no_memory)?;
-        }
-        assert!(writer.rows() > 0, "a model has at least one row");
-        let (vectors, words, index) =
-            writer.finish(Provenance::of_memory(name)).map_err(no_memory)?;
-        Self::from_memory(name, &ModelFiles { vectors: vectors.into_inner(), words, index })
-    }
-
     fn from_parts(
         folder: PathBuf,
         header: Header,
@@ -140,7 +101,10 @@ impl ModelStore {
             .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         vectors.will_need();
         let version = header.version();
-        Ok(Self { name, folder, on_disk: false, version, header, vectors, words })
+        let store = Self { name, folder, on_disk: false, version, header, vectors, words };
+        // Otherwise a damaged bias would put a row before all others, or panic. There is one for a whole row.
+        store.check_biases()?;
+        Ok(store)
     }
 
     /// The folder it was opened from; `None` for a model in memory.
@@ -179,71 +143,37 @@ impl ModelStore {
         self.header.dim
     }
 
+    /// How a vector and a row become a score.
+    pub fn metric(&self) -> Metric {
+        self.header.metric
+    }
+
     /// The words of the rows.
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// The numbers: components `[rows, dim]` and norms `[rows]`.
+    /// The numbers: components `[rows, dim]` and norms `[rows]`, with the metric and the biases `[rows]`.
     pub fn table(&self) -> Table<'_> {
         let layout = self.header.layout();
-        // Both casts are checked: the start is page-aligned, and the layout keeps the alignment.
-        Table::new(
+        // The casts are checked: the start is page-aligned, and the layout keeps the alignment.
+        let table = Table::new(
             cast_slice(self.data(layout.vectors)),
             cast_slice(self.data(layout.norms)),
             self.header.dim,
-        )
+        );
+        match self.header.metric {
+            Metric::Cosine => table,
+            Metric::Dot => table.under_dot(self.biases()),
+        }
+    }
+
+    fn biases(&self) -> Option<&[f32]> {
+        let range = self.header.layout().biases;
+        self.header.checksums.biases.is_some().then(|| cast_slice(self.data(range)))
     }
 
     fn data(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.vectors[DATA_START..][range]
-    }
-
-    /// Reads everything and verifies every checksum, that components are finite, that norms follow the contract, and
-    /// that both word maps agree. Calls `progress` with the name of each step.
-    ///
-    /// # Errors
-    /// Names the first damaged file.
-    pub fn verify(&self, mut progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
-        let (layout, sums) = (self.header.layout(), &self.header.checksums);
-        for (step, file, bytes, expected) in [
-            ("vectors", VECTORS_FILE, self.data(layout.vectors), sums.vectors),
-            ("norms", VECTORS_FILE, self.data(layout.norms), sums.norms),
-            ("word offsets", VECTORS_FILE, self.data(layout.word_offsets), sums.word_offsets),
-            ("words", WORDS_FILE, self.words.text(), sums.words),
-            ("word map", INDEX_FILE, self.words.index_bytes(), sums.index),
-        ] {
-            progress(step);
-            let found = Checksum::of(bytes);
-            if found != expected {
-                let reason = format!("the checksum of its {step} is {found}, not {expected}");
-                return Err(ModelError::damaged(&self.folder.join(file), reason));
-            }
-        }
-        progress("contents");
-        self.verify_contents()
-    }
-
-    fn verify_contents(&self) -> Result<(), ModelError> {
-        let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
-        if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {
-            return Err(ModelError::damaged(&vectors_path, "its tensor `alignment` is not zero"));
-        }
-        for row in (0..self.rows() as u32).map(Row) {
-            let components = table.row(row);
-            if components.iter().any(|c| !c.is_finite()) {
-                let reason = format!("row {row} has a component that is not finite");
-                return Err(ModelError::damaged(&vectors_path, reason));
-            }
-            if score::norm(components).to_bits() != table.norm(row).to_bits() {
-                let reason = format!("the norm of row {row} is not the norm of its components");
-                return Err(ModelError::damaged(&vectors_path, reason));
-            }
-            if self.words.row(self.words.word(row)) != Some(row) {
-                let reason = format!("the word of row {row} leads to another row");
-                return Err(ModelError::damaged(&self.folder.join(INDEX_FILE), reason));
-            }
-        }
-        Ok(())
     }
 }

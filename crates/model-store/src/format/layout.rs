@@ -1,0 +1,42 @@
+//! Where the tensors of `vectors.safetensors` are.
+
+use std::ops::Range;
+
+use super::DATA_START;
+
+/// The position of a tensor's bytes, relative to [`DATA_START`], as in safetensors.
+pub(crate) struct Layout {
+    pub(crate) vectors: Range<usize>,
+    pub(crate) alignment: Range<usize>,
+    pub(crate) norms: Range<usize>,
+    pub(crate) word_offsets: Range<usize>,
+    /// Empty without biases. Last, so that it moves nothing and needs no alignment of its own.
+    pub(crate) biases: Range<usize>,
+}
+
+impl Layout {
+    /// `None` if the sizes overflow.
+    pub(crate) fn new(rows: usize, dim: usize, has_biases: bool) -> Option<Self> {
+        let vectors = rows.checked_mul(dim)?.checked_mul(size_of::<f32>())?;
+        // `norms` is aligned to 8 bytes. After an odd number of float32, 4 bytes fill the
+        // gap, in a separate tensor, because safetensors allows no holes.
+        let norms = vectors.checked_next_multiple_of(align_of::<f64>())?;
+        let word_offsets = norms.checked_add(rows.checked_mul(size_of::<f64>())?)?;
+        let biases = word_offsets.checked_add((rows + 1).checked_mul(size_of::<u64>())?)?;
+        let bias_bytes = if has_biases { size_of::<f32>() } else { 0 };
+        let end = biases.checked_add(rows.checked_mul(bias_bytes)?)?;
+        end.checked_add(DATA_START)?;
+        Some(Self {
+            vectors: 0..vectors,
+            alignment: vectors..norms,
+            norms: norms..word_offsets,
+            word_offsets: word_offsets..biases,
+            biases: biases..end,
+        })
+    }
+
+    /// The end of the file.
+    pub(super) fn end(&self) -> usize {
+        self.biases.end
+    }
+}

@@ -1,0 +1,103 @@
+//! Models in memory, without a folder.
+
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use super::ModelStore;
+use crate::ModelError;
+use crate::format::{Header, Provenance, VECTORS_FILE};
+use crate::mapped::Mapped;
+use crate::prepare::{ModelFiles, ModelWriter};
+use contract::Metric;
+
+impl ModelStore {
+    /// Opens a model that was prepared in memory, without a folder.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn from_memory(name: &str, files: &ModelFiles) -> Result<Self, ModelError> {
+        let folder = PathBuf::from(name);
+        let copy =
+            |bytes| Mapped::copy_of(bytes).map_err(ModelError::io("keep in memory", &folder));
+        let (vectors, words, index) =
+            (copy(&files.vectors)?, copy(&files.words)?, copy(&files.index)?);
+        let header = Header::from_file(&folder.join(VECTORS_FILE), &vectors)?;
+        Self::from_parts(folder, header, vectors, words, index)
+    }
+
+    /// Creates a model of these rows in memory, for tests, benchmarks and computed tables.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    ///
+    /// # Panics
+    /// If there are no rows, `dim` is 0, a row has another number of components, or a word is empty
+    /// or holds a line feed.
+    pub fn from_rows<'a>(
+        name: &str,
+        dim: usize,
+        rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+    ) -> Result<Self, ModelError> {
+        Self::write_in_memory(name, dim, Metric::Cosine, |writer| {
+            rows.into_iter().try_for_each(|(word, row)| writer.add(word, row).map(drop))
+        })
+    }
+
+    /// The same under the dot product, with one bias for each of `rows`, or none at all.
+    ///
+    /// ```
+    /// use contract::{Metric, Row};
+    /// use model_store::ModelStore;
+    ///
+    /// let rows: [(&str, &[f32]); 2] = [("frog", &[3.0, 4.0]), ("toad", &[4.0, 3.0])];
+    /// let model = ModelStore::from_rows_under_dot("tiny", 2, rows, Some(&[0.5, -1.0]))?;
+    /// assert_eq!(model.metric(), Metric::Dot);
+    /// assert_eq!(model.table().score(&[1.0, 1.0], 0.0, Row(1)), Some(4.0 + 3.0 - 1.0));
+    /// # Ok::<(), model_store::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_rows`](Self::from_rows).
+    ///
+    /// # Panics
+    /// As [`from_rows`](Self::from_rows), and if there is not one finite bias for each row.
+    pub fn from_rows_under_dot<'a>(
+        name: &str,
+        dim: usize,
+        rows: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+        biases: Option<&[f32]>,
+    ) -> Result<Self, ModelError> {
+        Self::write_in_memory(name, dim, Metric::Dot, |writer| {
+            let Some(biases) = biases else {
+                return rows
+                    .into_iter()
+                    .try_for_each(|(word, row)| writer.add(word, row).map(drop));
+            };
+            assert!(biases.iter().all(|bias| bias.is_finite()), "biases are finite");
+            let mut biases = biases.iter();
+            for (word, row) in rows {
+                let bias = *biases.next().expect("one bias for each row");
+                writer.add_with_bias(word, row, bias)?;
+            }
+            assert!(biases.next().is_none(), "one bias for each row");
+            Ok(())
+        })
+    }
+
+    fn write_in_memory(
+        name: &str,
+        dim: usize,
+        metric: Metric,
+        add_rows: impl FnOnce(&mut ModelWriter<Cursor<Vec<u8>>>) -> io::Result<()>,
+    ) -> Result<Self, ModelError> {
+        let write = || {
+            let mut writer = ModelWriter::new(Cursor::new(Vec::new()), dim)?.under(metric);
+            add_rows(&mut writer)?;
+            assert!(writer.rows() > 0, "a model has at least one row");
+            writer.finish(Provenance::of_memory(name))
+        };
+        let (vectors, words, index) =
+            write().map_err(ModelError::io("keep in memory", Path::new(name)))?;
+        Self::from_memory(name, &ModelFiles { vectors: vectors.into_inner(), words, index })
+    }
+}

@@ -1,0 +1,73 @@
+//! Verifies a whole model.
+
+use super::ModelStore;
+use crate::ModelError;
+use crate::format::{Checksum, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
+use contract::{Row, score};
+
+impl ModelStore {
+    /// Reads everything and verifies every checksum, that components and biases are finite, that norms follow the
+    /// contract, and that both word maps agree. Calls `progress` with the name of each step.
+    ///
+    /// # Errors
+    /// Names the first damaged file.
+    pub fn verify(&self, mut progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
+        let (layout, sums) = (self.header.layout(), &self.header.checksums);
+        let biases = sums.biases.map(|sum| ("biases", VECTORS_FILE, self.data(layout.biases), sum));
+        for (step, file, bytes, expected) in [
+            ("vectors", VECTORS_FILE, self.data(layout.vectors), sums.vectors),
+            ("norms", VECTORS_FILE, self.data(layout.norms), sums.norms),
+            ("word offsets", VECTORS_FILE, self.data(layout.word_offsets), sums.word_offsets),
+            ("words", WORDS_FILE, self.words.text(), sums.words),
+            ("word map", INDEX_FILE, self.words.index_bytes(), sums.index),
+        ]
+        .into_iter()
+        .chain(biases)
+        {
+            progress(step);
+            let found = Checksum::of(bytes);
+            if found != expected {
+                let reason = format!("the checksum of its {step} is {found}, not {expected}");
+                return Err(ModelError::damaged(&self.folder.join(file), reason));
+            }
+        }
+        progress("contents");
+        self.verify_contents()
+    }
+
+    fn verify_contents(&self) -> Result<(), ModelError> {
+        self.check_biases()?;
+        let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
+        if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {
+            return Err(ModelError::damaged(&vectors_path, "its tensor `alignment` is not zero"));
+        }
+        for row in (0..self.rows() as u32).map(Row) {
+            let components = table.row(row);
+            if components.iter().any(|c| !c.is_finite()) {
+                let reason = format!("row {row} has a component that is not finite");
+                return Err(ModelError::damaged(&vectors_path, reason));
+            }
+            if score::norm(components).to_bits() != table.norm(row).to_bits() {
+                let reason = format!("the norm of row {row} is not the norm of its components");
+                return Err(ModelError::damaged(&vectors_path, reason));
+            }
+            if self.words.row(self.words.word(row)) != Some(row) {
+                let reason = format!("the word of row {row} leads to another row");
+                return Err(ModelError::damaged(&self.folder.join(INDEX_FILE), reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Cheap beside the rest: a row has one bias.
+    pub(super) fn check_biases(&self) -> Result<(), ModelError> {
+        let biases = self.biases().unwrap_or_default();
+        match biases.iter().position(|bias| !bias.is_finite()) {
+            None => Ok(()),
+            Some(row) => {
+                let reason = format!("the bias of row {row} is not finite");
+                Err(ModelError::damaged(&self.folder.join(VECTORS_FILE), reason))
+            }
+        }
+    }
+}

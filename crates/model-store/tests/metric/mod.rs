@@ -1,0 +1,7 @@
+//! Models under the dot product, with and without biases; models under the cosine stay as they are.
+
+mod bad_biases;
+mod folder;
+mod prepare;
+mod stays;
+mod support;
