@@ -88,9 +88,8 @@ fn words_under_dot(model: &ModelStore, k: usize) -> Vec<Query> {
 #[test]
 fn norms_over_12_orders_of_magnitude_under_dot() {
     let norm = |row: usize| 10f32.powf(6.0 * number(row as u64 * 31));
-    let rows: Vec<Vec<f32>> = (0..2500)
-        .map(|row| random_row(row, 50).iter().map(|x| x * norm(row)).collect())
-        .collect();
+    let rows: Vec<Vec<f32>> =
+        (0..2500).map(|row| random_row(row, 50).iter().map(|x| x * norm(row)).collect()).collect();
     let biases: Vec<f32> = (0..2500).map(|row| norm(row * 7) * number(row as u64)).collect();
     for biases in [None, Some(&biases[..])] {
         let model = under_dot(&rows, biases);

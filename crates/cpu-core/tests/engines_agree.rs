@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{bits, certified, expected, model, queries, repeating_model, seeds, tables_of_both_metrics};
+use crate::support::{
+    bits, certified, expected, model, queries, repeating_model, seeds, tables_of_both_metrics,
+};
 use contract::{Engine, Filter, Metric, Query, QueryBatch, QueryVector, Ranking, Row};
 use cpu_core::{
     CpuEngine, FirstLook, FullScanEngine, InstructionSet, Options, Paths, ReferenceEngine,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring};
+use contract::{
+    Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row, Scoring,
+};
 use cpu_core::{CpuEngine, InstructionSet, Options, Paths, ReferenceEngine};
 use model_store::ModelStore;
 use proptest::prelude::*;
