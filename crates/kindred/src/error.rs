@@ -155,7 +155,9 @@ impl Error {
                 Self::ZeroQuery { reason }
             }
             ScoringError::NoWords => Self::ZeroQuery { reason: error.to_string() },
-            ScoringError::TooManyWords { .. } => Self::MethodMismatch { reason: error.to_string() },
+            ScoringError::TooManyWords { .. } | ScoringError::NotUnderDot { .. } => {
+                Self::MethodMismatch { reason: error.to_string() }
+            }
             // Rows come from the model's own words, never from a caller.
             ScoringError::NoSuchRow { .. } => Self::Internal,
         }
