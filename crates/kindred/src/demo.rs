@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use contract::Metric;
 use etcetera::{BaseStrategy, choose_base_strategy};
-use model_store::format::FORMAT_VERSION;
+use model_store::format::format_version;
 use model_store::prepare::{Input, PrepareOptions, prepare_folder, prepare_in_memory};
 use model_store::{ModelError, ModelStore};
 use tracing::{info, warn};
@@ -45,7 +46,8 @@ pub fn open(cache_dir: &Path) -> Result<ModelStore, ModelError> {
 /// Another model or format has another name, so a folder with this name has the right content.
 fn folder_name() -> PathBuf {
     let content = blake3::hash(VECTORS).to_hex();
-    format!("{NAME}-{}-v{FORMAT_VERSION}", &content[..16]).into()
+    let version = format_version(Metric::Cosine);
+    format!("{NAME}-{}-v{version}", &content[..16]).into()
 }
 
 fn open_cached(folder: &Path) -> Result<ModelStore, ModelError> {

@@ -1,5 +1,6 @@
 //! Exports a model folder to files that other programs read. The output reads back bit for bit.
 
+mod head;
 mod new_file;
 mod text;
 
@@ -8,8 +9,6 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use safetensors::Dtype;
-use safetensors::tensor::{Metadata, TensorInfo};
 
 pub(crate) use new_file::NewFile;
 pub use new_file::check_free;
@@ -102,6 +101,8 @@ pub struct ExportOptions {
     pub out: Option<PathBuf>,
     /// The file for the words, for formats that can't hold them.
     pub words: Option<PathBuf>,
+    /// The file for the biases: a NumPy array, float32 `[rows]`.
+    pub biases: Option<PathBuf>,
     /// Replace existing files.
     pub replace: bool,
 }
@@ -114,25 +115,24 @@ const TASKS_PER_WRITE: usize = 64;
 /// written from time to time; a break cancels the work.
 ///
 /// # Errors
-/// If a word would not read back, or a file can't be written or exists.
+/// If a word would not read back, a file can't be written or exists, or biases are asked for that the model lacks.
 pub fn export(
     model: &ModelStore,
     options: &ExportOptions,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(), ModelError> {
-    let ExportOptions { format, out, words, replace } = options;
-    if let (Some(out), Some(words)) = (out, words)
-        && same_file(out, words)
-    {
-        let reason = "is to hold both the vectors and the words; give two names";
-        return Err(ModelError::OutputInTheWay { path: out.clone(), reason });
-    }
+    let ExportOptions { format, out, words, biases, replace } = options;
+    check_names(&[out, words, biases])?;
     check_words(model, *format)?;
-    // Both are checked before either is written.
+    // All are checked before any is written.
     let new = |path: &Option<PathBuf>| {
         path.as_deref().map(|path| NewFile::beside(path, *replace)).transpose()
     };
-    let (vectors_file, words_file) = (new(out)?, new(words)?);
+    let biases_of_model = match biases {
+        Some(_) => head::biases(model)?,
+        None => Vec::new(),
+    };
+    let (vectors_file, words_file, biases_file) = (new(out)?, new(words)?, new(biases)?);
     let can_not_write =
         |e| ModelError::io("write", out.as_deref().unwrap_or(Path::new("standard output")))(e);
     let finished = match vectors_file {
@@ -150,16 +150,27 @@ pub fn export(
         }
     };
     let Some(vectors_file) = finished else { return Err(ModelError::Cancelled) };
-    let words_file = words_file
-        .map(|mut file| {
-            let path = words.as_deref().expect("it was made for this path");
-            file.write_all(model.words().text()).map_err(ModelError::io("write", path))?;
-            Ok(file)
-        })
-        .transpose()?;
-    // Both are complete before either is renamed.
-    vectors_file.map_or(Ok(()), NewFile::complete)?;
-    words_file.map_or(Ok(()), NewFile::complete)
+    let filled = |file: Option<NewFile>, path: &Option<PathBuf>, content: &[u8]| {
+        let Some((mut file, path)) = file.zip(path.as_deref()) else { return Ok(None) };
+        file.write_all(content).map_err(ModelError::io("write", path))?;
+        Ok(Some(file))
+    };
+    let words_file = filled(words_file, words, model.words().text())?;
+    let biases_file = filled(biases_file, biases, &biases_of_model)?;
+    // All are complete before any is renamed.
+    [vectors_file, words_file, biases_file].into_iter().flatten().try_for_each(NewFile::complete)
+}
+
+/// Checks that each file has a name of its own.
+fn check_names(names: &[&Option<PathBuf>]) -> Result<(), ModelError> {
+    let names: Vec<&PathBuf> = names.iter().filter_map(|name| name.as_ref()).collect();
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].iter().any(|other| same_file(other, name)) {
+            let reason = "is named for two outputs; give each its own name";
+            return Err(ModelError::OutputInTheWay { path: (*name).clone(), reason });
+        }
+    }
+    Ok(())
 }
 
 /// Whether two names refer to the same file, existing or not.
@@ -188,7 +199,7 @@ fn write_vectors(
     out: &mut dyn Write,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    out.write_all(&head(model, format))?;
+    out.write_all(&head::head(model, format))?;
     let (rows, table, words) = (model.rows(), model.table(), model.words());
     let some_rows = |range: Range<usize>| -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -225,43 +236,4 @@ fn write_vectors(
         }
     }
     Ok(ControlFlow::Continue(()))
-}
-
-/// The bytes before the first row.
-fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
-    let (rows, dim) = (model.rows(), model.dim());
-    match format {
-        ExportFormat::Glove => Vec::new(),
-        ExportFormat::Word2vec | ExportFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
-        ExportFormat::Npy => npy_head(rows, dim),
-        ExportFormat::Safetensors => safetensors_head(rows, dim),
-    }
-}
-
-/// Format: NEP 1, "A Simple File Format for NumPy Arrays", version 1.0.
-fn npy_head(rows: usize, dim: usize) -> Vec<u8> {
-    const BEFORE_TEXT: usize = 10;
-    const ALIGNMENT: usize = 64;
-    let mut text =
-        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}");
-    let bytes = (BEFORE_TEXT + text.len() + 1).next_multiple_of(ALIGNMENT) - BEFORE_TEXT;
-    text += &" ".repeat(bytes - text.len() - 1);
-    text.push('\n');
-    let mut head = b"\x93NUMPY\x01\x00".to_vec();
-    head.extend_from_slice(&(bytes as u16).to_le_bytes());
-    head.extend_from_slice(text.as_bytes());
-    head
-}
-
-fn safetensors_head(rows: usize, dim: usize) -> Vec<u8> {
-    let vectors = TensorInfo {
-        dtype: Dtype::F32,
-        shape: vec![rows, dim],
-        data_offsets: (0, rows * dim * size_of::<f32>()),
-    };
-    let metadata =
-        Metadata::new(None, vec![("vectors".into(), vectors)]).expect("one tensor, whole");
-    let mut json = serde_json::to_vec(&metadata).expect("texts and numbers become JSON");
-    json.resize(json.len().next_multiple_of(8), b' ');
-    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
 }

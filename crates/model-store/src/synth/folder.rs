@@ -8,6 +8,7 @@ use super::{Synth, word};
 use crate::ModelError;
 use crate::format::Provenance;
 use crate::prepare::{ModelFiles, ModelFolder, ModelWriter};
+use contract::Metric;
 
 /// Rows computed together, on all cores, before they are written.
 const ROWS_PER_CHUNK: usize = 16_384;
@@ -31,7 +32,7 @@ pub struct SynthOptions {
     pub seed: u64,
 }
 
-/// Writes a synthetic model folder, complete or not at all. Calls `on_progress` with the number of rows
+/// Writes a synthetic model folder, complete or not at all; under [`Metric::Dot`] with biases. Calls `on_progress` with the number of rows
 /// written from time to time; a break cancels the work.
 ///
 /// # Errors
@@ -41,6 +42,7 @@ pub struct SynthOptions {
 /// If there are no rows or no components.
 pub fn synth_folder(
     options: SynthOptions,
+    metric: Metric,
     out: &Path,
     replace: bool,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
@@ -48,11 +50,23 @@ pub fn synth_folder(
     let folder = ModelFolder::beside(out, replace)?;
     let can_not_write = |e| ModelError::io("write the model to", out)(e);
     let vectors = folder.create_vectors()?;
-    let writer = write(options, vectors, on_progress).map_err(can_not_write)?;
+    let writer = write(options, metric, vectors, on_progress).map_err(can_not_write)?;
     let Some(writer) = writer else { return Err(ModelError::Cancelled) };
-    let (vectors, words, index) = writer.finish(provenance(options)).map_err(can_not_write)?;
+    let (vectors, words, index) =
+        writer.finish(provenance(options, metric)).map_err(can_not_write)?;
     folder.complete(vectors, &words, &index)?;
     Ok(())
+}
+
+/// The same in memory, under the cosine.
+///
+/// # Errors
+/// If there is no memory left.
+///
+/// # Panics
+/// As [`synth_folder`].
+pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
+    synth_in_memory_under(Metric::Cosine, options)
 }
 
 /// The same in memory.
@@ -62,28 +76,33 @@ pub fn synth_folder(
 ///
 /// # Panics
 /// As [`synth_folder`].
-pub fn synth_in_memory(options: SynthOptions) -> io::Result<ModelFiles> {
+pub fn synth_in_memory_under(metric: Metric, options: SynthOptions) -> io::Result<ModelFiles> {
     let on_progress = &mut |_| ControlFlow::Continue(());
-    let writer =
-        write(options, Cursor::new(Vec::new()), on_progress)?.expect("nothing broke the work off");
-    let (vectors, words, index) = writer.finish(provenance(options))?;
+    let writer = write(options, metric, Cursor::new(Vec::new()), on_progress)?;
+    let writer = writer.expect("nothing broke the work off");
+    let (vectors, words, index) = writer.finish(provenance(options, metric))?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
 }
 
-fn provenance(SynthOptions { rows, dim, seed }: SynthOptions) -> Provenance {
+fn provenance(SynthOptions { rows, dim, seed }: SynthOptions, metric: Metric) -> Provenance {
+    let metric = match metric {
+        Metric::Cosine => String::new(),
+        Metric::Dot => format!(" --metric {}", metric.name()),
+    };
     Provenance {
         source_format: "synthetic".to_owned(),
-        ..Provenance::of_memory(&format!("synth --rows {rows} --dim {dim} --seed {seed}"))
+        ..Provenance::of_memory(&format!("synth --rows {rows} --dim {dim} --seed {seed}{metric}"))
     }
 }
 
 fn write<W: Write + Seek>(
     SynthOptions { rows, dim, seed }: SynthOptions,
+    metric: Metric,
     out: W,
     on_progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> io::Result<Option<ModelWriter<W>>> {
-    let synth = Synth::new(rows, dim, seed);
-    let mut writer = ModelWriter::new(out, dim)?;
+    let synth = Synth::new(rows, dim, seed).under(metric);
+    let mut writer = ModelWriter::new(out, dim)?.under(metric);
     let rows_per_chunk = rows_per_chunk(dim);
     let mut chunk = vec![0.0; rows_per_chunk.min(rows as usize) * dim];
     for first in (0..rows).step_by(rows_per_chunk) {
@@ -91,7 +110,10 @@ fn write<W: Write + Seek>(
         let chunk = &mut chunk[..count * dim];
         synth.fill(first, chunk);
         for (row, components) in (first..).zip(chunk.chunks_exact(dim)) {
-            writer.add(&word(row), components)?;
+            match metric {
+                Metric::Cosine => writer.add(&word(row), components)?,
+                Metric::Dot => writer.add_with_bias(&word(row), components, synth.bias(row))?,
+            };
         }
         if on_progress(first + count as u32).is_break() {
             return Ok(None);

@@ -3,7 +3,8 @@
 //!
 //! Component `d` of row `r` is `scale(d) · (0.9 · centre(c(r), d) + noise(r) · own(r, d) + 0.35 ·
 //! mean(d))`, the row then scaled to a norm that falls with its rank. Centres, own parts and means are
-//! roughly Gaussian; clusters are of unequal size; two components are five times as heavy as the rest.
+//! roughly Gaussian; clusters are of unequal size; two components are five times as heavy as the rest. Under the dot product
+//! norms also vary between rows (log-normal, σ = 0.3), and biases fall with rank.
 //!
 //! Every number is a hash of its position (SplitMix64: Steele, Lea and Flood 2014, "Fast
 //! Splittable Pseudorandom Number Generators") by operations that IEEE 754 rounds the same everywhere,
@@ -15,8 +16,8 @@ mod words;
 
 use rayon::prelude::*;
 
-use contract::score;
-pub use folder::{SynthOptions, synth_folder, synth_in_memory};
+use contract::{Metric, score};
+pub use folder::{SynthOptions, synth_folder, synth_in_memory, synth_in_memory_under};
 pub use text::synth_text;
 pub use words::word;
 
@@ -31,6 +32,7 @@ pub struct Synth {
     clusters: u32,
     scales: Vec<f32>,
     means: Vec<f32>,
+    metric: Metric,
 }
 
 /// The purpose of a number; hashes for different purposes are independent.
@@ -42,6 +44,8 @@ enum Purpose {
     Own,
     Mean,
     Scale,
+    Length,
+    Bias,
 }
 
 impl Synth {
@@ -52,18 +56,21 @@ impl Synth {
     pub fn new(rows: u32, dim: usize, seed: u64) -> Self {
         assert!(rows > 0 && dim > 0, "a table has rows and components");
         let clusters = (rows / ROWS_PER_CLUSTER).max(1);
-        let mut synth = Self { rows, seed, clusters, scales: Vec::new(), means: Vec::new() };
+        let (scales, means) = (Vec::new(), Vec::new());
+        let mut synth = Self { rows, seed, clusters, scales, means, metric: Metric::Cosine };
         synth.means = (0..dim as u32).map(|d| synth.gaussian(Purpose::Mean, 0, d)).collect();
         let scale = |d: u32| {
-            // (1 + x/8)^8, near exp(x), from exact products only.
-            let near_one = 1.0 + 0.35 * synth.gaussian(Purpose::Scale, 0, d) / 8.0;
-            let squared = near_one * near_one;
-            let scale = (squared * squared) * (squared * squared);
+            let scale = near_exp(0.35 * synth.gaussian(Purpose::Scale, 0, d));
             let heavy = dim > 16 && (d == 17 % dim as u32 || d == 2 * dim as u32 / 3);
             if heavy { 5.0 * scale } else { scale }
         };
         synth.scales = (0..dim as u32).map(scale).collect();
         synth
+    }
+
+    /// The same directions under another metric. Under [`Metric::Dot`] norms also vary from row to row.
+    pub fn under(self, metric: Metric) -> Self {
+        Self { metric, ..self }
     }
 
     /// Number of rows.
@@ -93,9 +100,17 @@ impl Synth {
         }
         let norm = score::norm(out);
         if norm > 0.0 {
-            let factor = (norm_of_rank(row) / norm) as f32;
+            let mut factor = (norm_of_rank(row) / norm) as f32;
+            if self.metric == Metric::Dot {
+                factor *= near_exp(0.3 * self.gaussian(Purpose::Length, row, 0));
+            }
             out.iter_mut().for_each(|x| *x *= factor);
         }
+    }
+
+    /// The bias of a row under [`Metric::Dot`]: frequent words have higher ones, as in language models.
+    pub fn bias(&self, row: u32) -> f32 {
+        2.0 * (norm_of_rank(row) - 5.0) as f32 + 0.5 * self.gaussian(Purpose::Bias, row, 0)
     }
 
     /// Rows from `first` on, as many as fit `out` `[rows, dim]`, on all cores.
@@ -136,6 +151,13 @@ pub fn split_mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// (1 + x/8)^8, near exp(x), from exact products only.
+fn near_exp(x: f32) -> f32 {
+    let near_one = 1.0 + x / 8.0;
+    let squared = near_one * near_one;
+    (squared * squared) * (squared * squared)
+}
+
 /// From 7 for the most frequent word down by 0.2 for each doubling of the rank.
 fn norm_of_rank(row: u32) -> f64 {
     let rank = u64::from(row) + 1;
@@ -162,6 +184,30 @@ mod tests {
         assert_ne!(bytes(1000, 50, 7), bytes(1000, 50, 8));
         // Change this only with a reason in CHANGELOG.md, because published figures refer to these rows.
         assert_eq!(bytes(1000, 50, 7).to_hex()[..16], *"925b1fe79fc53547",);
+    }
+
+    #[test]
+    fn under_dot_directions_stay_and_norms_and_biases_vary() {
+        let (cosine, dot) = (Synth::new(2000, 30, 7), Synth::new(2000, 30, 7).under(Metric::Dot));
+        let (mut a, mut b) = (vec![0.0; 30], vec![0.0; 30]);
+        let mut factors = Vec::new();
+        for row in 0..2000 {
+            cosine.row(row, &mut a);
+            dot.row(row, &mut b);
+            let (norm_a, norm_b) = (score::norm(&a), score::norm(&b));
+            assert!(score::cosine(score::dot(&a, &b), norm_a, norm_b) > 1.0 - 1e-6);
+            factors.push(norm_b / norm_a);
+        }
+        factors.sort_by(f64::total_cmp);
+        assert!(factors[0] < 0.6 && factors[1999] > 1.7, "{} {}", factors[0], factors[1999]);
+        let biases: Vec<f32> = (0..2000).map(|row| dot.bias(row)).collect();
+        assert!(biases.iter().any(|&bias| bias > 3.0) && biases.iter().any(|&bias| bias < 0.0));
+        // As for the rows above.
+        let bytes = blake3::hash(bytemuck::cast_slice(&biases));
+        assert_eq!(bytes.to_hex()[..16], *"3671ac9e92f2e064");
+        let mut rows = vec![0.0; 2000 * 30];
+        dot.fill(0, &mut rows);
+        assert_eq!(blake3::hash(bytemuck::cast_slice(&rows)).to_hex()[..16], *"3dc4a82624316cc2");
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn write(
 ) -> Result<PrepareOptions, ModelError> {
     let words = format.needs_words_file().then(|| scratch.path("words.any"));
     let out = Some(scratch.path("exported"));
-    let options = ExportOptions { format, out, words: words.clone(), replace: true };
+    let options = ExportOptions { format, out, words: words.clone(), biases: None, replace: true };
     export(model, &options, &mut |_| ControlFlow::Continue(()))?;
     Ok(PrepareOptions { words, ..Default::default() })
 }
@@ -116,7 +116,7 @@ fn only_files_are_replaced_and_links_stay() {
     let replace = |out: &Path, words: Option<&Path>| {
         let format = if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove };
         let (out, words) = (Some(out.to_owned()), words.map(Path::to_owned));
-        let options = ExportOptions { format, out, words, replace: true };
+        let options = ExportOptions { format, out, words, biases: None, replace: true };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
     };
     let pipe = scratch.path("pipe");
@@ -129,7 +129,7 @@ fn only_files_are_replaced_and_links_stay() {
     replace(&link, None).unwrap();
     assert!(link.is_symlink() && fs::read_to_string(&file).unwrap().starts_with("a 1.0"));
     let said = replace(&file, Some(&link)).unwrap_err().to_string();
-    assert!(said.contains("give two names"), "{said}");
+    assert!(said.contains("give each its own name"), "{said}");
     let left = scratch.path(".kindred-export-killed");
     fs::write(&left, "half").unwrap();
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
@@ -148,6 +148,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
             format: if words.is_some() { ExportFormat::Npy } else { ExportFormat::Glove },
             out: Some(out.to_owned()),
             words: words.map(Path::to_owned),
+            biases: None,
             replace,
         };
         export(&model, &options, &mut |_| ControlFlow::Continue(()))
@@ -166,6 +167,7 @@ fn files_in_the_way_stay_unless_they_may_be_replaced() {
             format: ExportFormat::Glove,
             out: Some(scratch.path("x")),
             words: None,
+            biases: None,
             replace: false,
         },
         &mut |_| ControlFlow::Break(()),

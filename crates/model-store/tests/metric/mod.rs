@@ -1,7 +1,9 @@
 //! Models under the dot product, with and without biases; models under the cosine stay as they are.
 
 mod bad_biases;
+mod export;
 mod folder;
 mod prepare;
 mod stays;
 mod support;
+mod synth;
