@@ -17,6 +17,7 @@ mod http;
 mod links;
 mod malformed;
 mod methods;
+mod metric_files;
 mod metrics;
 mod models;
 mod openapi;
