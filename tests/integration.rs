@@ -18,6 +18,7 @@ mod links;
 mod malformed;
 mod methods;
 mod metric;
+mod metric_files;
 mod metrics;
 mod models;
 mod openapi;

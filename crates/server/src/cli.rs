@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use contract::Metric;
 use model_store::export::ExportFormat;
 use model_store::prepare::{MAX_DIM, VectorsFormat};
 
@@ -125,13 +126,17 @@ INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --word
 plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written atomically: if the command fails, DIR is unchanged.
 
+--metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \
+recommender: a row's score is its dot product with the query, plus its bias if --bias gives biases.
+
 Examples:
   kindred prepare glove.6B.50d.txt.gz --out models/glove.6B.50d
   kindred prepare glove.6B.zip --member glove.6B.300d.txt --out models/glove.6B.300d
   kindred prepare GoogleNews-vectors-negative300.bin.gz --out models/news
   kindred prepare vectors.npy --words words.txt --out models/mine
   curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
-  kindred prepare mine.txt --out models/mine --skip-bad-rows --replace";
+  kindred prepare mine.txt --out models/mine --skip-bad-rows --replace
+  kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
 
 /// Arguments of `prepare`.
 #[derive(Debug, Clone, Args)]
@@ -148,6 +153,13 @@ pub struct PrepareArguments {
     /// Format of INPUT [default: detected from its content]
     #[arg(long, value_parser = one_of(VectorsFormat::ALL, VectorsFormat::name))]
     pub format: Option<VectorsFormat>,
+    /// How a vector and a row become a score: the cosine similarity, or the dot product
+    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
+    pub metric: Metric,
+    /// File of biases for --metric dot: .npy, or text with one number per line; one for each row of INPUT, in its order,
+    /// also for rows that are skipped
+    #[arg(long, value_name = "FILE")]
+    pub bias: Option<PathBuf>,
     /// File to read from a zip archive [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub member: Option<String>,
@@ -177,12 +189,15 @@ fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 }
 
 const EXPORT_EXAMPLES: &str = "\
-The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words.
+The output reads back bit for bit. npy and safetensors contain no words: give a file for them with --words. \
+No format contains biases: give a file for them with --bias.
 
 Examples:
   kindred export models/mine --format word2vec-bin --out mine.bin
   kindred export models/mine --format npy --out mine.npy --words mine.words.txt
-  kindred export models/mine --format glove --out - | gzip > mine.txt.gz";
+  kindred export models/mine --format glove --out - | gzip > mine.txt.gz
+  kindred export models/output --format npy --out out.npy --words words.txt --bias bias.npy
+  kindred prepare out.npy --words words.txt --metric dot --bias bias.npy --out models/again    # the same model";
 
 /// Arguments of `export`.
 #[derive(Debug, Clone, Args)]
@@ -198,6 +213,9 @@ pub struct ExportArguments {
     /// File to write the words to, for npy and safetensors
     #[arg(long, value_name = "FILE")]
     pub words: Option<PathBuf>,
+    /// File to write the biases to, as .npy; for models with biases
+    #[arg(long, value_name = "FILE")]
+    pub bias: Option<PathBuf>,
     /// Replace existing files
     #[arg(long)]
     pub replace: bool,
@@ -205,12 +223,14 @@ pub struct ExportArguments {
 
 const SYNTH_EXAMPLES: &str = "\
 Give --out, --text or both. The same rows, dimension and seed give the same vectors on every machine. Use \
-them for load tests and benchmarks without downloading a model. The words and vectors have no meaning.
+them for load tests and benchmarks without downloading a model. The words and vectors have no meaning. \
+With --metric dot, norms vary from row to row and every row has a bias.
 
 Examples:
   kindred synth --rows 400000 --dim 50 --seed 1 --out models/synth
   kindred synth --rows 2196016 --dim 300 --seed 1 --out models/synth-large   # 2.7 GB
-  kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB";
+  kindred synth --rows 2196016 --dim 300 --text synth-large.txt              # GloVe text, 5.6 GB
+  kindred synth --rows 400000 --dim 128 --metric dot --out models/synth-dot";
 
 /// Arguments of `synth`.
 #[derive(Debug, Clone, Args)]
@@ -224,6 +244,9 @@ pub struct SynthArguments {
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Metric of the model
+    #[arg(long, default_value = Metric::Cosine.name(), value_parser = one_of(Metric::ALL, Metric::name))]
+    pub metric: Metric,
     /// Model folder to write; required without --text
     #[arg(long, value_name = "DIR", required_unless_present = "text")]
     pub out: Option<PathBuf>,

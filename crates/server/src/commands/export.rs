@@ -15,7 +15,7 @@ use crate::cli::ExportArguments;
 /// # Errors
 /// If a word or a file can't be written. Nothing is left behind.
 pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
-    let ExportArguments { model, format, out, words, replace } = arguments;
+    let ExportArguments { model, format, out, words, bias, replace } = arguments;
     let name = format.name();
     match (format.needs_words_file(), words) {
         (true, None) => {
@@ -36,11 +36,15 @@ pub fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
         format: *format,
         out: (!to_stdout).then(|| out.clone()),
         words: words.clone(),
+        biases: bias.clone(),
         replace: *replace,
     };
     let result = write(&store, &options, &mut |rows| progress.show(rows as u64));
     progress.finish();
     result?;
+    if store.table().biases().is_some() && bias.is_none() {
+        eprintln!("the model has biases, which were not written; --bias FILE writes them");
+    }
     if !to_stdout {
         say!(
             "{}: {} rows × {} dimensions as {name} in {:.1} s",

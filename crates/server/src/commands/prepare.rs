@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use contract::Metric;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use model_store::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
@@ -21,6 +22,8 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     let options = PrepareOptions {
         format: arguments.format,
         words: arguments.words.clone(),
+        metric: arguments.metric,
+        biases: arguments.bias.clone(),
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
@@ -76,6 +79,14 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     Ok(interrupted)
 }
 
+/// How a model's size goes on if it is not a usual one.
+pub(super) fn under(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Cosine => "",
+        Metric::Dot => " under the metric dot",
+    }
+}
+
 fn print_summary(
     arguments: &PrepareArguments,
     summary: &Summary,
@@ -83,10 +94,11 @@ fn print_summary(
 ) -> Result<(), CommandError> {
     let seconds = took.as_secs_f64();
     say!(
-        "{}: {} rows × {} dimensions from {} of {} in {seconds:.1} s",
+        "{}: {} rows × {} dimensions{} from {} of {} in {seconds:.1} s",
         arguments.out.display(),
         HumanCount(summary.rows as u64),
         summary.dim,
+        under(arguments.metric),
         HumanBytes(summary.source_bytes),
         summary.format,
     )?;

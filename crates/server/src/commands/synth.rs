@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use contract::Metric;
 use indicatif::HumanCount;
 use model_store::export::check_free;
 use model_store::synth::{SynthOptions, synth_folder, synth_text};
 
 use super::CommandError;
+use super::prepare::under;
 use super::progress::RowProgress;
 use crate::cli::SynthArguments;
 
@@ -15,8 +17,13 @@ use crate::cli::SynthArguments;
 /// # Errors
 /// If it can't be written. Nothing is left behind.
 pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
-    let SynthArguments { rows, dim, seed, out, text, replace } = arguments;
+    let SynthArguments { rows, dim, seed, metric, out, text, replace } = arguments;
     let options = SynthOptions { rows: *rows, dim: *dim as usize, seed: *seed };
+    if *metric == Metric::Dot && text.is_some() {
+        let usage = "GloVe text holds no biases; omit --text, and export the model with \
+                     `kindred export --bias`";
+        return Err(CommandError::Usage(usage.to_owned()));
+    }
     // Check this before the folder is generated, which may take long.
     if let Some(text) = text {
         check_free(text, *replace)?;
@@ -27,16 +34,17 @@ pub fn synth(arguments: &SynthArguments) -> Result<(), CommandError> {
     let mut made = |path: &std::path::Path| {
         progress.finish();
         say!(
-            "{}: {} synthetic rows × {dim} dimensions, seed {seed}, in {:.1} s",
+            "{}: {} synthetic rows × {dim} dimensions{}, seed {seed}, in {:.1} s",
             path.display(),
             HumanCount(u64::from(*rows)),
+            under(*metric),
             started.elapsed().as_secs_f64()
         )?;
         started = Instant::now();
         Ok::<(), CommandError>(())
     };
     if let Some(out) = out {
-        synth_folder(options, out, *replace, on_progress)?;
+        synth_folder(options, *metric, out, *replace, on_progress)?;
         made(out)?;
         say!("to serve it: kindred serve --model {}", out.display())?;
     }

@@ -16,10 +16,12 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
     say!(
-        "{}: {} rows × {} dimensions, prepared from {} by {} at {}; all checksums match",
+        "{}: {} rows × {} dimensions, metric {}{}, prepared from {} by {} at {}; all checksums match",
         arguments.model.display(),
         header.rows,
         header.dim,
+        header.metric.name(),
+        if header.checksums.biases.is_some() { " with biases" } else { "" },
         from.source,
         from.prepared_by,
         from.prepared_at

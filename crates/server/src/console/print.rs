@@ -176,13 +176,14 @@ impl Form {
         if self.json {
             return json_line(out, known(":model", line), said);
         }
-        let Facts { name, version, rows, dim, engine, provenance: from } = facts;
+        let Facts { name, version, rows, dim, metric, engine, provenance: from } = facts;
         let prepared = format!("{} by {}", from.prepared_at, from.prepared_by);
         for (what, said) in [
             ("model", name),
             ("version", version),
             ("rows", &HumanCount(*rows).to_string()),
             ("dimensions", &dim.to_string()),
+            ("metric", metric),
             ("engine", &format!("{} ({})", engine.name, engine.detail)),
             ("source", &format!("{} ({})", from.source, from.source_format)),
             ("prepared", &prepared),

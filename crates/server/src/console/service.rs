@@ -82,6 +82,7 @@ pub(super) struct Facts {
     pub(super) version: String,
     pub(super) rows: u64,
     pub(super) dim: u64,
+    pub(super) metric: String,
     pub(super) engine: EngineFacts,
     pub(super) provenance: Provenance,
 }

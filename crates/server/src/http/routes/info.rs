@@ -60,6 +60,7 @@ struct Description<'a> {
     version: &'a str,
     rows: usize,
     dim: usize,
+    metric: &'static str,
     engine: Engine<'a>,
     provenance: ProvenanceDescription<'a>,
 }
@@ -84,6 +85,7 @@ impl<'a> Description<'a> {
             version: served.model.version(),
             rows: served.model.rows(),
             dim: served.model.dim(),
+            metric: served.model.metric().name(),
             engine: Engine { name: served.engine.name, detail: &served.engine.detail },
             provenance: ProvenanceDescription {
                 source: &from.source,
