@@ -105,12 +105,4 @@ fn the_service_tells_the_metric() {
     let service = Service::start(&["--model", tiny.to_str().unwrap()]);
     assert_eq!(service.get("/model").json()["metric"], json!("cosine"));
     assert_eq!(service.get("/models").json()["models"][0]["metric"], json!("cosine"));
-    let scratch = tempfile::tempdir().unwrap();
-    done(
-        scratch.path(),
-        &["synth", "--rows", "300", "--dim", "20", "--metric", "dot", "--out", "m"],
-    );
-    let model = scratch.path().join("m");
-    let service = Service::start(&["--device", "cpu", "--model", model.to_str().unwrap()]);
-    assert_eq!(service.get("/model").json()["metric"], json!("dot"));
 }

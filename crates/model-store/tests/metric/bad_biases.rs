@@ -5,6 +5,10 @@ use std::fs;
 use contract::Metric;
 use model_store::prepare::PrepareOptions;
 
+use model_store::ModelStore;
+use model_store::prepare::{Input, prepare_in_memory};
+use proptest::prelude::*;
+
 use super::support::{npy, with_biases};
 use crate::formats::support::{Packing, Scratch, WORDS};
 
@@ -116,4 +120,45 @@ fn a_file_that_is_missing_is_named() {
     let scratch = Scratch::new();
     let said = scratch.refused(TEXT, &with_biases(scratch.path("nowhere.npy")));
     assert!(said.contains("can't open") && said.contains("nowhere.npy"), "{said}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Damage in a good file, or any bytes at all: refused, or three finite biases.
+    #[test]
+    fn any_bytes_are_refused_or_become_finite_biases(
+        start in prop::sample::select(vec![
+            b"1\n-2.5\n3e4\n".to_vec(),
+            npy("<f4", "(3,)", &[0; 12]),
+            npy("<f8", "(3,)", &[1; 24]),
+            Packing::Gzip.pack(b"1\n2\n3\n"),
+            Vec::new(),
+        ]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+        appended in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let mut bytes = start;
+        for (at, byte) in changes {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        bytes.extend(appended);
+        let scratch = Scratch::new();
+        fs::write(scratch.path(WORDS), &bytes).unwrap();
+        let input = Input::Bytes { name: "three.txt", bytes: TEXT.as_bytes() };
+        match prepare_in_memory(input, &with_biases(scratch.path(WORDS))) {
+            Err(error) => prop_assert!(error.to_string().contains(WORDS), "{error}"),
+            Ok(files) => {
+                let model = ModelStore::from_memory("m", &files).unwrap();
+                model.verify(|_| ()).unwrap();
+                prop_assert_eq!(model.table().biases().unwrap().len(), 3);
+            }
+        }
+    }
 }
