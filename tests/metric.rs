@@ -59,6 +59,7 @@ fn nearest_words_are_by_dot_product_and_bias() {
     let near = |query: &str| found(&plain.get(&format!("/nearest?{query}")).json()["neighbors"]);
     same(near("word=a&k=2"), &[("long", 80.0), ("b", 1.0)]);
     assert_eq!(plain.get("/health/ready").status, 200);
+    assert_eq!(plain.get("/model").json()["metric"], "dot");
 }
 
 #[test]

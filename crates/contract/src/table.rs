@@ -53,14 +53,13 @@ impl<'a> Table<'a> {
         Self { components, norms, dim, metric: Metric::Cosine, biases: None }
     }
 
-    /// The same numbers under [`Metric::Dot`], with these biases `[rows]`; without any they are zero.
+    /// The same numbers under [`Metric::Dot`], with these biases `[rows]`, which are finite; without any they are zero.
     ///
     /// # Panics
-    /// If there is not one bias for each row, or one is not finite.
+    /// If there is not one bias for each row.
     pub fn under_dot(self, biases: Option<&'a [f32]>) -> Self {
         if let Some(biases) = biases {
             assert_eq!(biases.len(), self.rows(), "one bias for each row");
-            debug_assert!(biases.iter().all(|bias| bias.is_finite()), "biases are finite");
         }
         Self { metric: Metric::Dot, biases, ..self }
     }

@@ -104,7 +104,8 @@ fn huge_biases_under_dot() {
     let rows: Vec<Vec<f32>> = (0..2000).map(|row| random_row(row, 40)).collect();
     for size in [1e3, 1e10, 3e38] {
         // Many with the same, so that only the dot product tells them apart, and rounding may hide it.
-        let bias = |row: usize| if row % 3 == 0 { size } else { size * number(row as u64) };
+        let bias =
+            |row: usize| if row.is_multiple_of(3) { size } else { size * number(row as u64) };
         let biases: Vec<f32> = (0..2000).map(bias).collect();
         let model = under_dot(&rows, Some(&biases));
         holds(&model, &words_under_dot(&model, 10), None);

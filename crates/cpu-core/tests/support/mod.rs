@@ -122,7 +122,7 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
         let near = |limit: f64| {
             let row = Row((limit.to_bits() % model.rows() as u64) as u32);
             let score = query.score(&table, row).expect("every row has a score");
-            if limit.to_bits() % 3 == 0 { score } else { score * (1.0 + limit) }
+            if limit.to_bits().is_multiple_of(3) { score } else { score * (1.0 + limit) }
         };
         let (min_score, max_score) = (min_score.map(near), max_score.map(near));
         let filter = Filter::from(FilterParts { excluded, first_rows, min_score, max_score });
