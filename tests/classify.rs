@@ -269,15 +269,6 @@ fn a_service_classifies() {
     assert_eq!(heads["heads"][0]["labels"], json!(["billing", "delivery", "technical"]));
 
     let ask = |body: Value| service.post("/classify", &body);
-    // Words that only one label's texts have, and not the model.
-    let file = scratch.path("new.tsv");
-    let content = fs::read_to_string(data()).unwrap();
-    fs::write(&file, content.replace("technical\t", "technical\tZzxqy ")).unwrap();
-    let output = scratch.train_from(&file, "new", &["--add-words", "2"]);
-    assert!(output.status.success(), "{}", errors(&output));
-    let output = scratch.classify(&scratch.path("new")).arg("zzxqy").output().unwrap();
-    assert_eq!(lines(&output)[0]["labels"][0]["label"], "technical");
-
     let text = "I can't log in to my zzxqy account.";
     let answer =
         ask(json!({"text": text, "head": "requests", "explain": true, "scores": true})).json();
