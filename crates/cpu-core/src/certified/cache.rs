@@ -73,7 +73,11 @@ pub(crate) enum CacheError {
 }
 
 /// Loads the table from `path`; `None` if there is no such file.
-pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, CacheError> {
+pub(crate) fn load(
+    path: &Path,
+    model: &ModelStore,
+    lift: Lift,
+) -> Result<Option<Tables>, CacheError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -87,7 +91,6 @@ pub(crate) fn load(path: &Path, model: &ModelStore) -> Result<Option<Tables>, Ca
     if header != Header::new(model, &header.planes) {
         return Err(CacheError::Foreign);
     }
-    let lift = Lift::of(&model.table());
     let layout = Layout { rows: model.rows(), dim: lift.dim(model.dim()) };
     if bytes.len() != DATA_START + layout.bytes() {
         return Err(CacheError::Damaged("wrong size"));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use model_store::ModelStore;
 
+use super::lift::Lift;
 use super::tables::Tables;
 use super::{Options, cache};
 use crate::InstructionSet;
@@ -84,6 +85,7 @@ impl Deriving {
 
     pub(crate) fn start(
         model: &Arc<ModelStore>,
+        lift: Lift,
         instructions: InstructionSet,
         threads: usize,
         options: Options,
@@ -92,6 +94,7 @@ impl Deriving {
         let (tables, cancelled) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
         let work = Work {
             model: model.clone(),
+            lift,
             instructions,
             threads,
             file,
@@ -149,6 +152,7 @@ impl Drop for Deriving {
 
 struct Work {
     model: Arc<ModelStore>,
+    lift: Lift,
     instructions: InstructionSet,
     threads: usize,
     file: Option<PathBuf>,
@@ -162,7 +166,7 @@ impl Work {
         let started = Instant::now();
         let mut doubts = None;
         if let Some(file) = &self.file {
-            match cache::load(file, &self.model) {
+            match cache::load(file, &self.model, self.lift) {
                 Ok(Some(tables)) => {
                     let bytes = tables.bytes().len();
                     let origin = Origin::Loaded(file.clone());
@@ -189,7 +193,13 @@ impl Work {
                 ));
             }
         };
-        let built = Tables::build(&self.model.table(), self.instructions, &pool, &self.cancelled);
+        let built = Tables::build(
+            &self.model.table(),
+            self.lift,
+            self.instructions,
+            &pool,
+            &self.cancelled,
+        );
         let tables = match built {
             Ok(tables) => tables?,
             Err(e) => {

@@ -7,7 +7,7 @@
 //!
 //! Under the metric `cosine` rows are unit vectors already, and the unit is 1.
 
-use contract::{Metric, Table};
+use contract::{Metric, Row, Table};
 
 /// Covers the roundings of norms, and those of a score: (dim + 8) · 2⁻⁵² of the unit.
 const ROUNDING: f64 = 1e-11;
@@ -28,23 +28,19 @@ impl Lift {
         if table.metric() == Metric::Cosine {
             return none;
         }
-        let largest_bias = table
-            .biases()
-            .unwrap_or(&[])
-            .iter()
-            .fold(0.0, |most: f64, &bias| most.max(f64::from(bias).abs()));
+        let biases = table.biases().unwrap_or_default().iter();
+        let largest_bias = biases.fold(0.0, |most: f64, &bias| most.max(f64::from(bias).abs()));
         // The error is in proportion to |q'| · N, which is least at this β if queries are as long as rows.
-        let beta = (largest_bias > 0.0).then(|| largest_bias.sqrt());
-        let square = |row: usize, norm: f64| {
-            let bias =
-                beta.map_or(0.0, |beta| f64::from(table.bias(contract::Row(row as u32))) / beta);
-            norm * norm + bias * bias
+        let lift = Self { beta: (largest_bias > 0.0).then(|| largest_bias.sqrt()), ..none };
+        let square = |row: Row| {
+            let (norm, last) = (table.norm(row), lift.last_component(table.bias(row)));
+            norm * norm + last * last
         };
-        let norms = table.norms().iter().enumerate();
-        let longest = norms.fold(0.0, |most: f64, (row, &norm)| most.max(square(row, norm))).sqrt();
+        let rows = (0..table.rows() as u32).map(Row);
+        let longest = rows.map(square).fold(0.0, f64::max).sqrt();
         // If all rows are zero, any length will do.
         let longest = if longest > 0.0 { longest * (1.0 + ROUNDING) } else { 1.0 };
-        Self { longest, beta, ..none }
+        Self { longest, ..lift }
     }
 
     /// The components of lifted vectors.
@@ -123,7 +119,7 @@ mod tests {
             assert_eq!(lift.dim(2), if biases.is_some() { 3 } else { 2 });
             let norm = score::norm(&query);
             let unit = lift.unit(norm);
-            for row in (0..3).map(contract::Row) {
+            for row in (0..3).map(Row) {
                 let divisor = lift.divisor(table.norm(row)).unwrap();
                 let mut product: f64 = table
                     .row(row)

@@ -155,8 +155,9 @@ impl CpuEngine {
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
         let threads = full.pool().current_num_threads();
         let (paths, products, precision) = (options.paths, options.products, options.precision);
-        let deriving = if Lift::of(&model.table()).dim(model.dim()) <= MAX_DIM {
-            Deriving::start(&model, instructions, threads, options)?
+        let lift = Lift::of(&model.table());
+        let deriving = if lift.dim(model.dim()) <= MAX_DIM {
+            Deriving::start(&model, lift, instructions, threads, options)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
             let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));

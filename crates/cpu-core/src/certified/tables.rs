@@ -36,11 +36,11 @@ impl Tables {
     /// If there is not enough memory.
     pub(crate) fn build(
         table: &Table<'_>,
+        lift: Lift,
         instructions: InstructionSet,
         pool: &ThreadPool,
         cancelled: &AtomicBool,
     ) -> io::Result<Option<Self>> {
-        let lift = Lift::of(table);
         let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
         let rotation = Rotation::new(layout.dim);
         let source = Source { table: *table, lift, rotation: &rotation };
