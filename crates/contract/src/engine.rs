@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    COMPONENTS_OF_A_VECTOR, FullPassAnswer, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    TokenText, UsualCosts,
+    COMPONENTS_OF_A_VECTOR, Expansion, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
+    PartOfExpansion, Query, QueryBatch, Term, TokenText, UsualCosts,
 };
 
 /// Beyond this many distinct vectors, the arithmetic of a full pass takes the time, not the table.
@@ -226,6 +226,43 @@ pub trait Engine {
     fn tokens_per_pass(&self) -> usize {
         TOKENS_PER_PASS
     }
+
+    /// Runs a slice of a pass that expands texts: searches for the terms of tokens that have not been searched, and
+    /// [adds](PartOfExpansion::add) what it finds. All tokens have been searched in the end if `go_on` stays true.
+    ///
+    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns `false`, but not before at least
+    /// one piece is done. What is derived from an expander's terms is made when it is asked for the first time, and dropped when
+    /// nobody else has the expander any more.
+    ///
+    /// # Errors
+    /// See [`search`](Self::search). [`EngineError::NoExpanders`] if the engine expands no texts. After an error the parts can't be
+    /// used.
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
+        let _ = (parts, go_on);
+        Err(EngineError::NoExpanders(self.description().name))
+    }
+
+    /// Estimates the cost of expanding this text, in plain queries (k = 10, all rows) of a full batch.
+    fn expansion_cost(&self, text: &Expansion) -> usize {
+        text.tokens()
+    }
+
+    /// Expands texts in one slice: the terms of each, in order, best first.
+    ///
+    /// # Errors
+    /// See [`expand_part`](Self::expand_part).
+    fn expand(&mut self, texts: &[&Expansion]) -> Result<Vec<Vec<Term>>, EngineError> {
+        let parts = texts.iter().map(|&text| PartOfExpansion::new(text.clone()));
+        let mut parts: Vec<PartOfExpansion> = parts.collect();
+        while !parts.iter().all(PartOfExpansion::is_complete) {
+            self.expand_part(&mut parts, &|| true)?;
+        }
+        Ok(parts.into_iter().map(PartOfExpansion::into_terms).collect())
+    }
 }
 
 /// Name and details of an engine.
@@ -250,6 +287,9 @@ pub enum EngineError {
     /// The engine classifies no texts.
     #[error("the engine `{0}` classifies no texts")]
     NoHeads(&'static str),
+    /// The engine expands no texts.
+    #[error("the engine `{0}` expands no texts; use `--device cpu`")]
+    NoExpanders(&'static str),
     /// The device failed, temporarily or for good.
     #[error("the device failed: {0}")]
     Device(String),

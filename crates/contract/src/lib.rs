@@ -10,6 +10,7 @@
 //! - [`Engine`]: the trait of all engines;
 //! - [`workload`]: how a scheduler batches the input of engines;
 //! - [`classifier`]: text classifiers over the table's vectors, and their formula;
+//! - [`expansion`]: the terms that a text implies, and their formula;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
 //! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
@@ -19,6 +20,7 @@ pub mod certificate;
 pub mod classifier;
 mod cost;
 mod engine;
+pub mod expansion;
 pub mod full_pass;
 mod hit;
 mod query;
@@ -33,11 +35,12 @@ pub mod workload;
 pub use analogy::{AnalogyError, WeightedWord};
 pub use cost::{COMPONENTS_OF_A_VECTOR, UsualCosts};
 pub use engine::{Engine, EngineDescription, EngineError};
+pub use expansion::{Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
-pub use table::{Metric, Table};
+pub use table::{HasTable, Metric, Table};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;
 pub use vector::{QueryError, QueryVector, ScoringVector};

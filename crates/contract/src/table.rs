@@ -1,7 +1,15 @@
 //! A model's numbers as engines see them.
 
+use std::fmt::Debug;
+
 use super::Row;
 use super::score;
+
+/// What has a table, for those who keep it alive: a model, or the terms of an expander.
+pub trait HasTable: Debug + Send + Sync {
+    /// The table.
+    fn table(&self) -> Table<'_>;
+}
 
 /// How a vector and a row become a score. A property of the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

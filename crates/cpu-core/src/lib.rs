@@ -34,6 +34,7 @@
 //! [`Engine::search`]: contract::Engine::search
 
 mod certified;
+mod engine;
 mod full_scan;
 pub mod heads;
 mod instruction_set;
@@ -42,7 +43,8 @@ mod reference;
 mod row_limits;
 mod threads;
 
-pub use certified::{Counters, CpuEngine, FirstLook, Options, Origin, Paths, TablesReport};
+pub use certified::{Counters, FirstLook, Options, Origin, Paths, TablesReport};
+pub use engine::CpuEngine;
 pub use full_scan::{FullScanEngine, StartError};
 pub use instruction_set::InstructionSet;
 pub use reference::ReferenceEngine;

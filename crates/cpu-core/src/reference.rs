@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassAnswer, FullPassPart, FullPassQuery, Hit,
-    Query, QueryBatch, RankedRow, Row, Table, TokenText,
+    Engine, EngineDescription, EngineError, Expansion, FullPassAnswer, FullPassPart, FullPassQuery,
+    Hit, PartOfExpansion, Query, QueryBatch, RankedRow, Row, Table, Term, TokenText,
 };
 use model_store::ModelStore;
 
@@ -65,6 +65,35 @@ impl Engine for ReferenceEngine {
 
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
         Ok(texts.iter().map(|text| text.scores(&self.model.table())).collect())
+    }
+
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
+        let table = self.model.table();
+        for part in parts {
+            while !part.is_complete() {
+                let query = part.expansion().query(&table, part.searched());
+                let terms = part.expansion().expander().terms().clone();
+                let hits = query.map(|query| search_one(&terms.table(), &query));
+                part.add(&hits.unwrap_or_default());
+                if !go_on() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By the formula, because what joins the searches of tokens is tested against it.
+    fn expand(&mut self, texts: &[&Expansion]) -> Result<Vec<Vec<Term>>, EngineError> {
+        let table = self.model.table();
+        if !texts.iter().all(|text| text.fits(&table)) {
+            return Err(EngineError::ForeignQuery);
+        }
+        Ok(texts.iter().map(|text| text.terms(&table)).collect())
     }
 
     /// Uses no parts and shares, because the engines that use them are tested against it.

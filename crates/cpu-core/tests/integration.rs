@@ -3,6 +3,7 @@
 mod adversarial;
 mod counted_ranks;
 mod engines_agree;
+mod expansions;
 mod full_passes;
 mod samples;
 mod support;

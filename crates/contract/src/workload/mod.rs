@@ -1,8 +1,9 @@
 //! What a scheduler must know about a kind of work: its requests, how they batch, what they cost, how a device runs
-//! them. [`Search`], [`FullPass`] and [`Classify`] are the kinds that an [`Engine`] runs.
+//! them. [`Search`], [`FullPass`], [`Classify`] and [`Expand`] are the kinds that an [`Engine`] runs.
 
 mod classify;
 mod costs;
+mod expand;
 mod full_pass;
 mod search;
 
@@ -10,6 +11,7 @@ use crate::{Engine, EngineDescription, EngineError};
 
 pub use classify::Classify;
 pub use costs::Costs;
+pub use expand::Expand;
 pub use full_pass::FullPass;
 pub use search::{Search, SearchResponse};
 
@@ -175,9 +177,10 @@ pub enum PassError {
 impl From<EngineError> for PassError {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::ForeignQuery | EngineError::SearchOnly(_) | EngineError::NoHeads(_) => {
-                Self::Request(error.to_string())
-            }
+            EngineError::ForeignQuery
+            | EngineError::SearchOnly(_)
+            | EngineError::NoHeads(_)
+            | EngineError::NoExpanders(_) => Self::Request(error.to_string()),
             EngineError::Device(_) => Self::Device(error.to_string()),
         }
     }

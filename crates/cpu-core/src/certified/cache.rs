@@ -8,10 +8,10 @@
 #[cfg(unix)]
 use std::fs::Permissions;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contract::Metric;
+use contract::{Metric, Table};
 use model_store::format::Checksum;
 use model_store::{Mapped, ModelStore};
 use serde::{Deserialize, Serialize};
@@ -43,19 +43,33 @@ struct Header {
 }
 
 impl Header {
-    fn new(model: &ModelStore, planes: &str) -> Self {
+    fn new(table: &Table<'_>, vectors: &str, planes: &str) -> Self {
         Self {
             format: FORMAT.into(),
             version: VERSION,
-            rows: model.rows(),
-            dim: model.dim(),
-            vectors: match model.table().metric() {
-                Metric::Cosine => model.header().checksums.vectors.to_string(),
-                // Biases are in the table, too.
-                Metric::Dot => format!("dot {}", model.version()),
-            },
+            rows: table.rows(),
+            dim: table.dim(),
+            vectors: vectors.into(),
             planes: planes.into(),
         }
+    }
+}
+
+/// A file for a table, and what tells the vectors that it is derived from.
+#[derive(Debug, Clone)]
+pub(crate) struct KeepIn {
+    pub(crate) path: PathBuf,
+    pub(crate) vectors: String,
+}
+
+impl KeepIn {
+    pub(crate) fn new(path: PathBuf, model: &ModelStore) -> Self {
+        let vectors = match model.metric() {
+            Metric::Cosine => model.header().checksums.vectors.to_string(),
+            // Biases are in the table, too.
+            Metric::Dot => format!("dot {}", model.version()),
+        };
+        Self { path, vectors }
     }
 }
 
@@ -72,26 +86,26 @@ pub(crate) enum CacheError {
     Cancelled,
 }
 
-/// Loads the table from `path`; `None` if there is no such file.
+/// Loads the derived table of `table`; `None` if there is no such file.
 pub(crate) fn load(
-    path: &Path,
-    model: &ModelStore,
+    KeepIn { path, vectors }: &KeepIn,
+    table: &Table<'_>,
     lift: Lift,
 ) -> Result<Option<Tables>, CacheError> {
     if !path.exists() {
         return Ok(None);
     }
     let bytes = Mapped::open(path)
-        .map_err(|e| CacheError::Io { path: path.to_owned(), source: io::Error::other(e) })?;
+        .map_err(|e| CacheError::Io { path: path.clone(), source: io::Error::other(e) })?;
     if bytes.len() < DATA_START {
         return Err(CacheError::Damaged("too short"));
     }
     let header: Header = serde_json::from_slice(bytes[..DATA_START].trim_ascii_end())
         .map_err(|_| CacheError::Damaged("no header"))?;
-    if header != Header::new(model, &header.planes) {
+    if header != Header::new(table, vectors, &header.planes) {
         return Err(CacheError::Foreign);
     }
-    let layout = Layout { rows: model.rows(), dim: lift.dim(model.dim()) };
+    let layout = Layout { rows: table.rows(), dim: lift.dim(table.dim()) };
     if bytes.len() != DATA_START + layout.bytes() {
         return Err(CacheError::Damaged("wrong size"));
     }
@@ -102,18 +116,18 @@ pub(crate) fn load(
     Ok(Some(Tables::of_bytes(lift, layout, bytes, DATA_START)))
 }
 
-/// Saves a table in `path`, complete or not at all.
+/// Saves the derived table of `table`, complete or not at all.
 pub(crate) fn keep(
-    path: &Path,
-    model: &ModelStore,
+    KeepIn { path, vectors }: &KeepIn,
+    table: &Table<'_>,
     tables: &Tables,
     cancelled: &AtomicBool,
 ) -> Result<(), CacheError> {
     let checksum = Checksum::of(tables.bytes()).to_string();
-    let header = Header::new(model, &checksum);
+    let header = Header::new(table, vectors, &checksum);
     let mut text = serde_json::to_vec(&header).unwrap_or_default();
     text.resize(DATA_START, b' ');
-    let io = |source| CacheError::Io { path: path.to_owned(), source };
+    let io = |source| CacheError::Io { path: path.clone(), source };
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kindred-table-");
     #[cfg(unix)]

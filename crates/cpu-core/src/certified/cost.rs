@@ -57,20 +57,29 @@ const PRODUCTS_PER_QUERY: usize = 1 << 16;
 const FULL_PASS: usize = 50;
 const VECTOR_OF_FULL_PASS: usize = 12;
 
+/// What is expected of a query for all rows of at least a minimum score. If there are far more, it has no certificate.
+const HITS_ABOVE_MINIMUM: usize = 512;
+
+/// The number of hits that a query usually has.
+pub(super) fn expected_hits(query: &Query) -> usize {
+    let is_threshold = query.k() == usize::MAX && query.filter().min_score.is_some();
+    if is_threshold { HITS_ABOVE_MINIMUM } else { query.k() }
+}
+
 /// What of an engine decides the cost of a query.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Costs {
-    pub(super) rows: usize,
-    pub(super) dim: usize,
-    pub(super) instructions: InstructionSet,
-    pub(super) always_certify: bool,
+pub(crate) struct Costs {
+    pub(crate) rows: usize,
+    pub(crate) dim: usize,
+    pub(crate) instructions: InstructionSet,
+    pub(crate) always_certify: bool,
 }
 
 impl Costs {
     /// Whether a certified pass may take this query.
-    pub(super) fn suits(&self, query: &Query) -> bool {
+    pub(crate) fn suits(&self, query: &Query) -> bool {
         let filter = query.filter();
-        let asked = query.k().saturating_add(filter.excluded().len());
+        let asked = expected_hits(query).saturating_add(filter.excluded().len());
         let part = asked.saturating_mul(LARGEST_PART) <= filter.row_limit(self.rows);
         let fast = match query.ranking() {
             Ranking::Vector(_) => part,
@@ -84,7 +93,7 @@ impl Costs {
         let &Self { rows, dim, instructions, .. } = self;
         let (cost, filter) = (Cost { rows, dim, instructions }, query.filter());
         let limit = filter.row_limit(rows);
-        let each = cost.of(query.k(), limit, filter.excluded().len());
+        let each = cost.of(expected_hits(query), limit, filter.excluded().len());
         match query.ranking() {
             Ranking::Vector(_) => each,
             Ranking::Formula(scoring) => {
@@ -92,6 +101,13 @@ impl Costs {
                 columns * each + cost.of_scoring(scoring.vectors().len(), query.k(), limit)
             }
         }
+    }
+
+    /// The cost of a search of all rows for the `k` best, or for all above a minimum score if `k` is [`usize::MAX`].
+    pub(crate) fn of_k(&self, k: usize) -> usize {
+        let &Self { rows, dim, instructions, .. } = self;
+        let k = if k == usize::MAX { HITS_ABOVE_MINIMUM } else { k };
+        Cost { rows, dim, instructions }.of(k, rows, 0)
     }
 
     /// Multiply-adds of float64 that a full scan takes for a query.

@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model_store::ModelStore;
+use contract::HasTable;
 
+use super::cache::KeepIn;
 use super::lift::Lift;
 use super::tables::Tables;
 use super::{Options, cache};
@@ -84,13 +85,14 @@ impl Deriving {
     }
 
     pub(crate) fn start(
-        model: &Arc<ModelStore>,
+        model: &Arc<dyn HasTable>,
         lift: Lift,
         instructions: InstructionSet,
         threads: usize,
+        file: Option<KeepIn>,
         options: Options,
     ) -> Result<Self, StartError> {
-        let Options { keep_in: file, before_deriving, report, .. } = options;
+        let Options { before_deriving, report, .. } = options;
         let (tables, cancelled) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
         let work = Work {
             model: model.clone(),
@@ -151,11 +153,11 @@ impl Drop for Deriving {
 }
 
 struct Work {
-    model: Arc<ModelStore>,
+    model: Arc<dyn HasTable>,
     lift: Lift,
     instructions: InstructionSet,
     threads: usize,
-    file: Option<PathBuf>,
+    file: Option<KeepIn>,
     tables: Arc<OnceLock<Tables>>,
     cancelled: Arc<AtomicBool>,
 }
@@ -166,10 +168,10 @@ impl Work {
         let started = Instant::now();
         let mut doubts = None;
         if let Some(file) = &self.file {
-            match cache::load(file, &self.model, self.lift) {
+            match cache::load(file, &self.model.table(), self.lift) {
                 Ok(Some(tables)) => {
                     let bytes = tables.bytes().len();
-                    let origin = Origin::Loaded(file.clone());
+                    let origin = Origin::Loaded(file.path.clone());
                     let _ = self.tables.set(tables);
                     return Some(TablesReport { took: started.elapsed(), bytes, origin });
                 }
@@ -211,8 +213,8 @@ impl Work {
         let kept = tables.clone();
         let _ = self.tables.set(tables);
         let origin = match self.file {
-            Some(file) => match cache::keep(&file, &self.model, &kept, &self.cancelled) {
-                Ok(()) => Origin::Built { kept_in: file, instead_of: doubts },
+            Some(file) => match cache::keep(&file, &self.model.table(), &kept, &self.cancelled) {
+                Ok(()) => Origin::Built { kept_in: file.path, instead_of: doubts },
                 Err(e) => Origin::NotKept(Some(e.to_string())),
             },
             None => Origin::NotKept(None),

@@ -21,23 +21,18 @@ mod tables;
 mod worker;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use contract::certificate::MAX_DIM;
-use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, Hit, Precision, Query, QueryBatch,
-    TokenText, UsualCosts,
-};
-use model_store::ModelStore;
+use contract::{Engine, EngineError, Hit, Precision, Query, QueryBatch};
 
 use crate::InstructionSet;
 use crate::full_scan::{FullScanEngine, StartError};
-use crate::heads::classify::Classifiers;
 use crate::row_limits::most_rows_first;
 use crate::threads::Workers;
-use cost::Costs;
-use cost::SHORT_FULL_SCAN;
+pub(crate) use cache::KeepIn;
+pub(crate) use cost::Costs;
+use cost::{SHORT_FULL_SCAN, expected_hits};
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
 use lift::Lift;
@@ -71,7 +66,7 @@ const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 const ROW_COMPONENTS: usize = 64;
 const TABLE_QUERIES: usize = 8;
 
-/// Options of a [`CpuEngine`].
+/// Options of a [`CpuEngine`](crate::CpuEngine).
 #[derive(Default)]
 pub struct Options {
     /// Number of search threads. 0: one per core.
@@ -107,22 +102,18 @@ pub struct Paths {
     pub all_threads: bool,
 }
 
-/// The engine for machines without a GPU.
-///
-/// It can answer immediately: by the full scan, until the derived table is loaded or derived.
+/// Searches a table. It can answer immediately: by the full scan, until the derived table is loaded or derived.
 #[derive(Debug)]
-pub struct CpuEngine {
-    model: Arc<ModelStore>,
+pub(crate) struct CertifiedSearch {
     full: FullScanEngine,
     instructions: InstructionSet,
     paths: Paths,
     costs: Costs,
     deriving: Deriving,
-    counters: Counters,
-    classifiers: Classifiers,
+    pub(crate) counters: Counters,
 }
 
-/// The counters of a [`CpuEngine`] since its start.
+/// The counters of a [`CpuEngine`](crate::CpuEngine) since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Certified passes over the table.
@@ -143,21 +134,26 @@ pub struct Counters {
     pub full_pass_queries: u64,
     /// Texts whose class scores were computed.
     pub classified: u64,
+    /// Texts whose terms were found.
+    pub expanded: u64,
 }
 
-impl CpuEngine {
-    /// An engine for this model. Its derived table takes one byte per component and 8 bytes per row.
+impl CertifiedSearch {
+    /// Searches the table of `full`, which answers what has no certificate. The derived table takes one byte per component and 8
+    /// bytes per row.
     ///
     /// # Errors
     /// If the system refuses to start the threads.
-    pub fn new(model: Arc<ModelStore>, options: Options) -> Result<Self, StartError> {
-        let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
-        let threads = full.pool().current_num_threads();
-        let (paths, products, precision) = (options.paths, options.products, options.precision);
-        let lift = Lift::of(&model.table());
-        let deriving = if lift.dim(model.dim()) <= MAX_DIM {
-            Deriving::start(&model, lift, instructions, threads, options)?
+    pub(crate) fn new(
+        full: FullScanEngine,
+        keep_in: Option<KeepIn>,
+        options: Options,
+    ) -> Result<Self, StartError> {
+        let (threads, instructions) = (full.pool().current_num_threads(), full.instructions());
+        let (paths, table) = (options.paths, full.model().table());
+        let lift = Lift::of(&table);
+        let deriving = if lift.dim(table.dim()) <= MAX_DIM {
+            Deriving::start(full.model(), lift, instructions, threads, keep_in, options)?
         } else {
             let reason = format!("vectors of more than {MAX_DIM} components have no certificate");
             let (took, bytes, origin) = (Duration::ZERO, 0, Origin::None(reason));
@@ -166,27 +162,37 @@ impl CpuEngine {
             }
             Deriving::nothing()
         };
-        let (rows, dim, always_certify) = (model.rows(), model.dim(), paths.always_certify);
+        let (rows, dim, always_certify) = (table.rows(), table.dim(), paths.always_certify);
         let costs = Costs { rows, dim, instructions, always_certify };
         let counters = Counters::default();
-        let classifiers = Classifiers::new(products, precision);
-        Ok(Self { model, full, instructions, paths, costs, deriving, counters, classifiers })
+        Ok(Self { full, instructions, paths, costs, deriving, counters })
     }
 
-    /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
-    pub fn wait_for_tables(&mut self) {
+    /// Waits until the derived table is ready, or can't be.
+    pub(crate) fn wait_for_tables(&mut self) {
         self.deriving.wait();
     }
 
-    /// The counters so far.
-    pub fn counted(&self) -> Counters {
-        self.counters
+    /// The derived table as bytes, once it is ready.
+    pub(crate) fn table(&self) -> Option<&[u8]> {
+        self.deriving.tables().map(Tables::bytes)
     }
 
-    /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a large batch
-    /// reads them once.
-    pub fn table(&self) -> Option<&[u8]> {
-        self.deriving.tables().map(Tables::bytes)
+    /// The engine that scores every row.
+    pub(crate) fn full(&mut self) -> &mut FullScanEngine {
+        &mut self.full
+    }
+
+    pub(crate) fn threads(&self) -> &rayon::ThreadPool {
+        self.full.pool()
+    }
+
+    pub(crate) fn instructions(&self) -> InstructionSet {
+        self.instructions
+    }
+
+    pub(crate) fn costs(&self) -> Costs {
+        self.costs
     }
 
     /// The number of threads worth waking for a pass.
@@ -206,13 +212,13 @@ impl CpuEngine {
         indices: &[usize],
         answers: &mut [Option<Vec<Hit>>],
     ) {
-        let table = self.model.table();
+        let table = self.full.model().table();
         let (pool, instructions) = (self.full.pool(), self.instructions);
         let mut indices = indices.to_vec();
         most_rows_first(batch, &mut indices, table.rows());
         let queries: Vec<&Query> = indices.iter().map(|&index| batch[index]).collect();
         let columns = columns::columns(&queries, &table, &tables.lift);
-        let hits = |query: &&Query| query.k();
+        let hits = |query: &&Query| expected_hits(query);
         let room = self.paths.room.unwrap_or(
             MAX_CANDIDATES / pool.current_num_threads()
                 + 8 * queries.iter().map(hits).max().unwrap_or(0),
@@ -255,55 +261,15 @@ impl CpuEngine {
             answers[index] = Some(rescored.hits);
         }
     }
-}
 
-impl Engine for CpuEngine {
-    fn description(&self) -> EngineDescription {
-        let (instructions, threads) = (self.instructions, self.full.pool().current_num_threads());
-        let detail = format!("certified 8-bit scan, {instructions}, {threads} threads");
-        EngineDescription { name: "cpu", detail }
-    }
-
-    fn preferred_batch(&self, waiting: usize) -> usize {
-        waiting.min(self.instructions.preferred_batch())
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        let Counters {
-            passes,
-            certified,
-            full,
-            fallbacks,
-            second_looks,
-            candidates,
-            survivors,
-            full_pass_queries,
-            classified,
-        } = self.counters;
-        vec![
-            ("passes", passes),
-            ("certified", certified),
-            ("full", full),
-            ("fallbacks", fallbacks),
-            ("second_looks", second_looks),
-            ("candidates", candidates),
-            ("survivors", survivors),
-            ("full_pass_queries", full_pass_queries),
-            ("classified", classified),
-        ]
-    }
-
-    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| self.full.search(rest))
-    }
-
-    fn search_overlapped(
+    /// The answer to each query; `None` for those that would take far longer than a search should. See
+    /// [`Engine::search_overlapped`].
+    pub(crate) fn search_overlapped(
         &mut self,
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.model.table()) {
+        if !batch.fits(&self.full.model().table()) {
             return Err(EngineError::ForeignQuery);
         }
         meanwhile();
@@ -341,31 +307,10 @@ impl Engine for CpuEngine {
         Ok(answers)
     }
 
-    fn search_cost(&self, query: &Query) -> usize {
-        self.costs.search(query)
-    }
-
-    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
-        Some(Arc::new(self.costs))
-    }
-
-    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
-        self.counters.classified += texts.len() as u64;
-        Ok(self.classifiers.scores(&self.model.table(), texts, self.full.pool()))
-    }
-
-    /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
-    fn full_pass_part(
-        &mut self,
-        parts: &mut [FullPassPart],
-        from: usize,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<usize>, EngineError> {
-        let next = self.full.full_pass_part(parts, from, go_on)?;
-        if next.is_none() {
-            self.counters.full_pass_queries += parts.len() as u64;
-        }
-        Ok(next)
+    /// The answer to each query. Those without a certificate are answered by scoring every row.
+    pub(crate) fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let found = self.search_overlapped(batch, &mut || ())?;
+        batch.complete(found, |rest| self.full.search(rest))
     }
 }
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Query, QueryBatch,
-    Ranking, Row, Table, TopK,
+    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, HasTable, Hit, Query,
+    QueryBatch, Ranking, Row, Table, TopK,
 };
-use model_store::ModelStore;
 use rayon::ThreadPool;
 
 use crate::InstructionSet;
@@ -30,8 +29,8 @@ const PREFERRED_BATCH: usize = 64;
 /// Scans the whole table once for a batch of queries, and keeps the best `k` of each.
 #[derive(Debug)]
 pub struct FullScanEngine {
-    model: Arc<ModelStore>,
-    pool: ThreadPool,
+    model: Arc<dyn HasTable>,
+    pool: Arc<ThreadPool>,
     instructions: InstructionSet,
 }
 
@@ -55,7 +54,7 @@ impl FullScanEngine {
     ///
     /// # Errors
     /// If the threads can't be started.
-    pub fn new(model: Arc<ModelStore>, threads: usize) -> Result<Self, StartError> {
+    pub fn new(model: Arc<dyn HasTable>, threads: usize) -> Result<Self, StartError> {
         Self::with_instructions(model, threads, InstructionSet::best())
     }
 
@@ -64,7 +63,7 @@ impl FullScanEngine {
     /// # Errors
     /// As [`FullScanEngine::new`].
     pub fn with_instructions(
-        model: Arc<ModelStore>,
+        model: Arc<dyn HasTable>,
         threads: usize,
         instructions: InstructionSet,
     ) -> Result<Self, StartError> {
@@ -73,12 +72,26 @@ impl FullScanEngine {
             .thread_name(|i| format!("kindred-scan-{i}"))
             .build()
             .map_err(|source| StartError { threads, source: source.into() })?;
-        Ok(Self { model, pool, instructions })
+        Ok(Self { model, pool: Arc::new(pool), instructions })
+    }
+
+    /// An engine for another table, with the same threads.
+    pub(crate) fn of(&self, model: Arc<dyn HasTable>) -> Self {
+        Self { model, pool: self.pool.clone(), instructions: self.instructions }
+    }
+
+    /// What has the table.
+    pub(crate) fn model(&self) -> &Arc<dyn HasTable> {
+        &self.model
     }
 
     /// The threads that search; between passes they sleep.
     pub(crate) fn pool(&self) -> &ThreadPool {
         &self.pool
+    }
+
+    pub(crate) fn instructions(&self) -> InstructionSet {
+        self.instructions
     }
 }
 

@@ -10,7 +10,7 @@ use bytemuck::cast_slice;
 use crate::format::{Checksum, DATA_START, Header, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use crate::mapped::Mapped;
 use crate::{ModelError, Words};
-use contract::{Metric, Table};
+use contract::{HasTable, Metric, Table};
 
 /// A model in memory: a table of vectors and the words of its rows, mapped and not parsed.
 ///
@@ -175,5 +175,11 @@ impl ModelStore {
 
     fn data(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.vectors[DATA_START..][range]
+    }
+}
+
+impl HasTable for ModelStore {
+    fn table(&self) -> Table<'_> {
+        Self::table(self)
     }
 }

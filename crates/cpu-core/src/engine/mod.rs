@@ -1,0 +1,151 @@
+//! The engine for machines without a GPU: searches, full passes, classifiers and expanders, on the same threads.
+
+mod expanders;
+
+use std::sync::Arc;
+
+use contract::{
+    Engine, EngineDescription, EngineError, Expansion, FullPassPart, Hit, PartOfExpansion, Query,
+    QueryBatch, TokenText, UsualCosts,
+};
+use model_store::ModelStore;
+
+use crate::InstructionSet;
+use crate::certified::{CertifiedSearch, Counters, KeepIn, Options};
+use crate::full_scan::{FullScanEngine, StartError};
+use crate::heads::classify::Classifiers;
+use expanders::Expanders;
+
+/// The engine for machines without a GPU.
+///
+/// It can answer immediately: by the full scan, until the derived table is loaded or derived.
+#[derive(Debug)]
+pub struct CpuEngine {
+    model: Arc<ModelStore>,
+    search: CertifiedSearch,
+    classifiers: Classifiers,
+    expanders: Expanders,
+}
+
+impl CpuEngine {
+    /// An engine for this model. Its derived table takes one byte per component and 8 bytes per row.
+    ///
+    /// # Errors
+    /// If the system refuses to start the threads.
+    pub fn new(model: Arc<ModelStore>, mut options: Options) -> Result<Self, StartError> {
+        let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
+        let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
+        let keep_in = options.keep_in.take().map(|path| KeepIn::new(path, &model));
+        let classifiers = Classifiers::new(options.products, options.precision);
+        let expanders = Expanders::new(options.paths);
+        let search = CertifiedSearch::new(full, keep_in, options)?;
+        Ok(Self { model, search, classifiers, expanders })
+    }
+
+    /// Waits until the derived table is ready, or can't be; for tests and benchmarks.
+    pub fn wait_for_tables(&mut self) {
+        self.search.wait_for_tables();
+    }
+
+    /// The counters so far.
+    pub fn counted(&self) -> Counters {
+        self.search.counters
+    }
+
+    /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a large batch
+    /// reads them once.
+    pub fn table(&self) -> Option<&[u8]> {
+        self.search.table()
+    }
+}
+
+impl Engine for CpuEngine {
+    fn description(&self) -> EngineDescription {
+        let (instructions, pool) = (self.search.instructions(), self.search.threads());
+        let threads = pool.current_num_threads();
+        let detail = format!("certified 8-bit scan, {instructions}, {threads} threads");
+        EngineDescription { name: "cpu", detail }
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting.min(self.search.instructions().preferred_batch())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let Counters {
+            passes,
+            certified,
+            full,
+            fallbacks,
+            second_looks,
+            candidates,
+            survivors,
+            full_pass_queries,
+            classified,
+            expanded,
+        } = self.search.counters;
+        vec![
+            ("passes", passes),
+            ("certified", certified),
+            ("full", full),
+            ("fallbacks", fallbacks),
+            ("second_looks", second_looks),
+            ("candidates", candidates),
+            ("survivors", survivors),
+            ("full_pass_queries", full_pass_queries),
+            ("classified", classified),
+            ("expanded", expanded),
+        ]
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.search.search(batch)
+    }
+
+    fn search_overlapped(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.search.search_overlapped(batch, meanwhile)
+    }
+
+    fn search_cost(&self, query: &Query) -> usize {
+        self.search.costs().search(query)
+    }
+
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        Some(Arc::new(self.search.costs()))
+    }
+
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.search.counters.classified += texts.len() as u64;
+        Ok(self.classifiers.scores(&self.model.table(), texts, self.search.threads()))
+    }
+
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
+        self.expanders.expand(&self.model, &mut self.search, parts, go_on)
+    }
+
+    fn expansion_cost(&self, text: &Expansion) -> usize {
+        self.expanders.cost(text, self.search.instructions())
+    }
+
+    /// The full scan does this, because the bounds here do not hold for formulas of several cosines.
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        let next = self.search.full().full_pass_part(parts, from, go_on)?;
+        if next.is_none() {
+            self.search.counters.full_pass_queries += parts.len() as u64;
+        }
+        Ok(next)
+    }
+}
