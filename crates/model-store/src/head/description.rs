@@ -61,6 +61,38 @@ fn is_one(scale: &f32) -> bool {
 pub enum HeadKind {
     /// Labels of a text.
     Classifier,
+    /// Terms that a text implies.
+    Expander,
+}
+
+impl HeadKind {
+    /// Its name, with an article.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classifier => "a classifier",
+            Self::Expander => "an expander",
+        }
+    }
+}
+
+/// What every head says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct About {
+    /// What kind of head it is.
+    pub kind: HeadKind,
+    /// The model that it was made for.
+    pub model: MadeFor,
+}
+
+impl About {
+    /// Reads these fields of `head.json`.
+    pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
+        check_version(path, json)?;
+        serde_json::from_slice(json).map_err(|error| HeadError::Description {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
+    }
 }
 
 /// A model, by its content.
@@ -139,6 +171,18 @@ impl MadeFor {
         let (name, version) = (model.name().to_owned(), model.version().to_owned());
         Self { name, version, rows: model.rows(), dim: model.dim() }
     }
+
+    /// Checks that it is this model. `head` is for the error.
+    pub(super) fn check(&self, head: &Path, model: &ModelStore) -> Result<(), HeadError> {
+        if self.version == model.version() && self.rows == model.rows() {
+            return Ok(());
+        }
+        Err(HeadError::OtherModel {
+            path: head.to_owned(),
+            made_for: self.to_string(),
+            model: Self::of(model).to_string(),
+        })
+    }
 }
 
 impl fmt::Display for MadeFor {
@@ -154,17 +198,27 @@ struct Versioned {
     version: u32,
 }
 
+/// Checks that this build reads a description.
+pub(super) fn check_version(path: &Path, json: &[u8]) -> Result<(), HeadError> {
+    match serde_json::from_slice(json) {
+        Ok(Versioned { version: found }) if found != HEAD_VERSION => {
+            let path = path.to_owned();
+            Err(HeadError::Version { path, found, supported: HEAD_VERSION })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Description {
     /// Reads `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
-        let path = path.to_owned();
-        if let Ok(Versioned { version: found }) = serde_json::from_slice(json)
-            && found != HEAD_VERSION
-        {
-            return Err(HeadError::Version { path, found, supported: HEAD_VERSION });
+        check_version(path, json)?;
+        let damaged = |reason| HeadError::Description { path: path.to_owned(), reason };
+        // Otherwise only its first field that no classifier has would be named.
+        if About::parse(path, json).is_ok_and(|about| about.kind != HeadKind::Classifier) {
+            return Err(damaged("it is not a classifier".to_owned()));
         }
-        serde_json::from_slice(json)
-            .map_err(|error| HeadError::Description { path, reason: error.to_string() })
+        serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
     }
 
     pub(super) fn to_json(&self) -> String {

@@ -2,10 +2,12 @@
 //!
 //! - `description`: `head.json`, what the head is and what it was made for;
 //! - `tensors`: `weights.safetensors`;
-//! - here: opening a head beside its model, and writing one.
+//! - here: opening a classifier beside its model, and writing one;
+//! - `expander`: the same for expanders.
 
 mod description;
 mod error;
+mod expander;
 mod tensors;
 
 use std::collections::HashMap;
@@ -16,10 +18,11 @@ use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{Row, TokenClassifier, VectorSource};
 
 pub use description::{
-    ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities, Tokeniser,
-    Tokens,
+    About, ConvolutionShape, Cut, Description, HEAD_VERSION, HeadKind, MadeFor, Probabilities,
+    Tokeniser, Tokens,
 };
 pub use error::HeadError;
+pub use expander::{Expander, ExpanderDescription, ExpanderWeights, TermsFrom, write_expander};
 
 use crate::format::Checksum;
 use crate::mapped::Mapped;
@@ -38,7 +41,29 @@ static HEAD: Kind = Kind {
     is_taken: "already holds a head; choose another --out, or add --replace",
 };
 
-/// A head that fits its model.
+/// What kind of head a folder has, and for which model it was made.
+///
+/// # Errors
+/// If the folder is no head, or its description can't be read.
+pub fn about(folder: &Path) -> Result<About, HeadError> {
+    check_folder(folder)?;
+    let path = folder.join(HEAD_FILE);
+    About::parse(&path, &Mapped::open(&path)?)
+}
+
+/// Checks that a folder has a head's description.
+fn check_folder(folder: &Path) -> Result<(), HeadError> {
+    if folder.join(HEAD_FILE).is_file() {
+        return Ok(());
+    }
+    let reason = match folder.is_dir() {
+        true => format!("it has no file {HEAD_FILE}"),
+        false => "there is no such folder".to_owned(),
+    };
+    Err(HeadError::NotAHead { path: folder.to_owned(), reason })
+}
+
+/// A classifier that fits its model.
 #[derive(Debug)]
 pub struct Head {
     description: Description,
@@ -49,7 +74,7 @@ pub struct Head {
     own: HashMap<String, u32>,
 }
 
-/// What a head is made of.
+/// What a classifier is made of.
 #[derive(Debug, Clone)]
 pub struct Parts {
     /// Everything but the checksum of the weights, which is computed.
@@ -71,25 +96,11 @@ impl Head {
     /// # Errors
     /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
     pub fn open(folder: &Path, model: &ModelStore) -> Result<Self, HeadError> {
-        let description = Self::describe(folder)?;
+        check_folder(folder)?;
+        let path = folder.join(HEAD_FILE);
+        let description = Description::parse(&path, &Mapped::open(&path)?)?;
         let weights = Mapped::open(&folder.join(WEIGHTS_FILE))?;
         Self::from_parts(folder, description, weights, model)
-    }
-
-    /// The description of a head, without its weights: for which model it was made.
-    ///
-    /// # Errors
-    /// If the folder is no head, or its description can't be read.
-    pub fn describe(folder: &Path) -> Result<Description, HeadError> {
-        let path = folder.join(HEAD_FILE);
-        if !path.is_file() {
-            let reason = match folder.is_dir() {
-                true => format!("it has no file {HEAD_FILE}"),
-                false => "there is no such folder".to_owned(),
-            };
-            return Err(HeadError::NotAHead { path: folder.to_owned(), reason });
-        }
-        Description::parse(&path, &Mapped::open(&path)?)
     }
 
     /// A head from the content of its two files. `name` is for errors.
@@ -130,14 +141,7 @@ impl Head {
         let damaged =
             |file: &str, reason: String| HeadError::Damaged { path: folder.join(file), reason };
         description.check().map_err(|reason| damaged(HEAD_FILE, reason))?;
-        let made_for = &description.model;
-        if made_for.version != model.version() || made_for.rows != model.rows() {
-            return Err(HeadError::OtherModel {
-                path: folder.to_owned(),
-                made_for: made_for.to_string(),
-                model: MadeFor::of(model).to_string(),
-            });
-        }
+        description.model.check(folder, model)?;
         let found = Checksum::of(&weights).to_string();
         if found != description.weights {
             let reason = format!("its checksum is {found}, not {}", description.weights);

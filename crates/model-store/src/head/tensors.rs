@@ -144,7 +144,7 @@ impl Tensors {
 }
 
 /// The bytes of a tensor that must have this type and shape. They are aligned: tensors begin at multiples of 4.
-fn bytes<'a>(
+pub(super) fn bytes<'a>(
     tensor: &TensorView<'a>,
     name: &str,
     dtype: Dtype,
@@ -161,7 +161,7 @@ fn bytes<'a>(
 }
 
 /// A tensor to be written.
-struct Written<'a>(Dtype, Vec<usize>, &'a [u8]);
+pub(super) struct Written<'a>(pub(super) Dtype, pub(super) Vec<usize>, pub(super) &'a [u8]);
 
 impl View for &Written<'_> {
     fn dtype(&self) -> Dtype {

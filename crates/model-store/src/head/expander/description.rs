@@ -1,0 +1,83 @@
+//! `head.json` of an expander.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::super::description::{HeadKind, MadeFor, Tokens, check_version};
+use super::super::{HEAD_VERSION, HeadError};
+
+/// The description of an expander.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpanderDescription {
+    /// [`HeadKind::Expander`].
+    pub kind: HeadKind,
+    /// [`HEAD_VERSION`].
+    pub version: u32,
+    /// The model that it was made for: its words are the tokens.
+    pub model: MadeFor,
+    /// Where the terms are.
+    pub terms: TermsFrom,
+    /// How texts become tokens. Without it, the vectors of tokens come with the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Whether weights are `log(1 + value)`, as in SPLADE; otherwise they are the values.
+    pub log1p: bool,
+    /// The checksum of the weights' file.
+    pub weights: String,
+    /// How it was made, for people: the data, settings and results.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub training: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Where an expander's terms are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "from", deny_unknown_fields)]
+pub enum TermsFrom {
+    /// The terms are words of the model, with the model's vectors, or with vectors in the weights' file.
+    Model {},
+    /// The terms are the words of another model folder, under the metric `dot`.
+    Folder {
+        /// Its path, relative to the head's folder.
+        path: PathBuf,
+        /// What is in it.
+        model: MadeFor,
+    },
+}
+
+impl ExpanderDescription {
+    /// Reads `head.json`.
+    pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
+        check_version(path, json)?;
+        let damaged = |reason| HeadError::Description { path: path.to_owned(), reason };
+        let read: Self =
+            serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        if read.kind != HeadKind::Expander {
+            return Err(damaged("it is not an expander".to_owned()));
+        }
+        if read.tokens.as_ref().is_some_and(|tokens| tokens.limit == 0) {
+            return Err(damaged("its limit is 0 tokens; it must be at least 1".to_owned()));
+        }
+        Ok(read)
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self).expect("a description is JSON");
+        json + "\n"
+    }
+
+    /// That of a model under the metric `dot`, whose words are the terms.
+    pub(super) fn of_model(model: MadeFor, tokens: Tokens) -> Self {
+        Self {
+            kind: HeadKind::Expander,
+            version: HEAD_VERSION,
+            model,
+            terms: TermsFrom::Model {},
+            tokens: Some(tokens),
+            log1p: true,
+            weights: String::new(),
+            training: serde_json::Map::new(),
+        }
+    }
+}

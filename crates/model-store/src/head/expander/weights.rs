@@ -1,0 +1,96 @@
+//! `weights.safetensors` of an expander.
+
+use bytemuck::cast_slice;
+use contract::Row;
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, serialize};
+
+use super::super::tensors::{Written, bytes};
+
+const ROWS: &str = "terms.rows";
+const VECTORS: &str = "terms.vectors";
+const BIASES: &str = "terms.bias";
+const PROJECTION: &str = "projection";
+
+/// An expander's weights. All of them are optional.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExpanderWeights {
+    /// The rows of the model that are terms, ascending; `None` if all are.
+    pub rows: Option<Vec<Row>>,
+    /// The vectors of the terms, `[terms, dim]`, where they are not the model's.
+    pub vectors: Option<Vec<f32>>,
+    /// The biases of the terms, `[terms]`.
+    pub biases: Option<Vec<f32>>,
+    /// The matrix that tokens' vectors are multiplied by, `[dim, token_dim]`.
+    pub projection: Option<Vec<f32>>,
+}
+
+/// The shapes that weights must have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// The terms, if all rows are terms.
+    pub(super) terms: usize,
+    /// Components of a term's vector.
+    pub(super) dim: usize,
+    /// Components of a token's vector.
+    pub(super) token_dim: usize,
+}
+
+impl ExpanderWeights {
+    /// Reads a weights' file.
+    pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, String> {
+        let tensors = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
+        let known = [ROWS, VECTORS, BIASES, PROJECTION];
+        if let Some(name) = tensors.names().iter().find(|name| !known.contains(name)) {
+            return Err(format!("it has a tensor `{name}`, which no expander has"));
+        }
+        let rows = match tensors.tensor(ROWS) {
+            Err(_) => None,
+            Ok(tensor) => {
+                let count = tensor.data().len() / size_of::<u32>();
+                let rows: &[u32] = cast_slice(bytes(&tensor, ROWS, Dtype::U32, &[count])?);
+                let ascending = rows.is_sorted_by(|a, b| a < b);
+                if !ascending || rows.last().is_none_or(|&last| last as usize >= shape.terms) {
+                    return Err(format!("`{ROWS}` are not ascending rows of the model"));
+                }
+                Some(rows.iter().copied().map(Row).collect::<Vec<_>>())
+            }
+        };
+        let terms = rows.as_ref().map_or(shape.terms, Vec::len);
+        let floats = |name: &str, shape: &[usize]| -> Result<Option<Vec<f32>>, String> {
+            let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
+            let floats: &[f32] = cast_slice(bytes(&tensor, name, Dtype::F32, shape)?);
+            match floats.iter().all(|number| number.is_finite()) {
+                true => Ok(Some(floats.to_vec())),
+                false => Err(format!("`{name}` has a number that is not finite")),
+            }
+        };
+        let (vectors, biases) = (floats(VECTORS, &[terms, shape.dim])?, floats(BIASES, &[terms])?);
+        let projection = floats(PROJECTION, &[shape.dim, shape.token_dim])?;
+        Ok(Self { rows, vectors, biases, projection })
+    }
+
+    /// The file.
+    pub(super) fn write(&self, shape: Shape) -> Result<Vec<u8>, String> {
+        let Self { rows, vectors, biases, projection } = self;
+        let Shape { terms, dim, token_dim } = shape;
+        let terms = rows.as_ref().map_or(terms, Vec::len);
+        let rows: Option<Vec<u32>> =
+            rows.as_ref().map(|rows| rows.iter().map(|row| row.0).collect());
+        let mut tensors = Vec::new();
+        if let Some(rows) = &rows {
+            tensors.push((ROWS, Written(Dtype::U32, vec![terms], cast_slice(rows))));
+        }
+        for (name, shape, numbers) in [
+            (VECTORS, vec![terms, dim], vectors),
+            (BIASES, vec![terms], biases),
+            (PROJECTION, vec![dim, token_dim], projection),
+        ] {
+            if let Some(numbers) = numbers {
+                tensors.push((name, Written(Dtype::F32, shape, cast_slice(numbers))));
+            }
+        }
+        serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), None)
+            .map_err(|error| error.to_string())
+    }
+}
