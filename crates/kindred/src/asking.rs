@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, FullPassQuery, Query, TokenText};
+use contract::{Engine, EngineDescription, Expansion, FullPassQuery, Query, TokenText};
 use scheduler::account::Account;
 use tokio::runtime::Handle;
 
 use crate::engines::EngineStartError;
 use crate::queue::{
-    self, Answer, ClassScores, DeviceThreads, FullPassAnswers, Limits, QueueHandle,
+    self, Answer, ClassScores, DeviceThreads, Expanded, FullPassAnswers, Limits, QueueHandle,
     QueueStatistics, SubmitError,
 };
 
@@ -79,6 +79,18 @@ impl<'a> Asking<'a> {
         texts: Vec<TokenText>,
     ) -> impl Future<Output = Result<ClassScores, SubmitError>> + Send + use<'a> {
         self.queue.classify(self.account, texts, self.deadline)
+    }
+
+    /// The terms of each text, in order.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    #[inline]
+    pub fn expand(
+        self,
+        texts: Vec<Expansion>,
+    ) -> impl Future<Output = Result<Expanded, SubmitError>> + Send + use<'a> {
+        self.queue.expand(self.account, texts, self.deadline)
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one caller may take.

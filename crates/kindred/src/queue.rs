@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Classify, Costs, FullPass, Search, SearchResponse};
-use contract::{Engine, FullPassAnswer, FullPassQuery, Hit, Query, TokenText};
+use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse};
+use contract::{Engine, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
 use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
@@ -31,6 +31,7 @@ pub struct QueueHandle {
     search: Lane<Search>,
     full_pass: Lane<FullPass>,
     classify: Lane<Classify>,
+    expand: Lane<Expand>,
 }
 
 /// The answer to a job of searches.
@@ -66,6 +67,17 @@ pub struct ClassScores {
     pub engine: Duration,
 }
 
+/// The answer to a job of texts to expand.
+#[derive(Debug, Default)]
+pub struct Expanded {
+    /// For each text, in order, its terms, best first.
+    pub terms: Vec<Vec<Term>>,
+    /// From entering the queue to the start of the first pass.
+    pub queued: Duration,
+    /// In passes of the engine.
+    pub engine: Duration,
+}
+
 /// What was counted since the start, and what waits now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueStatistics {
@@ -75,6 +87,8 @@ pub struct QueueStatistics {
     pub full_passes: LaneStatistics,
     /// Of classified texts.
     pub classifications: LaneStatistics,
+    /// Of expanded texts.
+    pub expansions: LaneStatistics,
     /// Of all together.
     pub counted: Counted,
 }
@@ -105,13 +119,14 @@ where
     let search = scheduler.lane(Search { max_batch, costs: costs.clone() });
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
+    let expand = scheduler.lane(Expand { max_batch });
     let make_engine = move || {
         let engine = make_engine()?;
         costs.set(engine.usual_costs());
         Ok(engine)
     };
     let workers = scheduler.start(timer, within, vec![make_engine])?;
-    Ok((QueueHandle { search, full_pass, classify }, workers))
+    Ok((QueueHandle { search, full_pass, classify, expand }, workers))
 }
 
 impl QueueHandle {
@@ -185,6 +200,21 @@ impl QueueHandle {
         Ok(ClassScores { scores: answered.responses, queued, engine })
     }
 
+    /// As [`submit`](Self::submit), for texts that are expanded. They wait in a lane of their own.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub async fn expand(
+        &self,
+        account: &Arc<Account>,
+        texts: Vec<Expansion>,
+        deadline: Instant,
+    ) -> Result<Expanded, SubmitError> {
+        let answered = self.expand.submit(account, texts, deadline).await?;
+        let (queued, engine) = (answered.queued, answered.device);
+        Ok(Expanded { terms: answered.responses, queued, engine })
+    }
+
     /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a
     /// second takes the slot of the first.
     ///
@@ -228,6 +258,7 @@ impl QueueHandle {
             searches: self.search.statistics(),
             full_passes: self.full_pass.statistics(),
             classifications: self.classify.statistics(),
+            expansions: self.expand.statistics(),
             counted: self.search.counted(),
         }
     }

@@ -1,9 +1,11 @@
-//! The head of the built-in model, so that texts can be classified at once.
+//! Heads that need no folder: the classifier of the built-in model, and the terms of a model under the metric `dot`.
 
 use std::sync::Arc;
 
+use super::plain_expander;
+use contract::Metric;
 use model_store::ModelStore;
-use model_store::head::{Head, HeadError};
+use model_store::head::{About, Cut, Expander, Head, HeadError, Tokeniser, Tokens};
 
 /// `models/demo/HEAD_CARD.md` says how it was made.
 const DESCRIPTION: &[u8] = include_bytes!("../../../../models/demo/sentiment/head.json");
@@ -24,6 +26,50 @@ pub fn built_in(model: &ModelStore) -> Option<Arc<Head>> {
     }
 }
 
+/// The name of the expander of the built-in model.
+pub const BUILT_IN_EXPANDER: &str = "nearby";
+
+/// With it, half of the frequent words of the built-in model have 20 terms or more.
+const BUILT_IN_REACH: f64 = -0.015;
+
+/// A plain expander if this is the built-in model; `None` for other models.
+pub fn built_in_expander(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
+    let made_for: About = serde_json::from_slice(DESCRIPTION).ok()?;
+    if made_for.model.version != model.version() {
+        return None;
+    }
+    let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH).ok()?;
+    Expander::from_memory(description, weights, model).ok().map(Arc::new)
+}
+
+/// How texts become tokens, unless others are asked for.
+fn usual_tokens(model: &ModelStore) -> Tokens {
+    let (tokeniser, cut) = (Tokeniser::Ptb, Cut::End);
+    Tokens { tokeniser, lower_case: has_no_capitals(model), limit: 512, cut }
+}
+
+/// The name of the expander that a model under the metric `dot` has.
+pub const OWN_TERMS: &str = "terms";
+
+/// The words of a model under the metric `dot` as terms, with its vectors and biases; `None` for other models.
+pub fn own_terms(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
+    if model.metric() != Metric::Dot {
+        return None;
+    }
+    match Expander::of_model(model, usual_tokens(model)) {
+        Ok(expander) => Some(Arc::new(expander)),
+        Err(error) => {
+            tracing::warn!("there is no expander of the model's own words: {error}");
+            None
+        }
+    }
+}
+
+/// Whether no word of a model has a capital, so that texts for it are taken in lower case.
+pub fn has_no_capitals(model: &ModelStore) -> bool {
+    model.words().rows_with_byte(|byte| byte.is_ascii_uppercase()).is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +81,18 @@ mod tests {
         assert_eq!(head.description().labels, ["negative", "positive"]);
         let other = ModelStore::from_rows("other", 2, [("a", &[1.0, 0.0][..])]).unwrap();
         assert!(built_in(&other).is_none());
+    }
+
+    #[test]
+    fn the_built_in_model_expands_texts_to_words_near_theirs() {
+        let model = Arc::new(crate::demo::open(Path::new("")).unwrap());
+        let reach = crate::heads::reach_of(&model, usual_tokens(&model), 20, 1).unwrap();
+        assert!((reach - BUILT_IN_REACH).abs() < 0.005, "{reach}");
+        let expander = built_in_expander(&model).expect("an expander");
+        assert_eq!(expander.len(), model.rows());
+        assert!(own_terms(&model).is_none());
+        let rows: [(&str, &[f32]); 1] = [("a", &[1.0, 0.0])];
+        let other = Arc::new(ModelStore::from_rows_under_dot("other", 2, rows, None).unwrap());
+        assert!(built_in_expander(&other).is_none() && own_terms(&other).is_some());
     }
 }

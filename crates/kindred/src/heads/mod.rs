@@ -4,21 +4,28 @@
 mod answer;
 mod built_in;
 mod data;
+mod expansion;
 mod import;
+mod plain_expander;
 mod report;
 mod tokens;
 mod training;
 
 pub use answer::{Explanation, Label, NGram, best, explain, explanation_cost, labels};
-pub use built_in::{BUILT_IN, built_in};
+pub use built_in::{
+    BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
+};
 pub use contract::Precision;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
+pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, WeightedTerm, cause, token_rows};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
 pub use model_store::head::{
-    Cut, Description, Head, HeadError, Probabilities, Token, Tokeniser, Tokens,
+    About, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head, HeadError,
+    HeadKind, MadeFor, Probabilities, TermsFrom, Token, Tokeniser, Tokens, about, write_expander,
 };
+pub use plain_expander::{ReachError, plain_expander, reach_of};
 pub use rayon::ThreadPool;
 pub use report::{Classification, Judged, OfLabel};
 pub use tokens::{MAX_UNKNOWN_WORDS, Tokenised, Vocabulary};

@@ -49,7 +49,9 @@ use crate::console::ConsoleError;
 use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
-use kindred::heads::{self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError};
+use kindred::heads::{
+    self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError, has_no_capitals,
+};
 use kindred::queue::EngineLost;
 use model_store::{ModelError, ModelStore};
 
@@ -158,8 +160,7 @@ fn model_of(
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.
 fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
     let TokensArguments { tokeniser, limit, cut } = arguments;
-    let capitals = model.words().rows_with_byte(|byte| byte.is_ascii_uppercase());
-    Tokens { tokeniser, lower_case: capitals.is_empty(), limit: limit.get(), cut }
+    Tokens { tokeniser, lower_case: has_no_capitals(model), limit: limit.get(), cut }
 }
 
 /// Refuses to write a head where something is, before anything is computed.

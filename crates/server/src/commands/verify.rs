@@ -1,6 +1,8 @@
 //! `kindred verify`: checks every checksum of a model folder, and of a head's.
 
-use kindred::heads::Head;
+use std::sync::Arc;
+
+use kindred::heads::{Expander, Head, HeadKind, about};
 use model_store::ModelStore;
 
 use super::CommandError;
@@ -11,7 +13,7 @@ use crate::cli::VerifyArguments;
 /// # Errors
 /// If a file is not what it should be (the error names it), or if the result can't be written.
 pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
-    let model = ModelStore::open(&arguments.model)?;
+    let model = Arc::new(ModelStore::open(&arguments.model)?);
     // Steps only show progress. If standard output can't be written, printing the last line fails.
     model.verify(|step| drop(say!("checking {step}")))?;
     let (header, from) = (model.header(), &model.header().provenance);
@@ -28,12 +30,16 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     )?;
     if let Some(folder) = &arguments.head {
         // Opening it checks everything.
-        let head = Head::open(folder, &model)?;
-        let labels = head.description().labels.join(", ");
-        say!(
-            "{}: a classifier of {labels}, made for this model; all checksums match",
-            folder.display()
-        )?;
+        let what = match about(folder)?.kind {
+            HeadKind::Classifier => {
+                let head = Head::open(folder, &model)?;
+                format!("a classifier of {}", head.description().labels.join(", "))
+            }
+            HeadKind::Expander => {
+                format!("an expander with {} terms", Expander::open(folder, &model)?.len())
+            }
+        };
+        say!("{}: {what}, made for this model; all checksums match", folder.display())?;
     }
     Ok(())
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::{TokenClassifier, TokenText};
-use kindred::heads::{BUILT_IN, Head, HeadError, Token, built_in};
+use kindred::heads::{
+    BUILT_IN, BUILT_IN_EXPANDER, Expander, Head, HeadError, HeadKind, OWN_TERMS, Token, about,
+    built_in, built_in_expander, own_terms,
+};
 use model_store::ModelStore;
 
 use crate::config::{Config, ModelSource};
@@ -16,6 +19,22 @@ pub struct ServedHead {
     /// Its name: from the settings, or that of its folder.
     pub name: String,
     /// The head.
+    pub head: AnyHead,
+}
+
+/// A head of any kind.
+#[derive(Debug, Clone)]
+pub enum AnyHead {
+    /// Gives labels to texts.
+    Classifier(ServedClassifier),
+    /// Gives terms to texts.
+    Expander(Arc<Expander>),
+}
+
+/// A classifier that is served.
+#[derive(Debug, Clone)]
+pub struct ServedClassifier {
+    /// The classifier.
     pub head: Arc<Head>,
     /// A text whose class scores are known.
     probe: Arc<Probe>,
@@ -30,15 +49,25 @@ struct Probe {
     is_in_use: AtomicBool,
 }
 
-impl ServedHead {
-    /// A head of this model.
-    fn new(name: String, head: Arc<Head>, model: &ModelStore) -> Self {
+impl AnyHead {
+    /// What kind of head it is.
+    pub(crate) fn kind(&self) -> HeadKind {
+        match self {
+            Self::Classifier(_) => HeadKind::Classifier,
+            Self::Expander(_) => HeadKind::Expander,
+        }
+    }
+}
+
+impl ServedClassifier {
+    /// A classifier of this model.
+    fn new(head: Arc<Head>, model: &ModelStore) -> Self {
         const TOKENS: usize = 3;
         let count = TOKENS.min(head.tokens()).min(head.longest_text());
         let text = TokenText::new(head.clone(), (0..count as u32).map(Token).collect());
         let scores = text.scores(&model.table());
         let probe = Arc::new(Probe { text, scores, is_in_use: AtomicBool::new(false) });
-        Self { name, head, probe }
+        Self { head, probe }
     }
 
     /// The head, for texts to classify, which have words of this model.
@@ -63,24 +92,41 @@ impl ServedHead {
     }
 }
 
-/// Opens the heads of the settings that were made for this model. If there are none, the built-in model has its own.
+/// Opens the heads of the settings that were made for this model. If it has no classifier of these, the built-in model has its own.
+/// If it has no expander, a model under the metric `dot` expands texts to its own words, and the built-in model to words near theirs.
 ///
 /// # Errors
 /// If the folder of any head can't be read, or one of these heads is damaged.
-pub(super) fn open(model: &ModelStore, config: &Config) -> Result<Vec<ServedHead>, HeadError> {
+pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<ServedHead>, HeadError> {
     let mut heads = Vec::new();
     for source in &config.head {
         let folder = folder(source);
-        if Head::describe(folder)?.model.version == model.version() {
-            let head = Arc::new(Head::open(folder, model)?);
-            heads.push(ServedHead::new(source.expected_name(), head, model));
-            model.words().make_table();
+        let about = about(folder)?;
+        if about.model.version != model.version() {
+            continue;
         }
+        let head = match about.kind {
+            HeadKind::Classifier => {
+                let head = Arc::new(Head::open(folder, model)?);
+                AnyHead::Classifier(ServedClassifier::new(head, model))
+            }
+            HeadKind::Expander => AnyHead::Expander(Arc::new(Expander::open(folder, model)?)),
+        };
+        heads.push(ServedHead { name: source.expected_name(), head });
+        model.words().make_table();
     }
-    if heads.is_empty()
-        && let Some(head) = built_in(model)
-    {
-        heads.push(ServedHead::new(BUILT_IN.to_owned(), head, model));
+    let has = |kind| heads.iter().any(|one| one.head.kind() == kind);
+    let (has_classifier, has_expander) = (has(HeadKind::Classifier), has(HeadKind::Expander));
+    if !has_classifier && let Some(head) = built_in(model) {
+        let head = AnyHead::Classifier(ServedClassifier::new(head, model));
+        heads.push(ServedHead { name: BUILT_IN.to_owned(), head });
+    }
+    if !has_expander {
+        let own = own_terms(model).map(|own| (OWN_TERMS, own));
+        let found = own.or_else(|| Some((BUILT_IN_EXPANDER, built_in_expander(model)?)));
+        if let Some((name, head)) = found {
+            heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
+        }
     }
     Ok(heads)
 }
@@ -95,7 +141,7 @@ pub(super) fn check_models<'a>(
 ) -> Result<(), HeadError> {
     for source in &config.head {
         let folder = folder(source);
-        let made_for = Head::describe(folder)?.model;
+        let made_for = about(folder)?.model;
         if !models.clone().any(|model| model.version() == made_for.version) {
             let names: Vec<&str> = models.map(ModelStore::name).collect();
             return Err(HeadError::OtherModel {

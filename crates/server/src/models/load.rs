@@ -106,7 +106,7 @@ impl Loader {
         if let Err(why) = check_memory(&model, source, config) {
             warn!("{why}");
         }
-        let Started { served, lost, .. } = self.start_engine(model, config, false)?;
+        let Started { served, lost, .. } = self.start_engine(Arc::new(model), config, false)?;
         self.watch(lost);
         Ok(served)
     }
@@ -131,12 +131,12 @@ impl Loader {
         config: &Config,
         served: Option<&ServedModel>,
     ) -> Result<Option<ServedModel>, LoadError> {
-        let model = open(source, config)?;
-        let own = heads::open(&model, config)?;
+        let model = Arc::new(open(source, config)?);
         if let Some(served) = served.filter(|served| served.model.version() == model.version()) {
-            served.heads.store(Arc::new(own));
+            served.heads.store(Arc::new(heads::open(&served.model, config)?));
             return Ok(None);
         }
+        heads::open(&model, config)?;
         check_memory(&model, source, config)?;
         in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
         let Started { served, warm, lost } = self.start_engine(model, config, true)?;
@@ -156,11 +156,10 @@ impl Loader {
 
     fn start_engine(
         &self,
-        model: ModelStore,
+        model: Arc<ModelStore>,
         config: &Config,
         beside_others: bool,
     ) -> Result<Started, LoadError> {
-        let model = Arc::new(model);
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
             max_batch_queries: config.max_batch_queries,

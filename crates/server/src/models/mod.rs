@@ -13,7 +13,7 @@ mod service;
 mod set;
 mod words_as_json;
 
-pub use heads::ServedHead;
+pub use heads::{AnyHead, ServedClassifier, ServedHead};
 pub use load::{LoadError, Loader, MakeEngine};
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use contract::{Filter, Hit, Metric, Query, QueryVector, Row};
 use model_store::ModelStore;
 
-use super::heads::ServedHead;
+use super::heads::{AnyHead, ServedHead};
 use kindred::queue::{DeviceState, QueueHandle, SubmitError};
 
 /// How long a right answer counts.
@@ -118,6 +118,8 @@ impl Readiness {
             }
         }
         for head in heads {
+            // An expander is searched like the model itself.
+            let AnyHead::Classifier(head) = &head.head else { continue };
             let Some(text) = head.probe() else { continue };
             let scores = queue.classify_probe(text, deadline).await.map_err(failed)?;
             if !head.is_right(&scores) {

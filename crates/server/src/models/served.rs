@@ -39,7 +39,7 @@ pub struct ServedModel {
     pub(crate) text_counts: TextCounts,
 }
 
-/// Texts to classify of which something was left out.
+/// Texts for heads of which something was left out.
 #[derive(Debug, Default)]
 pub(crate) struct TextCounts {
     cut: AtomicU64,
@@ -124,7 +124,7 @@ impl ServedModel {
     pub(crate) fn figures(&self) -> EngineFigures {
         let table = self.model.table();
         let bytes = size_of_val(table.components()) + size_of_val(table.norms());
-        let QueueStatistics { searches, full_passes, classifications, counted } =
+        let QueueStatistics { searches, full_passes, classifications, expansions, counted } =
             self.queue.statistics();
         let mut counters = counted.device_counters;
         if !self.heads.load().is_empty() {
@@ -139,6 +139,7 @@ impl ServedModel {
                 LaneFigures::new("search", &searches),
                 LaneFigures::new("full_pass", &full_passes),
                 LaneFigures::new("classify", &classifications),
+                LaneFigures::new("expand", &expansions),
             ],
             queue_capacity: u64::from(counted.capacity_slots),
             refused: counted.refused_full,

@@ -14,8 +14,8 @@ pub struct EngineFigures {
     pub dim: usize,
     /// Bytes of its table: vectors and norms.
     pub bytes: u64,
-    /// Searches, full passes and classified texts.
-    pub lanes: [LaneFigures; 3],
+    /// Searches, full passes, classified texts and expanded texts.
+    pub lanes: [LaneFigures; 4],
     /// Slots of the queue, which the lanes share.
     pub queue_capacity: u64,
     /// Jobs that were refused because the queue was full.
@@ -35,7 +35,7 @@ pub struct EngineFigures {
 /// One kind of pass, and the queries that wait for it.
 #[derive(Debug, Clone, Default)]
 pub struct LaneFigures {
-    /// `search`, `full_pass` or `classify`.
+    /// `search`, `full_pass`, `classify` or `expand`.
     pub lane: &'static str,
     /// Passes over the table.
     pub passes: u64,
@@ -78,7 +78,7 @@ impl LaneFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 14] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 15] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -115,15 +115,16 @@ pub(super) const COUNTERS: [(&str, &str, &str); 14] = [
     ),
     ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
     ("classified", "kindred_classified_texts", "Texts that heads classified"),
+    ("expanded", "kindred_expanded_texts", "Texts that heads expanded"),
     (
         "cut_texts",
         "kindred_cut_texts",
-        "Texts to classify that were too long, so a part was left out",
+        "Texts for heads that were too long, so a part was left out",
     ),
     (
         "texts_with_unknown_words",
         "kindred_texts_with_unknown_words",
-        "Texts to classify with words that the head does not know",
+        "Texts for heads with words that the head does not know",
     ),
 ];
 

@@ -125,6 +125,7 @@ mod tests {
                 lane,
                 LaneFigures { lane: "full_pass", ..LaneFigures::default() },
                 LaneFigures { lane: "classify", ..LaneFigures::default() },
+                LaneFigures { lane: "expand", ..LaneFigures::default() },
             ],
             counters: vec![("fallbacks", 7), ("unheard_of", 1)],
             ..EngineFigures::default()

@@ -277,6 +277,12 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             models,
             |one| one.lanes[2].work,
         ),
+        counts(
+            "kindred_expand_work_queries",
+            "Estimated work of expanded texts, in plain queries (k = 10, all rows)",
+            models,
+            |one| one.lanes[3].work,
+        ),
         counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
     ];
     for (index, &(_, name, help)) in COUNTERS.iter().enumerate() {

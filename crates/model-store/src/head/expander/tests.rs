@@ -106,7 +106,7 @@ fn terms_of_another_folder() {
     assert_eq!((open.len(), open.term(Row(1)), open.token_dim()), (2, "y", 2));
 
     // Vectors from the request are compared with the terms as they are.
-    let request = ExpanderDescription { tokens: None, ..description.clone() };
+    let request = ExpanderDescription { tokens: None, ..description };
     let request = Expander::from_memory(request, none, &model);
     assert!(request.is_err(), "its folder is not beside one in memory");
     write(Metric::Cosine);

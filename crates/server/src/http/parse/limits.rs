@@ -25,6 +25,8 @@ pub(in crate::http) const MAX_TEXTS: usize = 1024;
 pub(in crate::http) const MAX_EXPLAINED_TEXTS: usize = 16;
 /// Maximum number of words of a text whose words are given one by one.
 pub(in crate::http) const MAX_TOKENS: usize = 65_536;
+/// Maximum number of tokens of a text whose vectors come with the request.
+pub(in crate::http) const MAX_TOKEN_VECTORS: usize = 4096;
 
 /// Checks the size of one answer, over all its queries.
 pub(in crate::http) fn check_size<'a>(

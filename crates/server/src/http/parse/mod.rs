@@ -1,6 +1,6 @@
 //! From bytes to questions: the fields that requests may have and what each must be.
 //!
-//! [`query_string`] reads GET requests; [`bodies`], [`classification`], [`comparisons`] and [`evaluation`] read JSON; both produce
+//! [`query_string`] reads GET requests; [`bodies`], [`classification`], [`comparisons`], [`evaluation`] and [`expansion`] read JSON; both produce
 //! [`targets`]; [`limits`] bounds one request. The facade (`kindred`) decides what a question means, and whether its
 //! words and options are valid.
 
@@ -10,6 +10,7 @@ pub(super) mod body;
 pub(super) mod classification;
 pub(super) mod comparisons;
 pub(super) mod evaluation;
+pub(super) mod expansion;
 pub(super) mod limits;
 pub(super) mod negotiation;
 pub(super) mod query_string;
@@ -42,6 +43,13 @@ pub(super) fn expected(field: &str) -> &'static str {
         ("texts", false) => "a list of 1 to 1024 texts",
         ("texts", true) => "a string, or a list of at most 65536 words",
         ("threshold", _) => "a number from 0 to 1",
+        ("vectors", false) => "a list of 1 to 4096 lists of numbers, one for each token",
+        ("vectors", true) => "a list of numbers",
+        ("min_weight", _) => "a number, at least 0",
+        ("max_ratio", _) => "a number from 0 to 1",
+        ("format", _) => {
+            "`terms`, `impacts`, `rank_features`, `sparse_vector`, `qdrant` or `vespa`"
+        }
         ("top", _) => "a whole number, at least 1",
         ("head", _) => "the name of a head: GET /heads lists them",
         ("explain_label", _) => "a label of the head: GET /heads lists them",

@@ -1,16 +1,13 @@
-//! `POST /classify`: the labels that a head gives to texts. `GET /heads`: the heads of a model.
+//! `POST /classify`: the labels that a head gives to texts.
 
-use axum::http::{HeaderMap, Uri};
-use axum::response::Response;
 use contract::TokenText;
-use kindred::UnknownWord;
 use kindred::asking::Asking;
 use kindred::heads::{
-    Explanation, Head, Label, Tokenised, Vocabulary, explain, explanation_cost, labels,
+    Explanation, Head, HeadKind, Label, Tokenised, Vocabulary, explain, explanation_cost, labels,
 };
 use serde::Serialize;
-use serde_json::json;
 
+use super::heads::{find, no_known_word};
 use super::search::{Answered, answered_in_time, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
@@ -19,10 +16,9 @@ use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, Text, read_text};
 use crate::http::parse::{invalid, negotiation};
 use crate::http::render;
-use crate::http::render::caching;
 use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
-use crate::models::{Call, ServedHead, ServedModel};
+use crate::models::{AnyHead, Call, ServedModel};
 use crate::workers::Patience;
 
 /// N-grams that are named as reasons.
@@ -43,7 +39,9 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let body = received.parse::<ClassifyBody<'_>>()?;
         let deadline = same.deadline(body.timeout_ms())?;
         let ClassifyRequest { texts, is_single, head, explained, shown } = body.check()?;
-        let head = find_head(&same, head.as_deref())?;
+        let found = find(&same, head.as_deref(), HeadKind::Classifier)?;
+        let AnyHead::Classifier(head) = found.head else { unreachable!("it is a classifier") };
+        let name = found.name;
         let explained = explained.map(|label| find_label(&head.head, &label)).transpose()?;
         let patience = patience.at_most(deadline);
         let vocabulary = Vocabulary::of_head(&head.head, &same.model);
@@ -57,10 +55,10 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         if is_single {
             known = vec![Ok(known.pop().expect("one text")?)];
         }
-        Ok((known, is_single, head, (shown, explained), deadline, received.into_room()))
+        Ok((known, is_single, (name, head), (shown, explained), deadline, received.into_room()))
     };
     let planned = stage(&call, work, latest, plan).await;
-    let (mut known, is_single, head, (shown, explained), deadline, _room) =
+    let (mut known, is_single, (name, head), (shown, explained), deadline, _room) =
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
@@ -100,7 +98,7 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let whole = ClassifyAnswer {
             model: served.model.name(),
             version: served.model.version(),
-            head: &head.name,
+            head: &name,
             one: if is_single { results.pop() } else { None },
             results: (!is_single).then_some(results),
         };
@@ -108,26 +106,6 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
     };
     let response = stage(&call, work, deadline, write).await?;
     Ok(with_timing((response, timing)))
-}
-
-/// The head of this name, or the only one.
-fn find_head(served: &ServedModel, name: Option<&str>) -> Result<ServedHead, ApiError> {
-    let heads = served.heads.load();
-    let names = || heads.iter().map(|head| head.name.as_str()).collect::<Vec<_>>().join(", ");
-    let reason = match (name, &heads[..]) {
-        (None, [only]) => return Ok(only.clone()),
-        (_, []) => format!(
-            "the model `{}` has no head; train one with `kindred train classifier --model DIR --data FILE --out HEAD`, \
-             and serve it with `kindred serve --model DIR --head HEAD`",
-            served.name()
-        ),
-        (None, _) => format!("there are several heads; name one in `head`: {}", names()),
-        (Some(name), _) => match heads.iter().find(|head| head.name == name) {
-            Some(head) => return Ok(head.clone()),
-            None => format!("there is no head `{name}`; heads: {}", names()),
-        },
-    };
-    Err(ApiError::NoSuchHead { reason })
 }
 
 /// The class of a label that is to be explained.
@@ -142,13 +120,7 @@ fn look_up(vocabulary: &Vocabulary<'_>, text: Text, shown: Shown) -> Result<Know
         Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
     };
     if tokenised.tokens.is_empty() {
-        if tokenised.unknown.is_empty() {
-            let expected = "a text with at least one word".to_owned();
-            return Err(ApiError::InvalidValue { field: "text".to_owned(), expected });
-        }
-        let unknown = tokenised.unknown.into_iter();
-        let unknown = unknown.map(|word| UnknownWord { word, suggestions: Vec::new() });
-        return Err(ApiError::UnknownWord { unknown: unknown.collect() });
+        return Err(no_known_word(tokenised.unknown));
     }
     let text = match text {
         _ if !shown.explain => String::new(),
@@ -252,31 +224,4 @@ fn answer<'a>(
         cut: known.tokenised.is_cut,
         explanation,
     }
-}
-
-/// `GET /heads`
-pub(in crate::http) async fn get_heads(
-    call: Call,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, ApiError> {
-    negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
-    let heads = call.heads.load();
-    let described = heads.iter().map(|ServedHead { name, head, .. }| {
-        let about = head.description();
-        json!({
-            "name": name,
-            "kind": about.kind,
-            "labels": about.labels,
-            "probabilities": about.probabilities,
-            "tokens": about.tokens,
-            "training": about.training,
-        })
-    });
-    let answer = json!({
-        "model": call.name(),
-        "version": call.model.version(),
-        "heads": described.collect::<Vec<_>>(),
-    });
-    caching::content(&headers, render::bytes(&answer))
 }

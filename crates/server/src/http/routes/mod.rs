@@ -4,7 +4,9 @@ mod classify;
 mod compare;
 mod docs;
 mod evaluate;
+mod expand;
 mod explorer;
+mod heads;
 mod info;
 mod operations;
 mod plan;
@@ -303,9 +305,10 @@ Kindred finds the exact nearest neighbours of words in a table of word vectors.
   POST /nearest, /analogy   the same as JSON, one query or a batch
   POST /rank, /similarity, /odd-one-out, /evaluate
   POST /classify            labels of texts, by a trained head
+  POST /expand              terms that texts imply, with weights
   GET  /words?prefix=fro    words of the model
   GET  /models, /model      models served; each has its own routes, such as /models/NAME/nearest
-  GET  /heads               heads of the model, which classify texts
+  GET  /heads               heads of the model, which classify and expand texts
   GET  /health/live, /health/ready
   GET  /metrics             metrics for Prometheus
   GET  /docs, /openapi.yaml the whole API, as interactive documentation and as an OpenAPI file

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 
-use super::{classify, compare, docs, evaluate, explorer, info, operations, rank, search, words};
+use super::{
+    classify, compare, docs, evaluate, expand, explorer, heads, info, operations, rank, search,
+    words,
+};
 use crate::models::Reloader;
 
 /// What handlers can use besides their request.
@@ -51,6 +54,10 @@ pub(super) const ROUTES: &[Route] = &[
         .of_a_model()
         .searches()
         .line("/classify", "labels of texts, by a trained head"),
+    Route::new(Post, "/expand", || post(expand::post_expand))
+        .of_a_model()
+        .searches()
+        .line("/expand", "terms that texts imply, with weights"),
     Route::new(Get, "/words", || get(words::get_words))
         .of_a_model()
         .line("/words?prefix=fro", "words of the model"),
@@ -59,9 +66,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/model", || get(info::model))
         .of_a_model()
         .line("/model", "models served; each has its own routes, such as /models/NAME/nearest"),
-    Route::new(Get, "/heads", || get(classify::get_heads))
+    Route::new(Get, "/heads", || get(heads::get_heads))
         .of_a_model()
-        .line("/heads", "heads of the model, which classify texts"),
+        .line("/heads", "heads of the model, which classify and expand texts"),
     Route::new(Get, "/health/live", || get(operations::live)).public().on_next_line(),
     Route::new(Get, "/health/ready", || get(operations::ready)).public().line("/health/ready", ""),
     Route::new(Get, "/metrics", || get(operations::get_metrics))

@@ -1,0 +1,168 @@
+//! The JSON body of `/expand`.
+
+use kindred::heads::{Form, WantedTerms};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::at_most::{AtMost, present};
+use super::classification::{Text, read_text};
+use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
+use super::{invalid, not_exactly_one};
+use crate::http::ApiError;
+use crate::http::parse::body::JsonBody;
+
+/// The body of `POST /expand`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ExpandBody<'a> {
+    #[serde(default, deserialize_with = "present", borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present", borrow)]
+    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
+    #[serde(default, deserialize_with = "present", borrow)]
+    vectors: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present")]
+    head: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    top: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
+    min_weight: Option<f64>,
+    #[serde(default, deserialize_with = "present")]
+    max_ratio: Option<f64>,
+    #[serde(default, deserialize_with = "present")]
+    format: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    explain: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    timeout_ms: Option<u64>,
+}
+
+impl<'a> JsonBody<'a> for ExpandBody<'a> {}
+
+/// What is asked of an expander.
+#[derive(Debug)]
+pub(in crate::http) struct ExpandRequest<'a> {
+    pub(in crate::http) texts: Vec<Unread<'a>>,
+    /// Whether there was one `text` or its `vectors`, and not `texts`.
+    pub(in crate::http) is_single: bool,
+    pub(in crate::http) head: Option<String>,
+    pub(in crate::http) wanted: WantedTerms,
+    pub(in crate::http) form: Form,
+    /// Which token gave each term.
+    pub(in crate::http) explain: bool,
+}
+
+/// A text that is not parsed yet.
+#[derive(Debug)]
+pub(in crate::http) enum Unread<'a> {
+    /// A text, its words, or an object with its vectors.
+    Text(&'a RawValue),
+    /// The vectors of its tokens.
+    Vectors(&'a RawValue),
+}
+
+/// What is expanded.
+#[derive(Debug)]
+pub(in crate::http) enum Source {
+    Text(Text),
+    /// `[tokens, dim]`, and the number of tokens.
+    Vectors(Vec<f32>, usize),
+}
+
+/// An element of `texts` with the vectors of its tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WithVectors<'a> {
+    #[serde(borrow)]
+    vectors: &'a RawValue,
+}
+
+impl<'a> ExpandBody<'a> {
+    /// The field `timeout_ms`, unchecked.
+    pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
+        self.timeout_ms
+    }
+
+    /// Checks the form of the body. The texts stay unparsed JSON.
+    pub(in crate::http) fn check(self) -> Result<ExpandRequest<'a>, ApiError> {
+        let is_single = self.texts.is_none();
+        let texts = match (self.text, self.vectors, self.texts) {
+            (Some(text), None, None) => vec![Unread::Text(text)],
+            (None, Some(vectors), None) => vec![Unread::Vectors(vectors)],
+            (None, None, Some(texts)) => {
+                let texts = texts.all().filter(|texts| !texts.is_empty());
+                texts.ok_or_else(|| invalid("texts"))?.into_iter().map(Unread::Text).collect()
+            }
+            _ => return Err(not_exactly_one("`text`, `vectors` and `texts`")),
+        };
+        let Self { min_weight, max_ratio, .. } = self;
+        let (min_weight, max_ratio) = (min_weight.unwrap_or(0.0), max_ratio.unwrap_or(0.0));
+        if !(0.0..=f64::MAX).contains(&min_weight) {
+            return Err(invalid("min_weight"));
+        }
+        if !(0.0..=1.0).contains(&max_ratio) {
+            return Err(invalid("max_ratio"));
+        }
+        let most = WantedTerms::MOST as u64;
+        let top = self.top.unwrap_or(WantedTerms::TOP as u64);
+        if !(1..=most).contains(&top) {
+            let expected = format!("a whole number from 1 to {most}");
+            return Err(ApiError::InvalidValue { field: "top".to_owned(), expected });
+        }
+        let results = top as usize * texts.len();
+        if results > MAX_RESULTS && self.top.is_some() {
+            let reason = format!("`top` × texts is {results}; the maximum is {MAX_RESULTS}");
+            return Err(ApiError::TooManyResults { reason });
+        }
+        let top = (top as usize).min(MAX_RESULTS / texts.len());
+        let form = self.format.as_deref().map(str::parse).transpose();
+        let form = form.map_err(|_| invalid("format"))?.unwrap_or_default();
+        let explain = self.explain.unwrap_or(false);
+        if explain && form != Form::Terms {
+            let reason = format!("`explain` needs the format `terms`, not `{form}`");
+            return Err(ApiError::InvalidRequest { reason });
+        }
+        let wanted = WantedTerms { top, min_weight, max_ratio };
+        Ok(ExpandRequest { texts, is_single, head: self.head, wanted, form, explain })
+    }
+}
+
+impl Unread<'_> {
+    /// Parses the text with this index; `None` if it is the only one.
+    pub(in crate::http) fn read(self, index: Option<usize>) -> Result<Source, ApiError> {
+        let of_text = |name: &str| match index {
+            Some(index) => format!("texts[{index}]{name}"),
+            None => name.trim_start_matches('.').to_owned(),
+        };
+        match self {
+            Self::Vectors(vectors) => read_vectors(vectors, &of_text(".vectors")),
+            Self::Text(text) if text.get().trim_start().starts_with('{') => {
+                let field = index.map_or_else(|| "text".to_owned(), |_| of_text(""));
+                let expected = super::expected("texts[0]").to_owned();
+                let object: WithVectors<'_> = serde_json::from_str(text.get())
+                    .map_err(|_| ApiError::InvalidValue { field, expected })?;
+                read_vectors(object.vectors, &of_text(".vectors"))
+            }
+            Self::Text(text) => read_text(index, text).map(Source::Text),
+        }
+    }
+}
+
+/// Parses vectors of equal lengths: JSON's numbers to the nearest float64, then float32.
+fn read_vectors(vectors: &RawValue, field: &str) -> Result<Source, ApiError> {
+    let wrong = |expected: &str| ApiError::InvalidValue {
+        field: field.to_owned(),
+        expected: expected.to_owned(),
+    };
+    let unequal = "lists of the same length, one for each token";
+    let read: AtMost<Vec<f64>, MAX_TOKEN_VECTORS> =
+        serde_json::from_str(vectors.get()).map_err(|_| wrong(super::expected("vectors")))?;
+    let read = read.all().filter(|vectors| !vectors.is_empty());
+    let read = read.ok_or_else(|| wrong(super::expected("vectors")))?;
+    let dim = read[0].len();
+    if read.iter().any(|vector| vector.len() != dim) {
+        return Err(wrong(unequal));
+    }
+    let components = read.iter().flatten().map(|&component| component as f32).collect();
+    Ok(Source::Vectors(components, read.len()))
+}
