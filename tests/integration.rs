@@ -10,6 +10,7 @@ mod console;
 mod edge;
 mod eval;
 mod evaluate;
+mod expand;
 mod explorer;
 mod files;
 mod fold_case;

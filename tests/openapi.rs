@@ -201,6 +201,7 @@ fn parameters_and_fields_are_the_documented_ones() {
         ("/odd-one-out", "OddOneOutRequest"),
         ("/evaluate", "EvaluateRequest"),
         ("/classify", "ClassifyRequest"),
+        ("/expand", "ExpandRequest"),
     ] {
         let problem = service.post(path, &json!({"surprise": 1})).json();
         assert_eq!(known(&problem), contract.property_names(request));
@@ -274,6 +275,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
             Some(r#"{"words": ["king", "queen", "kinx"], "word": "king"}"#),
         ),
         ("/classify", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
+        ("/expand", r#"{"text": "king"}"#, Some(r#"{"text": "kinx"}"#)),
         ("/similarity", r#"{"pairs": [["king", "queen"], ["kinx", "king"], 7]}"#, None),
         (
             "/odd-one-out",
@@ -329,6 +331,15 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         let body = json!({"text": text, "explain": true}).to_string();
         check(&service, "POST", "/classify", &[JSON], body.as_bytes());
     }
+    for form in ["terms", "impacts", "rank_features", "sparse_vector", "qdrant", "vespa", "xml"] {
+        let body = json!({"texts": ["the king", "zzxqy"], "format": form, "top": 5}).to_string();
+        check(&service, "POST", "/expand", &[JSON], body.as_bytes());
+        let body = json!({"text": "the king", "format": form, "explain": true}).to_string();
+        check(&service, "POST", "/expand", &[JSON], body.as_bytes());
+    }
+    let vector = service.get("/words?word=king&with_vector=true").json()["vector"].clone();
+    let body = json!({"vectors": [vector], "explain": true}).to_string();
+    check(&service, "POST", "/expand", &[JSON], body.as_bytes());
     let large = json!({"texts": vec!["time ".repeat(512); 100]}).to_string();
     check(&late, "POST", "/classify", &[JSON], large.as_bytes());
     check(&service, "GET", "/docs/none", &[], b"");

@@ -3,7 +3,7 @@
 use model_store::ModelStore;
 
 use crate::asking::Times;
-use crate::heads::{Head, Tokenised, labels};
+use crate::heads::{Cause, Expander, Head, Tokenised, WantedTerms, cause, labels};
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
 
@@ -70,6 +70,48 @@ pub struct NamedLabel {
     pub probability: f64,
     /// The class score that the probability was computed from.
     pub score: f64,
+}
+
+/// The terms that a text implies, the largest weight first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImpliedTerms {
+    /// The terms.
+    pub terms: Vec<ImpliedTerm>,
+    /// Words that the model does not have, each once; the first hundred.
+    pub unknown: Vec<String>,
+    /// Whether the text was too long, so that a part of it was left out.
+    pub is_cut: bool,
+}
+
+/// A term that a text implies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImpliedTerm {
+    /// Its word.
+    pub word: String,
+    /// Its number among the expander's terms.
+    pub row: u32,
+    /// How much the text implies it: above zero.
+    pub weight: f64,
+    /// The token of the text that implies it most.
+    pub token: Cause,
+}
+
+impl ImpliedTerms {
+    pub(crate) fn new(
+        expander: &Expander,
+        wanted: &WantedTerms,
+        terms: &[contract::Term],
+        (text, tokenised): (&str, Tokenised),
+    ) -> Self {
+        let term = |(term, weight): (&contract::Term, f64)| ImpliedTerm {
+            word: expander.term(term.row).to_owned(),
+            row: term.row.0,
+            weight,
+            token: cause(term, Some((text, &tokenised))),
+        };
+        let terms = terms.iter().zip(wanted.weights(expander, terms)).map(term).collect();
+        Self { terms, unknown: tokenised.unknown, is_cut: tokenised.is_cut }
+    }
 }
 
 impl Classified {

@@ -42,7 +42,7 @@ mod service;
 pub mod text;
 pub mod warm_up;
 
-pub use answer::{Answer, Classified, NamedLabel, Neighbor, Ranks};
+pub use answer::{Answer, Classified, ImpliedTerm, ImpliedTerms, NamedLabel, Neighbor, Ranks};
 pub use answering::Answering;
 pub use asking::Times;
 pub use device::Device;

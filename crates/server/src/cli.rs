@@ -20,9 +20,10 @@ pub use asking::{
     NearestArguments, OutputOptions, QuestionOptions,
 };
 
-use heads::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
+use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub use heads::{
-    ClassifyArguments, ImportHeadArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
+    ClassifyArguments, ExpandArguments, ImportHeadArguments, TokensArguments,
+    TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 
 use crate::config::{MAX_THREADS, ServeFlags};
@@ -89,6 +90,9 @@ pub enum Command {
     /// Print the labels that a head gives to texts
     #[command(after_help = CLASSIFY_EXAMPLES)]
     Classify(ClassifyArguments),
+    /// Print the terms that texts imply, with weights
+    #[command(after_help = EXPAND_EXAMPLES)]
+    Expand(ExpandArguments),
     /// Measure the quality of a model on analogy and similarity sets, or of a head on texts with labels
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArguments),

@@ -53,6 +53,10 @@ fn main() -> ExitCode {
         Some(Command::Train(TrainCommand::Classifier(arguments))) => {
             commands::train_classifier(&arguments)
         }
+        Some(Command::Train(TrainCommand::Expander(arguments))) => {
+            commands::train_expander(&arguments)
+        }
+        Some(Command::Expand(arguments)) => commands::expand(&arguments),
         Some(Command::ImportHead(arguments)) => commands::import_head(&arguments),
         Some(Command::Classify(arguments)) => commands::classify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use kindred::heads::{Cut, Format, Padding, Tokeniser, TrainingOptions};
+use kindred::heads::{Cut, Form, Format, Padding, Tokeniser, TrainingOptions, WantedTerms};
 
 use super::one_of;
 use crate::config::MAX_THREADS;
@@ -16,6 +16,9 @@ pub enum TrainCommand {
     /// Train a text classifier
     #[command(after_help = CLASSIFIER_EXAMPLES)]
     Classifier(Box<TrainClassifierArguments>),
+    /// Make an expander of texts to the words near theirs
+    #[command(after_help = EXPANDER_EXAMPLES)]
+    Expander(TrainExpanderArguments),
 }
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
@@ -37,6 +40,93 @@ Examples:
   kindred train classifier --data reviews.csv --out heads/reviews    # the built-in model
   kindred train classifier --data topics.jsonl --balance --skip-bad-rows --out heads/topics
   kindred classify --head heads/reviews \"I don't like it.\"";
+
+const EXPANDER_EXAMPLES: &str = "\
+The value of a word w for a token x is x · w − |w|² / 2 − reach: it grows as their distance falls. Nothing is learnt from data: \
+the reach is chosen so that half of the frequent words have N terms or more.
+
+Examples:
+  kindred train expander --model models/glove.6B.50d --out heads/nearby
+  kindred train expander --model models/glove.6B.50d --terms 50 --out heads/wide
+  kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
+
+/// Arguments of `train expander`.
+#[derive(Debug, Clone, Args)]
+pub struct TrainExpanderArguments {
+    /// Model folder written by `kindred prepare` [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Head folder to write
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace an existing head in DIR
+    #[arg(long)]
+    pub replace: bool,
+    /// Terms of a typical word
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub terms: NonZeroUsize,
+    /// How texts become tokens.
+    #[command(flatten)]
+    pub tokens: TokensArguments,
+    /// Number of threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
+    pub threads: usize,
+}
+
+pub(super) const EXPAND_EXAMPLES: &str = "\
+Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
+one, the exit code is 1.
+
+Examples:
+  kindred expand 'cheap flights'
+  kindred expand --top 10 --max-ratio 0.3 --explain 'cheap flights'
+  kindred expand --model models/items --json < texts.txt    # a model under the metric dot: its own words
+  kindred expand --format rank_features 'cheap flights'     # the field of a document of OpenSearch";
+
+/// Arguments of `expand`.
+#[derive(Debug, Clone, Args)]
+pub struct ExpandArguments {
+    /// Texts to expand [default: the lines of standard input]
+    #[arg(value_name = "TEXT")]
+    pub texts: Vec<String>,
+    /// Model folder that the head was made for [default: the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Folder in which the prepared built-in model is stored [default: the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Head folder written by `kindred train expander` [default: the words of a model under the metric dot, or those near a
+    /// text's, with the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Print at most this number of terms
+    #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
+    pub top: usize,
+    /// Print only terms of at least this weight
+    #[arg(long, value_name = "W", default_value_t = 0.0)]
+    pub min_weight: f64,
+    /// Print only terms of at least this part of the largest weight
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub max_ratio: f64,
+    /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant or vespa
+    #[arg(long, value_name = "FORM", value_parser = str::parse::<Form>)]
+    pub format: Option<Form>,
+    /// Also print which token gave each term
+    #[arg(long)]
+    pub explain: bool,
+    /// Print each answer as one JSON object; the same as `--format terms`
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Number of threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
+    pub threads: usize,
+}
 
 /// Arguments of `train classifier`.
 #[derive(Debug, Clone, Args)]

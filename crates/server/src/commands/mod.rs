@@ -12,6 +12,7 @@ mod api_key;
 mod classify;
 mod console;
 mod eval;
+mod expand;
 mod export;
 mod health;
 mod import_head;
@@ -32,6 +33,7 @@ pub use api_key::api_key;
 pub use classify::classify;
 pub use console::{analogy, console, nearest};
 pub use eval::eval;
+pub use expand::{expand, train_expander};
 pub use export::export;
 pub use health::health;
 pub use import_head::import_head;
@@ -85,6 +87,9 @@ pub enum CommandError {
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// A question that the facade refused.
+    #[error(transparent)]
+    Question(#[from] kindred::Error),
     /// A question, or the service that should answer it. Boxed, because it is the largest.
     #[error(transparent)]
     Console(Box<ConsoleError>),

@@ -1,0 +1,207 @@
+//! Expanding texts over HTTP and on the command line: terms, forms, options and faults.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, kindred};
+
+/// Terms of a model under dot, `word x y`, with biases.
+const VECTORS: &str = "wing 2 0\nflow 0 2\nu.s. 3 3\nnoise -1 -1\nzero 0 0\n";
+const BIASES: &str = "0\n-1\n-8\n0\n0.5\n";
+
+fn items() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("vectors.txt"), VECTORS).unwrap();
+    fs::write(path("biases.txt"), BIASES).unwrap();
+    let mut command = kindred(&["prepare", "--metric", "dot", "--bias"]);
+    command.arg(path("biases.txt")).arg(path("vectors.txt")).arg("--out").arg(path("items"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder
+}
+
+/// Terms with their weights.
+fn terms(answer: &Value) -> Vec<(&str, f64)> {
+    let term = |term: &'_ Value| -> (String, f64) {
+        (term["term"].as_str().unwrap().to_owned(), term["weight"].as_f64().unwrap())
+    };
+    let list = answer["terms"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    list.iter().map(|one| (one["term"].as_str().unwrap(), term(one).1)).collect()
+}
+
+#[test]
+fn a_model_under_dot_expands_texts_to_its_own_words() {
+    let folder = items();
+    let model = folder.path().join("items");
+    let service = Service::start(&["--model", model.to_str().unwrap(), "--device", "cpu"]);
+    let ask = |body: &Value| service.post("/expand", body).json();
+    // wing: 4, 0, 6 - 8, -2, 0.5. flow: 0, 4 - 1, 6 - 8, -2, 0.5.
+    let answer = ask(&json!({"text": "wing flow", "explain": true}));
+    let ln = |value: f64| value.ln_1p();
+    let near = |found: &[(&str, f64)], expected: &[(&str, f64)]| {
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for ((term, weight), (expected, value)) in found.iter().zip(expected) {
+            assert!(term == expected && (weight - ln(*value)).abs() < 1e-15, "{found:?}");
+        }
+    };
+    near(&terms(&answer), &[("wing", 4.0), ("flow", 3.0), ("zero", 0.5)]);
+    assert_eq!(answer["head"], "terms");
+    let tokens: Vec<&Value> =
+        answer["terms"].as_array().unwrap().iter().map(|t| &t["token"]).collect();
+    assert_eq!(*tokens[1], json!({"position": 1, "text": "flow", "start": 5, "end": 9}));
+    assert_eq!(
+        *tokens[2],
+        json!({"position": 0, "text": "wing", "start": 0, "end": 4}),
+        "the first"
+    );
+
+    // Vectors from any encoder: (2, 2) gives 4, 3, 12 - 8, below zero, 0.5.
+    let answer = ask(&json!({"vectors": [[2, 2], [-3, 0]], "explain": true, "top": 3}));
+    near(&terms(&answer), &[("wing", 4.0), ("u.s.", 4.0), ("flow", 3.0)]);
+    assert_eq!(answer["terms"][0]["token"], json!({"position": 0}));
+    let answers =
+        ask(&json!({"texts": [{"vectors": [[-3, 0]]}, ["noise"], "what?", {"vectors": [[1]]}]}));
+    near(&terms(&answers["results"][0]), &[("noise", 3.0), ("zero", 0.5)]);
+    near(&terms(&answers["results"][1]), &[("noise", 2.0), ("zero", 0.5)]);
+    assert_eq!(answers["results"][2]["error"]["code"], "unknown_word");
+    assert_eq!(answers["results"][3]["error"]["code"], "dimension_mismatch");
+
+    // Limits are inclusive.
+    let limited = |limit: &str, value: f64| {
+        let answer = ask(&json!({"text": "wing flow", limit: value}));
+        terms(&answer).len()
+    };
+    assert_eq!((limited("min_weight", ln(3.0)), limited("min_weight", ln(3.0) + 1e-9)), (2, 1));
+    assert_eq!((limited("max_ratio", ln(3.0) / ln(4.0)), limited("max_ratio", 1.0)), (2, 1));
+
+    let form = |form: &str| ask(&json!({"vectors": [[2, 2]], "format": form}))[form].clone();
+    assert_eq!(form("impacts"), json!({"wing": 161, "u.s.": 161, "flow": 139, "zero": 41}));
+    let weights = |form: &Value, name: &str| (form[name].as_f64().unwrap() * 1e4).round();
+    for features in [form("rank_features"), form("sparse_vector"), form("vespa")["cells"].clone()] {
+        assert_eq!(weights(&features, "wing"), 16094.0, "{features}");
+        let dotted = if features.get("u.s.").is_some() { "u.s." } else { "u_s_" };
+        assert_eq!(weights(&features, dotted), 16094.0, "{features}");
+    }
+    assert!(form("rank_features").as_object().unwrap().keys().all(|name| !name.contains('.')));
+    assert_eq!(form("qdrant")["indices"], json!([0, 1, 2, 4]));
+
+    let heads = service.get("/heads").json();
+    assert_eq!(heads["heads"][0]["kind"], "expander");
+    assert_eq!(heads["heads"][0]["terms"], 5);
+    let reply = service.get("/metrics");
+    let metrics = reply.text();
+    assert!(metrics.contains("kindred_expanded_texts_total{model=\"items\"}"), "{metrics}");
+}
+
+#[test]
+fn faults_name_the_field_and_the_cure() {
+    let service = Service::with_default_model();
+    for (body, expected) in [
+        (json!({}), "give exactly one of `text`, `vectors` and `texts`"),
+        (json!({"text": "a", "texts": ["a"]}), "give exactly one of"),
+        (json!({"text": "a", "top": 0}), "`top` must be a whole number from 1 to 10000"),
+        (json!({"text": "a", "top": 10_001}), "`top` must be a whole number from 1 to 10000"),
+        (
+            json!({"texts": vec!["a"; 100], "top": 1000}),
+            "`top` × texts is 100000; the maximum is 65536",
+        ),
+        (json!({"text": "a", "min_weight": -1}), "`min_weight` must be a number, at least 0"),
+        (json!({"text": "a", "max_ratio": 1.5}), "`max_ratio` must be a number from 0 to 1"),
+        (json!({"text": "a", "format": "xml"}), "`format` must be `terms`, `impacts`"),
+        (
+            json!({"text": "a", "format": "vespa", "explain": true}),
+            "`explain` needs the format `terms`",
+        ),
+        (json!({"text": 7}), "`text` must be"),
+        (json!({"text": ""}), "a text with at least one word"),
+        (json!({"texts": []}), "`texts` must be a list of 1 to 1024 texts"),
+        (json!({"vectors": []}), "`vectors` must be a list of 1 to 4096 lists of numbers"),
+        (json!({"vectors": [[1], [1, 2]]}), "lists of the same length"),
+        (json!({"vectors": [["a"]]}), "`vectors` must be a list of 1 to 4096 lists of numbers"),
+        (json!({"vectors": [vec![1e39; 100]]}), "not a finite float32"),
+        (json!({"vectors": [[1, 2]]}), "the vector has 2 components, but the model has 100"),
+        (
+            json!({"text": "a", "head": "sentiment"}),
+            "the head `sentiment` is a classifier; choose from: nearby",
+        ),
+        (json!({"text": "a", "head": "x"}), "there is no head `x`; heads: nearby"),
+    ] {
+        let answer = service.post("/expand", &body);
+        let detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(answer.status >= 400 && detail.contains(expected), "{body}: {detail}");
+    }
+    let answer = service.post("/classify", &json!({"text": "a", "head": "nearby"})).json();
+    let detail = answer["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("the head `nearby` is an expander; choose from: sentiment"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn a_text_has_the_same_terms_alone_and_among_others() {
+    let service = Service::with_default_model();
+    let texts: Vec<String> = ["frog toad", "the king of spain", "cheap flights", "frog", "a"]
+        .iter()
+        .cycle()
+        .take(60)
+        .enumerate()
+        .map(
+            |(index, text)| {
+                if index % 7 == 0 { format!("{text} {text}") } else { (*text).to_owned() }
+            },
+        )
+        .collect();
+    let all = service.post("/expand", &json!({"texts": texts, "top": 30})).json();
+    for (text, among) in texts.iter().zip(all["results"].as_array().unwrap()).take(8) {
+        let alone = service.post("/expand", &json!({"text": text, "top": 30})).json();
+        assert_eq!(alone["terms"], among["terms"], "{text}");
+        let fewer = service.post("/expand", &json!({"text": text, "top": 5})).json();
+        assert_eq!(fewer["terms"].as_array().unwrap()[..], among["terms"].as_array().unwrap()[..5]);
+    }
+}
+
+#[test]
+fn an_expander_is_made_verified_served_and_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..300)
+        .map(|row| format!("w{row} {} {} {}\n", row % 7, row % 11, f64::from(row % 13) / 4.0))
+        .collect();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("vectors.txt"), rows).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = kindred(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let (model, head) = (path("model"), path("head"));
+    assert!(run(&["prepare", &path("vectors.txt"), "--out", &model]).0);
+    let made = ["train", "expander", "--model", &model, "--out", &head, "--terms", "10"];
+    let (is_right, said, error) = run(&made);
+    assert!(is_right && said.contains("300 terms"), "{said}{error}");
+    let (is_right, _, error) = run(&made);
+    assert!(!is_right && error.contains("--replace"), "{error}");
+    let (is_right, said, error) = run(&["verify", &model, "--head", &head]);
+    assert!(is_right && said.contains("an expander with 300 terms"), "{said}{error}");
+
+    let ask = ["expand", "--model", &model, "--head", &head];
+    let (is_right, said, error) = run(&[&ask[..], &["--json", "w5 w17"]].concat());
+    assert!(is_right, "{error}");
+    let printed: Value = serde_json::from_str(&said).unwrap();
+    let service = Service::start(&["--model", &model, "--head", &head, "--device", "cpu"]);
+    let served = service.post("/expand", &json!({"text": "w5 w17"})).json();
+    assert_eq!(printed["terms"], served["terms"]);
+    assert!(terms(&served).len() > 3 && terms(&served).iter().any(|(term, _)| *term == "w5"));
+    let (is_right, said, error) =
+        run(&[&ask[..], &["--explain", "--top", "2", "w5", "zz"]].concat());
+    assert!(!is_right && said.contains("(w5)"), "{said}{error}");
+    let (_, said, _) = run(&[&ask[..], &["--format", "qdrant", "w5"]].concat());
+    assert!(said.contains("\"indices\":["), "{said}");
+    let (is_right, _, error) = run(&["expand", "--model", &model, "w5"]);
+    assert!(!is_right && error.contains("kindred train expander"), "{error}");
+    // A classifier's command refuses it.
+    let (is_right, _, error) = run(&["classify", "--model", &model, "--head", &head, "w5"]);
+    assert!(!is_right && error.contains("it is not a classifier"), "{error}");
+}
