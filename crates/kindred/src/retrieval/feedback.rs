@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::expansion::{Asked, Expansion, Mixing, Setting};
 use super::index::{Term, Weighted};
 
-const DOCUMENTS: [usize; 5] = [3, 5, 10, 15, 20];
-const TERMS: [usize; 4] = [10, 20, 30, 50];
-const WEIGHTS: [f64; 6] = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7];
+const DOCUMENTS: [usize; 3] = [5, 10, 20];
+const TERMS: [usize; 4] = [10, 20, 50, 100];
+const WEIGHTS: [f64; 5] = [0.3, 0.4, 0.5, 0.6, 0.7];
 
 /// RM3. A term's weight is its mean share of the words of the best documents, by their scores; the terms of the highest weights
 /// are interpolated with the query.
@@ -82,13 +82,21 @@ mod tests {
             bm25: Bm25 { k1: 1.2, b: 0.75 },
             best,
         };
-        let best = [(0, 3.0), (1, 1.0), (2, 0.5), (3, 0.25)];
-        // The first three documents: b 3 · 2/4; a 3 · 1/4 + 1 · 1/2; c 3 · 1/4; d 1 · 1/2; e 0.5 · 1.
+        let best = [(0, 3.0), (1, 1.0), (2, 0.5), (3, 0.25), (4, 0.125), (5, 0.1)];
+        // The first five documents: b 3 · 2/4; a 3 · 1/4 + 1 · 1/2; c 3 · 1/4; d 1 · 1/2; e 0.5 · 2/2; f, g0.
         let number = |term: &str| index.term(term).unwrap();
-        let expected = [("b", 1.5), ("a", 1.25), ("c", 0.75), ("d", 0.5), ("e", 0.5)];
+        let expected = [
+            ("b", 1.5),
+            ("a", 1.25),
+            ("c", 0.75),
+            ("d", 0.5),
+            ("e", 0.5),
+            ("f", 0.25),
+            ("g0", 0.125),
+        ];
         let expected = expected.map(|(term, weight)| (number(term), weight));
         assert_eq!(Rm3.terms(0, &asked(&best)), expected);
-        assert_eq!(Rm3.settings()[0], [("documents", 3.0), ("terms", 10.0)]);
+        assert_eq!(Rm3.settings()[0], [("documents", 5.0), ("terms", 10.0)]);
         let many: Vec<(u32, f64)> = (0..16).map(|document| (document, 1.0)).collect();
         assert_eq!(Rm3.terms(Rm3.settings().len() - 4, &asked(&many)).len(), 10);
         assert!(Rm3.terms(0, &asked(&[])).is_empty(), "nothing was found");

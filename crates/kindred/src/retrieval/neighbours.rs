@@ -13,8 +13,8 @@ use super::index::Weighted;
 use crate::text::row;
 
 /// How many neighbours are added, of each word or of the sum.
-const COUNTS: [usize; 6] = [1, 2, 3, 5, 10, 20];
-const WEIGHTS: [f64; 7] = [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5];
+const COUNTS: [usize; 5] = [1, 2, 5, 10, 20];
+const WEIGHTS: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
 const MOST: usize = COUNTS[COUNTS.len() - 1];
 
 /// A neighbour and its cosine.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::collection::Counts;
 use super::compare::Difference;
-use super::expansion::Expansion;
+use super::expansion::{Expansion, Setting};
 use super::index::Bm25;
 use super::measures::Measures;
 use super::run::{Expanded, Experiment, Run};
@@ -27,6 +27,8 @@ pub struct Retrieval {
     pub model: Option<String>,
     /// The number of folds.
     pub folds: usize,
+    /// How often the queries were put into folds.
+    pub repetitions: usize,
     /// The seed of folds and permutations.
     pub seed: u64,
     /// The number of permutations behind each `p`.
@@ -48,11 +50,33 @@ pub struct RunResult {
     /// How it differs from BM25; none for BM25 itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_bm25: Option<Against>,
-    /// The parameters that each fold chose on the others.
-    pub chosen: Vec<Map<String, Value>>,
-    /// The average precision of each query, in order.
-    #[serde(skip)]
-    pub precisions: Vec<f64>,
+    /// The parameters that were chosen, most often chosen first.
+    pub chosen: Vec<Chosen>,
+}
+
+/// Parameters of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// How many folds chose them, in all repetitions.
+    pub times: usize,
+    /// Their names and values.
+    pub parameters: Map<String, Value>,
+}
+
+impl Chosen {
+    fn counted(each: impl Iterator<Item = Setting>) -> Vec<Self> {
+        let mut counted = Vec::<Self>::new();
+        for setting in each {
+            let named = setting.into_iter().map(|(name, value)| (name.to_owned(), number(value)));
+            let parameters: Map<String, Value> = named.collect();
+            match counted.iter_mut().find(|own| own.parameters == parameters) {
+                Some(own) => own.times += 1,
+                None => counted.push(Self { times: 1, parameters }),
+            }
+        }
+        counted.sort_by_key(|own| std::cmp::Reverse(own.times));
+        counted
+    }
 }
 
 /// How a run differs from BM25, by each measure.
@@ -105,14 +129,13 @@ impl Against {
 impl RunResult {
     /// The result of BM25.
     pub fn bm25(run: &Run<Bm25>) -> Self {
-        let chosen = |bm25: &Bm25| object(json!({"k1": bm25.k1, "b": bm25.b}));
+        let chosen = run.chosen.iter().map(|&Bm25 { k1, b }| vec![("k1", k1), ("b", b)]);
         Self {
             name: "BM25".into(),
             description: "the query's own terms".into(),
             measures: Measures::mean(&run.measures),
             against_bm25: None,
-            chosen: run.chosen.iter().map(chosen).collect(),
-            precisions: run.measures.iter().map(|one| one.map).collect(),
+            chosen: Chosen::counted(chosen),
         }
     }
 
@@ -124,10 +147,9 @@ impl RunResult {
         bm25: &Run<Bm25>,
         permutations: u32,
     ) -> Self {
-        let chosen = |Expanded { setting, weight }: &Expanded| {
-            let setting = setting.iter().map(|&(name, value)| (name.to_owned(), number(value)));
-            setting.chain([("weight".to_owned(), number(*weight))]).collect()
-        };
+        let chosen = run.chosen.iter().map(|Expanded { setting, weight }| {
+            setting.iter().copied().chain([("weight", *weight)]).collect()
+        });
         let seed = experiment.tuning().seed;
         let against = Against::new(&run.measures, &bm25.measures, permutations, seed);
         Self {
@@ -135,8 +157,7 @@ impl RunResult {
             description: expansion.description(),
             measures: Measures::mean(&run.measures),
             against_bm25: Some(against),
-            chosen: run.chosen.iter().map(chosen).collect(),
-            precisions: run.measures.iter().map(|one| one.map).collect(),
+            chosen: Chosen::counted(chosen),
         }
     }
 }
@@ -146,13 +167,6 @@ fn number(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() < 1e15 {
         true => json!(value as i64),
         false => json!(value),
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
     }
 }
 

@@ -1,6 +1,10 @@
 //! Runs: BM25, and BM25 with an expansion, each with parameters that are tuned by cross-validation. The queries of a fold are
 //! answered with the parameters that give the highest MAP on all other folds.
+//!
+//! Which query is in which fold decides on the third digit of MAP. So this is repeated with other folds, and a query's figures
+//! are means over the repetitions.
 
+use model_store::synth::split_mix;
 use rayon::prelude::*;
 
 use super::analyse::{Analyser, Word};
@@ -11,15 +15,17 @@ use super::index::{Bm25, Index, Weighted, best};
 use super::measures::{Measures, average_precision};
 use crate::evaluation::EvaluationError;
 
-/// The parameters to choose from.
-const K1: [f64; 8] = [0.4, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0];
-const B: [f64; 7] = [0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0];
+/// The parameters to choose from. A finer grid finds no better ones: it fits the queries that it is tuned on.
+const K1: [f64; 7] = [0.6, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0];
+const B: [f64; 4] = [0.3, 0.5, 0.75, 0.9];
 
 /// How runs are tuned and compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuning {
     /// The number of folds, at least two.
     pub folds: usize,
+    /// How often the queries are put into folds, at least once.
+    pub repetitions: usize,
     /// Decides which query is in which fold, and the permutations.
     pub seed: u64,
     /// BM25's `k1`, if it is not tuned.
@@ -35,7 +41,8 @@ pub struct Experiment {
     index: Index,
     queries: Vec<Prepared>,
     tuning: Tuning,
-    fold_of: Vec<usize>,
+    /// For each repetition the fold of each query.
+    fold_of: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -48,9 +55,9 @@ struct Prepared {
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run<T> {
-    /// The parameters of each fold.
+    /// The parameters of each fold, one repetition after the other.
     pub chosen: Vec<T>,
-    /// For each query, in order, how good its ranking is.
+    /// For each query, in order, how good its ranking is: the mean over the repetitions.
     pub measures: Vec<Measures>,
 }
 
@@ -97,7 +104,10 @@ impl Experiment {
             Prepared { words, terms, query: query.clone() }
         };
         let queries = collection.queries.iter().map(prepare).collect();
-        let fold_of = folds(count, tuning.folds, tuning.seed);
+        let repetitions = 0..tuning.repetitions as u64;
+        let seed = |repetition: u64| split_mix(tuning.seed).wrapping_add(repetition);
+        let fold_of =
+            repetitions.map(|repetition| folds(count, tuning.folds, seed(repetition))).collect();
         Ok(Self { analyser, index, queries, tuning, fold_of })
     }
 
@@ -141,15 +151,17 @@ impl Experiment {
             found
         });
         let chosen: Vec<Bm25> =
-            (0..self.tuning.folds).map(|fold| grid[self.best_setting(fold, &precisions)]).collect();
+            self.best_settings(&precisions).into_iter().map(|best| grid[best]).collect();
         let measures = self.each(|number, one| {
-            let scores = self.index.scores(chosen[self.fold_of[number]], &one.terms);
-            Measures::new(&scores, &one.query.relevant)
+            self.mean(number, |split| {
+                let scores = self.index.scores(chosen[split], &one.terms);
+                Measures::new(&scores, &one.query.relevant)
+            })
         });
         Run { chosen, measures }
     }
 
-    /// BM25 with an expansion. BM25 keeps the parameters that each fold chose for it alone. `progress` is called after each
+    /// BM25 with an expansion. BM25 keeps the parameters that were chosen for it alone. `progress` is called after each
     /// query, once for each of [`rounds`](Self::rounds).
     pub fn expanded(
         &self,
@@ -158,8 +170,8 @@ impl Experiment {
         progress: impl Fn() + Sync,
     ) -> Run<Expanded> {
         let (settings, weights) = (expansion.settings(), expansion.weights());
-        let mut chosen = vec![0; self.tuning.folds];
-        for (bm25, folds) in Self::rounds_of(base) {
+        let mut chosen = vec![0; base.chosen.len()];
+        for (bm25, splits) in Self::rounds_of(base) {
             let precisions = self.each(|number, one| {
                 let mut found = Vec::with_capacity(settings.len() * weights.len());
                 let asked = self.ask(number, one, bm25);
@@ -173,16 +185,17 @@ impl Experiment {
                 progress();
                 found
             });
-            for fold in folds {
-                chosen[fold] = self.best_setting(fold, &precisions);
-            }
+            let best = self.best_settings(&precisions);
+            splits.into_iter().for_each(|split| chosen[split] = best[split]);
         }
         let measures = self.each(|number, one| {
-            let fold = self.fold_of[number];
-            let (setting, weight) = (chosen[fold] / weights.len(), chosen[fold] % weights.len());
-            let asked = self.ask(number, one, base.chosen[fold]);
-            let parts = asked.with(expansion, setting);
-            Measures::new(&parts.mixed(expansion, weights[weight]), &one.query.relevant)
+            self.mean(number, |split| {
+                let (setting, weight) =
+                    (chosen[split] / weights.len(), chosen[split] % weights.len());
+                let asked = self.ask(number, one, base.chosen[split]);
+                let parts = asked.with(expansion, setting);
+                Measures::new(&parts.mixed(expansion, weights[weight]), &one.query.relevant)
+            })
         });
         let expanded = |&chosen: &usize| Expanded {
             setting: settings[chosen / weights.len()].clone(),
@@ -196,13 +209,13 @@ impl Experiment {
         Self::rounds_of(base).len()
     }
 
-    /// The distinct parameters of BM25, and the folds that have each.
+    /// The distinct parameters of BM25, and the splits that chose each.
     fn rounds_of(base: &Run<Bm25>) -> Vec<(Bm25, Vec<usize>)> {
         let mut rounds = Vec::<(Bm25, Vec<usize>)>::new();
-        for (fold, &bm25) in base.chosen.iter().enumerate() {
+        for (split, &bm25) in base.chosen.iter().enumerate() {
             match rounds.iter_mut().find(|(own, _)| *own == bm25) {
-                Some((_, folds)) => folds.push(fold),
-                None => rounds.push((bm25, vec![fold])),
+                Some((_, splits)) => splits.push(split),
+                None => rounds.push((bm25, vec![split])),
             }
         }
         rounds
@@ -213,20 +226,28 @@ impl Experiment {
         self.queries.par_iter().enumerate().map(|(number, one)| of(number, one)).collect()
     }
 
-    /// The setting with the highest mean over the queries of all other folds; the first of equals. `precisions` has a list for
-    /// each query.
-    fn best_setting(&self, fold: usize, precisions: &[Vec<f64>]) -> usize {
-        let mut sums = vec![0.0; precisions[0].len()];
-        for (_, own) in self.fold_of.iter().zip(precisions).filter(|(of, _)| **of != fold) {
-            sums.iter_mut().zip(own).for_each(|(sum, precision)| *sum += precision);
-        }
-        let mut best = 0;
-        for (setting, &sum) in sums.iter().enumerate() {
-            if sum > sums[best] {
-                best = setting;
+    /// For each fold of each repetition the setting with the highest mean over the queries of all other folds; the first of
+    /// equals. `precisions` has a list for each query.
+    fn best_settings(&self, precisions: &[Vec<f64>]) -> Vec<usize> {
+        let folds = 0..self.tuning.folds;
+        let splits =
+            self.fold_of.iter().flat_map(|fold_of| folds.clone().map(move |fold| (fold_of, fold)));
+        let best = splits.map(|(fold_of, fold)| {
+            let mut sums = vec![0.0; precisions[0].len()];
+            for (_, own) in fold_of.iter().zip(precisions).filter(|(of, _)| **of != fold) {
+                sums.iter_mut().zip(own).for_each(|(sum, precision)| *sum += precision);
             }
-        }
-        best
+            let better = |best, setting| if sums[setting] > sums[best] { setting } else { best };
+            (1..sums.len()).fold(0, better)
+        });
+        best.collect()
+    }
+
+    /// The mean over the repetitions of a query's figures, which are those of the split where it is not tuned on.
+    fn mean(&self, number: usize, of: impl Fn(usize) -> Measures) -> Measures {
+        let splits = self.fold_of.iter().enumerate();
+        let splits = splits.map(|(repetition, own)| repetition * self.tuning.folds + own[number]);
+        Measures::mean(&splits.map(of).collect::<Vec<_>>())
     }
 
     fn ask<'a>(&'a self, number: usize, one: &'a Prepared, bm25: Bm25) -> Answered<'a> {

@@ -80,6 +80,10 @@ pub struct RetrievalArguments {
     #[arg(long, value_name = "N", default_value_t = 5, requires = "retrieval")]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(2..=1000))]
     pub folds: usize,
+    /// How often the cross-validation is repeated with other folds; figures are means
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "retrieval")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub repetitions: usize,
     /// Seed of folds and permutations
     #[arg(long, value_name = "S", default_value_t = 1, requires = "retrieval")]
     pub seed: u64,

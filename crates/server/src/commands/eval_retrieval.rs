@@ -13,11 +13,11 @@ use kindred::retrieval::expansion::Expansion;
 use kindred::retrieval::feedback::Rm3;
 use kindred::retrieval::judgements::judgements;
 use kindred::retrieval::neighbours::{OfCentroid, OfWords};
-use kindred::retrieval::results::{Against, Retrieval, RunResult};
+use kindred::retrieval::results::{Against, Chosen, Retrieval, RunResult};
 use kindred::retrieval::run::{Experiment, Tuning};
 use kindred::retrieval::texts::{QueryIds, documents, queries};
 use model_store::ModelStore;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::eval::{engine, width};
 use super::progress::bar;
@@ -27,6 +27,9 @@ use crate::cli::{EvalArguments, RetrievalArguments, RetrievalRun};
 /// Queries to the model in one pass.
 const TOGETHER: usize = 1024;
 
+/// Choices of parameters that the table shows of each run.
+const SHOWN_CHOICES: usize = 3;
+
 /// Measures retrieval with and without expansions, and prints how much they help.
 ///
 /// # Errors
@@ -35,9 +38,9 @@ pub(super) fn eval_retrieval(arguments: &EvalArguments) -> Result<(), CommandErr
     let flags = &arguments.retrieval;
     let analyser = analyser(flags)?;
     let mut collection = collection(flags)?;
-    let &RetrievalArguments { folds, seed, k1, b, permutations, .. } = flags;
+    let &RetrievalArguments { folds, repetitions, seed, k1, b, permutations, .. } = flags;
     let pool = threads(arguments.threads)?;
-    let tuning = Tuning { folds, seed, k1, b };
+    let tuning = Tuning { folds, repetitions, seed, k1, b };
     let experiment = pool.install(|| Experiment::new(&mut collection, analyser, tuning))?;
     let needs_model = flags.runs.iter().any(|run| run.needs_model());
     let model = needs_model.then(|| model_of(arguments.model.as_deref(), None)).transpose()?;
@@ -66,6 +69,7 @@ pub(super) fn eval_retrieval(arguments: &EvalArguments) -> Result<(), CommandErr
         stop_words: experiment.analyser().stop_words(),
         model: model.map(|model| model.name().to_owned()),
         folds,
+        repetitions,
         seed,
         permutations,
         runs,
@@ -151,12 +155,13 @@ fn search(engine: &mut dyn Engine, queries: &[Query]) -> Result<Vec<Vec<Hit>>, E
 
 /// The report as a table, for people.
 fn table(report: &Retrieval) -> String {
-    let Retrieval { collection, stemming, stop_words, folds, permutations, runs, .. } = report;
+    let Retrieval { collection, stemming, stop_words, permutations, runs, .. } = report;
+    let Retrieval { folds, repetitions, .. } = report;
     let mut lines = counts(collection);
     let stemming = if *stemming { "Porter stems" } else { "words as they are" };
     let permutations = HumanCount(u64::from(*permutations));
     lines.push(format!(
-        "{stemming}, {stop_words} stop words; {folds}-fold cross-validation; p by {permutations} permutations"
+        "{stemming}, {stop_words} stop words; {repetitions} × {folds}-fold cross-validation; p by {permutations} permutations"
     ));
     lines.push(String::new());
     let wide = width(runs.iter().map(|run| &run.name)).max("run".len());
@@ -202,7 +207,7 @@ fn p_value(p: f64) -> String {
     match p {
         p if p < 0.0001 => "<0.0001".to_owned(),
         p if p < 0.01 => format!("{p:.4}"),
-        p => format!("{p:.2}"),
+        p => format!("{p:.3}"),
     }
 }
 
@@ -240,20 +245,12 @@ fn counts(counts: &Counts) -> Vec<String> {
     lines
 }
 
-/// The parameters that folds chose, most often chosen first.
-fn choices(chosen: &[Map<String, Value>]) -> String {
-    let mut counted = Vec::<(&Map<String, Value>, usize)>::new();
-    for one in chosen {
-        match counted.iter_mut().find(|(own, _)| *own == one) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((one, 1)),
-        }
-    }
-    counted.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-    let named = counted.into_iter().map(|(one, count)| {
-        let fields: Vec<String> =
-            one.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        format!("{} ({count}×)", fields.join(", "))
+/// The parameters that were chosen most often, and how often.
+fn choices(chosen: &[Chosen]) -> String {
+    let named = chosen.iter().take(SHOWN_CHOICES).map(|Chosen { times, parameters }| {
+        let fields = parameters.iter().map(|(name, value)| format!("{name} {value}"));
+        format!("{} ({times}×)", fields.collect::<Vec<_>>().join(", "))
     });
-    named.collect::<Vec<_>>().join("; ")
+    let more = (chosen.len() > SHOWN_CHOICES).then(|| "…".to_owned());
+    named.chain(more).collect::<Vec<_>>().join("; ")
 }
