@@ -54,7 +54,8 @@ pub fn average_precision(scores: &[f64], relevant: &[Relevant]) -> f64 {
 
 fn precision(ranks: &[(usize, u32)], relevant: usize) -> f64 {
     let counted = (1..).zip(ranks).take_while(|(_, (rank, _))| *rank <= DEPTH);
-    counted.map(|(count, &(rank, _))| f64::from(count) / rank as f64).sum::<f64>() / relevant as f64
+    let sum = counted.fold(0.0, |sum, (count, &(rank, _))| sum + f64::from(count) / rank as f64);
+    sum / relevant as f64
 }
 
 impl Measures {
@@ -62,8 +63,9 @@ impl Measures {
     pub fn new(scores: &[f64], relevant: &[Relevant]) -> Self {
         let ranks = ranks(scores, relevant);
         let gain = |(rank, grade): (usize, u32)| f64::from(grade) / (rank as f64 + 1.0).log2();
-        let gained: f64 =
-            ranks.iter().copied().filter(|(rank, _)| *rank <= NDCG_DEPTH).map(gain).sum();
+        let counted = ranks.iter().copied().filter(|(rank, _)| *rank <= NDCG_DEPTH);
+        // Not `sum`, which is -0 where nothing was found.
+        let gained = counted.map(gain).fold(0.0, |sum, gain| sum + gain);
         let mut grades: Vec<u32> = relevant.iter().map(|one| one.grade).collect();
         grades.sort_unstable_by(|a, b| b.cmp(a));
         let ideal: f64 = (1..=NDCG_DEPTH).zip(grades).map(gain).sum();
@@ -110,6 +112,7 @@ mod tests {
         assert_eq!(found.recall_at_100, 2.0 / 3.0);
         let none = Measures::new(&scores, &relevant(&[(4, 1)]));
         assert_eq!(none, Measures::default(), "a score of 0 is not found");
+        assert!(none.map.is_sign_positive() && none.ndcg_at_10.is_sign_positive());
         assert_eq!(Measures::mean(&[found, none]).recall_at_100, 1.0 / 3.0);
     }
 

@@ -179,3 +179,105 @@ impl Expansion for OfCentroid {
         terms
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use contract::{Engine, EngineError};
+    use cpu_core::ReferenceEngine;
+
+    use super::super::analyse::Analyser;
+    use super::super::index::{Bm25, Index};
+    use super::super::texts::Text;
+    use super::*;
+
+    fn model() -> Arc<ModelStore> {
+        let rows: [(&str, &[f32]); 6] = [
+            ("wing", &[1.0, 0.0]),
+            ("wings", &[1.0, 0.1]),
+            ("lift", &[1.0, 0.5]),
+            ("heat", &[0.0, 1.0]),
+            ("cold", &[0.0, -1.0]),
+            ("nothing", &[0.0, 0.0]),
+        ];
+        Arc::new(ModelStore::from_rows("tiny", 2, rows).unwrap())
+    }
+
+    fn search(model: &Arc<ModelStore>, asked: &[Query]) -> Result<Vec<Vec<Hit>>, EngineError> {
+        ReferenceEngine::new(model.clone()).search(&asked.iter().collect())
+    }
+
+    /// The terms that an expansion adds to each of these queries, by word.
+    fn added(
+        queries: &[&str],
+        setting: usize,
+        make: impl Fn(&Arc<ModelStore>, &[Vec<Word>]) -> Box<dyn Expansion>,
+    ) -> Vec<Vec<(String, f64)>> {
+        let analyser = Analyser::english();
+        let text = "wings lift heat cold nothing".to_owned();
+        let index = Index::new(&[Text { id: "1".into(), text, line: 1 }], &analyser);
+        let words: Vec<Vec<Word>> =
+            queries.iter().map(|query| analyser.words(query).collect()).collect();
+        let expansion = make(&model(), &words);
+        assert!(expansion.description().contains("tiny"));
+        let each = words.iter().enumerate().map(|(number, words)| {
+            let terms: Vec<Weighted> =
+                words.iter().filter_map(|word| Some((index.term(&word.term)?, 1.0))).collect();
+            let bm25 = Bm25 { k1: 1.2, b: 0.75 };
+            let asked = Asked {
+                number,
+                words,
+                terms: &terms,
+                index: &index,
+                analyser: &analyser,
+                bm25,
+                best: &[],
+            };
+            let name = |term| {
+                let all = ["wing", "lift", "heat", "cold", "noth"];
+                all.into_iter().find(|name| index.term(name) == Some(term)).unwrap().to_owned()
+            };
+            let terms = expansion.terms(setting, &asked).into_iter();
+            terms.map(|(term, weight)| (name(term), (weight * 1000.0).round() / 1000.0)).collect()
+        });
+        each.collect()
+    }
+
+    fn of_words(queries: &[&str], setting: usize) -> Vec<Vec<(String, f64)>> {
+        added(queries, setting, |model, words| {
+            Box::new(OfWords::new(model, words, |asked| search(model, &asked)).unwrap())
+        })
+    }
+
+    fn of_centroid(queries: &[&str], setting: usize) -> Vec<Vec<(String, f64)>> {
+        added(queries, setting, |model, words| {
+            Box::new(OfCentroid::new(model, words, |asked| search(model, &asked)).unwrap())
+        })
+    }
+
+    #[test]
+    fn each_words_neighbours_are_added_by_cosine_but_not_what_the_query_has() {
+        let wing = [[("lift".to_owned(), 0.894)]];
+        // `wings` is the nearest to `Wing`, and has its term; `heat` and `cold` are not nearer than at a right angle.
+        assert_eq!(of_words(&["the Wing"], 0), [[]]);
+        assert_eq!(of_words(&["the Wing"], 1), wing);
+        assert_eq!(of_words(&["Wing"], 4), wing, "opposites are no neighbours");
+        // Each word of a query adds its own, and a word that is there twice adds twice.
+        let both = of_words(&["wing heat", "heat wing wing"], 1);
+        assert_eq!(both[0], [("lift".to_owned(), 0.894), ("lift".to_owned(), 0.447)]);
+        assert_eq!(both[1].len(), 3);
+        assert_eq!(of_words(&["nothing unknown", ""], 4), [[], []] as [[(String, f64); 0]; 2]);
+    }
+
+    #[test]
+    fn the_sums_neighbours_are_added_to_the_query_that_they_belong_to() {
+        let found = of_centroid(&["unknown", "wing wings", "nothing", "lift cold", "heat cold"], 4);
+        let [unknown, wing, nothing, lift, cancelled] = &found[..] else { panic!("five") };
+        assert!(unknown.is_empty() && nothing.is_empty());
+        assert_eq!(wing[0].0, "lift");
+        assert_eq!(wing[1].0, "heat");
+        assert!(lift.iter().any(|(word, _)| word == "wing"), "{lift:?}");
+        assert!(cancelled.is_empty(), "the vectors cancel out: {cancelled:?}");
+    }
+}

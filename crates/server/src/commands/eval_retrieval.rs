@@ -178,6 +178,8 @@ fn table(report: &Retrieval) -> String {
             let (by, p) = match against_bm25 {
                 Some(against) => {
                     let Difference { mean, p } = of(against);
+                    // No `-0.0000`.
+                    let mean = if mean.abs() < 0.00005 { 0.0 } else { mean };
                     (format!("{mean:+.4}"), p_value(p))
                 }
                 None => (String::new(), String::new()),
