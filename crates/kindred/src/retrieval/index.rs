@@ -2,7 +2,9 @@
 //!
 //! BM25 as in Lucene (Robertson and Zaragoza 2009), with exact lengths: a term of weight `w` in the query gives a document
 //!
-//!     w · ln(1 + (N − n + ½) / (n + ½)) · f / (f + k1 · (1 − b + b · length / mean length))
+//! ```text
+//! w · ln(1 + (N − n + ½) / (n + ½)) · f / (f + k1 · (1 − b + b · length / mean length))
+//! ```
 //!
 //! where `N` documents are in the collection, `n` of them have the term, and this one has it `f` times.
 
