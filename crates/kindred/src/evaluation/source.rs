@@ -61,11 +61,11 @@ impl Source {
         files.iter().map(|file| Self::read(file)).collect()
     }
 
-    pub(super) fn error(&self, line: u64, what: impl Into<String>) -> EvaluationError {
+    pub(crate) fn error(&self, line: u64, what: impl Into<String>) -> EvaluationError {
         EvaluationError::Line { file: self.file.clone(), line, what: what.into() }
     }
 
-    pub(super) fn empty(&self, what: impl Into<String>) -> EvaluationError {
+    pub(crate) fn empty(&self, what: impl Into<String>) -> EvaluationError {
         EvaluationError::Empty { file: self.file.clone(), what: what.into() }
     }
 }

@@ -7,11 +7,12 @@ use contract::{Engine, EngineError, Query, Row};
 use indicatif::HumanCount;
 
 use super::classify::evaluate;
+use super::eval_retrieval::eval_retrieval;
 use super::progress::bar;
 use super::train::read_texts;
 use super::{CommandError, model_of, print, threads};
 use crate::cli::EvalArguments;
-use kindred::engines::{self, KeptHeads, Wanted};
+use kindred::engines::{self, EngineStartError, KeptHeads, Wanted};
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
@@ -21,6 +22,7 @@ use kindred::evaluation::{EvaluationError, analogies, similarities};
 use kindred::heads::{Classification, Head, OfLabel};
 use kindred::method::Method;
 use kindred::warm_up::WarmUp;
+use model_store::ModelStore;
 use serde_json::json;
 
 /// Asks a model the questions of test sets, and prints how many it answers right.
@@ -28,6 +30,9 @@ use serde_json::json;
 /// # Errors
 /// If a set, the model or the engine can't be used. Nothing is printed then.
 pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
+    if arguments.retrieval.retrieval {
+        return eval_retrieval(arguments);
+    }
     // All sets are read first, so that a fault in one is found before the long work.
     let analogies: Vec<_> =
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
@@ -49,14 +54,7 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         }
         print_classifications(&results, arguments.json)?;
     }
-    // An evaluation leaves no files behind, so the engine does not save its derived table.
-    let wanted = Wanted {
-        device: arguments.device,
-        threads: arguments.threads,
-        keep_tables: false,
-        heads: KeptHeads::default(),
-    };
-    let mut engine = engines::make(&model, wanted, WarmUp::for_nobody())?;
+    let mut engine = engine(&model, arguments)?;
     let description = engine.description();
     let mut methods = arguments.methods.clone();
     methods.sort();
@@ -90,6 +88,16 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     };
     text.push('\n');
     print(text.as_bytes())
+}
+
+/// The engine of an evaluation. It leaves no files behind, so the engine does not save its derived table.
+pub(super) fn engine(
+    model: &Arc<ModelStore>,
+    arguments: &EvalArguments,
+) -> Result<Box<dyn Engine>, EngineStartError> {
+    let EvalArguments { device, threads, .. } = *arguments;
+    let wanted = Wanted { device, threads, keep_tables: false, heads: KeptHeads::default() };
+    engines::make(model, wanted, WarmUp::for_nobody())
 }
 
 /// Prints how good a head is.
@@ -227,6 +235,6 @@ fn add_analogies(result: &AnalogyResult, methods: &[Method], lines: &mut Vec<Str
 }
 
 /// The length of the longest name, in characters.
-fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
+pub(super) fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
     names.map(|name| name.chars().count()).max().unwrap_or_default()
 }

@@ -12,6 +12,7 @@ mod api_key;
 mod classify;
 mod console;
 mod eval;
+mod eval_retrieval;
 mod expand;
 mod export;
 mod health;
