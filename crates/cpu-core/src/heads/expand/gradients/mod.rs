@@ -18,7 +18,7 @@
 //! float64. The product of two float32 is exact in float64, and a sum is rounded to float32 once, at its end. So all
 //! ways of computing a sum ([`Way`]), any number of threads and all instructions give the same bits.
 
-mod kernel;
+pub(super) mod kernel;
 mod plain;
 mod terms;
 mod tokens;
