@@ -23,7 +23,7 @@ const RUN_TOLERANCE: f64 = 1e-6;
 pub(crate) fn trials() -> Vec<Trial> {
     let python = python();
     let missing = python.is_none();
-    let (here, again) = (python.clone(), python);
+    let (here, classifiers, expanders) = (python.clone(), python.clone(), python);
     let trials = vec![
         Trial::test("pytorch::recorded_models_answer_the_same_here", || compare_all(&recorded())),
         Trial::test("pytorch::models_that_pytorch_makes_now_answer_the_same_here", move || {
@@ -33,12 +33,16 @@ pub(crate) fn trials() -> Vec<Trial> {
         })
         .with_ignored_flag(missing),
         Trial::test("pytorch::the_recorded_gradients_are_those_of_pytorch", move || {
-            gradients(again.as_deref())
+            gradients(classifiers.as_deref(), "gradients")
+        })
+        .with_ignored_flag(missing),
+        Trial::test("pytorch::the_recorded_expanders_are_those_of_pytorch", move || {
+            gradients(expanders.as_deref(), "expander")
         })
         .with_ignored_flag(missing),
     ];
     if missing {
-        println!("2 skipped: no Python with torch; TEST_PYTORCH=PYTHON names one");
+        println!("3 skipped: no Python with torch; TEST_PYTORCH=PYTHON names one");
     }
     trials
 }
@@ -124,9 +128,9 @@ fn compare(folder: &Path, name: &str, model: &Path) -> Result<(), Failed> {
 }
 
 /// `crates/cpu-core` compares its gradients with these.
-fn gradients(python: Option<&Path>) -> Result<(), Failed> {
-    let now: Value = serde_json::from_slice(&run(python, "gradients.py", None)?)?;
-    let recorded = read(&recorded().join("gradients.json"))?;
+fn gradients(python: Option<&Path>, name: &str) -> Result<(), Failed> {
+    let now: Value = serde_json::from_slice(&run(python, &format!("{name}.py"), None)?)?;
+    let recorded = read(&recorded().join(format!("{name}.json")))?;
     let (now, recorded) = (numbers(&now["cases"]), numbers(&recorded["cases"]));
     let near = |(a, b): (&f64, &f64)| (a - b).abs() < RUN_TOLERANCE;
     match now.len() == recorded.len() && now.len() > 1000 && now.iter().zip(&recorded).all(near) {

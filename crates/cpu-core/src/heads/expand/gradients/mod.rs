@@ -1,0 +1,166 @@
+//! Gradients of an expander, from the list of terms that its texts touch.
+//!
+//! A text has tokens with vectors `x[l]`, and a term has a vector `w[v]` and a bias `b[v]`: the rows and biases of a table under
+//! [`Metric::Dot`]. A position's score is `s(l, v) = dot(x[l], w[v]) + b[v]`, by the contract's dot product in float64. Then
+//! `f[v] = max(0, max over l of s(l, v))`, and `l*` is the lowest position at which the maximum is taken. A text *touches* the terms
+//! with `f[v] > 0`.
+//!
+//! With `g[b, v]`, the derivative of a loss by `f[v]` of text `b`:
+//!
+//! - `dW[v]   = Σ over texts b of g[b, v] · x[b, l*]` ([`term_gradients`]);
+//! - `db[v]   = Σ over texts b of g[b, v]` ([`bias_gradients`], and with `dW`);
+//! - `dX[b, l] = Σ over terms v with l* = l of g[b, v] · w[v]` ([`token_gradients`]).
+//!
+//! All three sums are over touched terms only. That is the ReLU's gate. Some texts on this head write `db` without it, as the sum of
+//! `g[b, v]` over all texts; autograd has it, and so do we.
+//!
+//! **Order of summation.** `dW` and `db` sum their texts in ascending order, `dX` its terms in ascending order; each from +0.0 in
+//! float64. The product of two float32 is exact in float64, and a sum is rounded to float32 once, at its end. So all
+//! ways of computing a sum ([`Way`]), any number of threads and all instructions give the same bits.
+
+pub(super) mod kernel;
+mod plain;
+mod terms;
+mod tokens;
+
+use contract::{Metric, Table};
+use rayon::ThreadPool;
+
+pub use plain::touched;
+pub use terms::{Rows, TermGradients, Way, bias_gradients, term_gradients, term_gradients_by};
+pub use tokens::token_gradients;
+
+/// The vectors of the tokens of some texts.
+#[derive(Debug, Clone, Copy)]
+pub struct TextVectors<'a> {
+    vectors: &'a [f32],
+    dim: usize,
+    ends: &'a [usize],
+    left_out: Option<&'a [bool]>,
+}
+
+impl<'a> TextVectors<'a> {
+    /// Texts, one after the other: their tokens' `vectors` `[tokens, dim]`, and where each text `ends` `[texts]`, in tokens.
+    ///
+    /// # Panics
+    /// If `dim` is 0, or the ends do not ascend to the number of tokens, or there are 2³² texts or tokens, or more.
+    pub fn new(vectors: &'a [f32], dim: usize, ends: &'a [usize]) -> Self {
+        assert!(dim > 0 && vectors.len().is_multiple_of(dim), "vectors of {dim} components");
+        let tokens = ends.last().copied().unwrap_or_default();
+        assert!(ends.is_sorted() && tokens * dim == vectors.len(), "the texts' ends in tokens");
+        let fits = |count: usize| u32::try_from(count).is_ok();
+        assert!(fits(tokens) && fits(ends.len()), "texts and tokens are counted in 32 bits");
+        Self { vectors, dim, ends, left_out: None }
+    }
+
+    /// The same without some positions: `left_out` is `[tokens]`.
+    ///
+    /// # Panics
+    /// If there is not one entry for each token.
+    pub fn without(self, left_out: &'a [bool]) -> Self {
+        assert_eq!(left_out.len(), self.tokens(), "one entry for each token");
+        Self { left_out: Some(left_out), ..self }
+    }
+
+    /// The number of texts.
+    pub fn texts(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The number of tokens of all texts.
+    pub fn tokens(&self) -> usize {
+        self.vectors.len() / self.dim
+    }
+
+    /// The tokens of a text.
+    fn range(&self, text: usize) -> std::ops::Range<usize> {
+        let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[text]
+    }
+
+    /// The vector of a token.
+    fn row(&self, token: usize) -> &'a [f32] {
+        &self.vectors[token * self.dim..][..self.dim]
+    }
+}
+
+/// A term that a text touches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Touched {
+    /// The text.
+    pub text: u32,
+    /// The term: a row of the table.
+    pub term: u32,
+    /// The position of the maximum in the text, from 0: the lowest of several.
+    pub position: u32,
+    /// The maximum, which is above 0.
+    pub value: f64,
+}
+
+impl Touched {
+    /// The same with the derivative of a loss by the value.
+    pub fn with(self, gradient: f32) -> Entry {
+        let Self { text, term, position, value: _ } = self;
+        Entry { text, term, position, gradient }
+    }
+}
+
+/// A term that a text touches, with the derivative of a loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Entry {
+    /// The text.
+    pub text: u32,
+    /// The term: a row of the table.
+    pub term: u32,
+    /// The position of the maximum in the text, from 0.
+    pub position: u32,
+    /// The derivative of the loss by the maximum.
+    pub gradient: f32,
+}
+
+/// All gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradients {
+    /// Of the terms' vectors and biases.
+    pub terms: TermGradients,
+    /// Of the tokens' vectors, `[tokens, dim]`. Zero at positions where no maximum was taken.
+    pub tokens: Vec<f32>,
+}
+
+/// The gradients of the terms' vectors and biases and of the tokens' vectors. `entries` are ordered by text, and those of a text by
+/// term.
+///
+/// # Panics
+/// If the table is not under [`Metric::Dot`] or has other dimensions than the texts; if the entries are not in order, or name a
+/// text, a term or a position that does not exist.
+pub fn gradients(
+    texts: TextVectors<'_>,
+    table: &Table<'_>,
+    entries: &[Entry],
+    rows: Rows,
+    pool: &ThreadPool,
+) -> Gradients {
+    let terms = term_gradients(texts, table.rows(), entries, rows, pool);
+    Gradients { terms, tokens: token_gradients(texts, table, entries, pool) }
+}
+
+/// Panics if a table is not one of terms for these texts.
+fn check_table(texts: TextVectors<'_>, table: &Table<'_>) {
+    assert_eq!(table.metric(), Metric::Dot, "terms score by dot products");
+    assert_eq!(table.dim(), texts.dim, "texts and terms have vectors of one length");
+}
+
+/// Panics if entries are not in order, or name what does not exist.
+fn check_entries(texts: TextVectors<'_>, terms: usize, entries: &[Entry]) {
+    let is_before = |a: &Entry, b: &Entry| (a.text, a.term) < (b.text, b.term);
+    assert!(entries.is_sorted_by(is_before), "entries are ordered by text and term, each once");
+    let exists = |one: &Entry| {
+        (one.text as usize) < texts.texts()
+            && (one.term as usize) < terms
+            && (one.position as usize) < texts.range(one.text as usize).len()
+    };
+    assert!(entries.iter().all(exists), "entries of texts, terms and positions that exist");
+}
+
+#[cfg(test)]
+mod tests;

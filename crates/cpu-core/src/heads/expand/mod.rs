@@ -1,0 +1,4 @@
+//! Expanders on the CPU (the head of SPLADE): texts become weights of terms.
+
+pub mod gradients;
+pub mod train;
