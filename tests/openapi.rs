@@ -342,6 +342,7 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
     check(&service, "POST", "/expand", &[JSON], body.as_bytes());
     let large = json!({"texts": vec!["time ".repeat(512); 100]}).to_string();
     check(&late, "POST", "/classify", &[JSON], large.as_bytes());
+    check(&late, "POST", "/expand", &[JSON], large.as_bytes());
     check(&service, "GET", "/docs/none", &[], b"");
     check(&service, "GET", "/explorer/none", &[], b"");
     let page = ("Accept", "text/html");

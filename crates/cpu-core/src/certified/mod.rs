@@ -66,7 +66,7 @@ const SMALL_FOUR_BIT: (usize, usize) = (1, 16);
 const ROW_COMPONENTS: usize = 64;
 const TABLE_QUERIES: usize = 8;
 
-/// Options of a [`CpuEngine`](crate::CpuEngine).
+/// Options of the engine for machines without a GPU.
 #[derive(Default)]
 pub struct Options {
     /// Number of search threads. 0: one per core.
@@ -113,7 +113,7 @@ pub(crate) struct CertifiedSearch {
     pub(crate) counters: Counters,
 }
 
-/// The counters of a [`CpuEngine`](crate::CpuEngine) since its start.
+/// The counters of an engine since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Certified passes over the table.
