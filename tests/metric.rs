@@ -100,3 +100,24 @@ fn what_needs_cosines_is_refused_with_the_reason() {
         answer["results"].as_array().unwrap().iter().map(|one| &one["score"]).collect();
     assert_eq!(scores, [&json!(1.0), &json!(0.0), &json!(-3.0)], "{answer}");
 }
+
+#[test]
+fn analogies_by_formulas_of_cosines_are_refused_and_not_counted_wrong() {
+    let (folder, service) = serve(None);
+    let set = json!([{"name": "s", "questions": [["a", "b", "c", "long"]]}]);
+    for method in ["3cosmul", "pairdirection"] {
+        let reply = service.post("/evaluate", &json!({"analogies": set, "methods": [method]}));
+        let problem = reply.json();
+        assert_eq!(problem["code"], "method_mismatch", "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("`--metric cosine`"), "{problem}");
+    }
+    let right = service.post("/evaluate", &json!({"analogies": set})).json();
+    assert_eq!(right["analogies"][0]["total"]["questions"], 1, "{right}");
+    let questions = folder.path().join("questions.txt");
+    fs::write(&questions, ": s\na b c long\n").unwrap();
+    let mut command = kindred(&["eval", "--methods", "3cosmul", "--analogies"]);
+    let output =
+        command.arg(&questions).arg("--").arg(folder.path().join("items")).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("prepare the vectors with"), "{error}");
+}

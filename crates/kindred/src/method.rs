@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use contract::Metric;
 use serde::{Deserialize, Serialize};
 
 /// How an analogy is answered; see the contract (`contract`) for the formulas.
@@ -25,6 +26,14 @@ pub enum Method {
 impl Method {
     /// All, in the order of tables.
     pub const ALL: [Self; 3] = [Self::ThreeCosAdd, Self::ThreeCosMul, Self::PairDirection];
+
+    /// Those that have a meaning under a metric.
+    pub fn under(metric: Metric) -> &'static [Self] {
+        match metric {
+            Metric::Cosine => &Self::ALL,
+            Metric::Dot => &Self::ALL[..1],
+        }
+    }
 
     /// Its usual name.
     pub fn name(self) -> &'static str {

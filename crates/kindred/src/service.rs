@@ -487,6 +487,7 @@ impl Kindred {
         let asking = self.asking(None);
         Answering::new(&self.shared.timer, async move {
             let evaluation = Evaluation { model: self.store(), case, methods };
+            evaluation.check()?;
             let mut answers = QueueAnswers::new(asking, |_| ());
             Ok(evaluation.analogies(&mut answers, set, sections, |_| ()).await?)
         })

@@ -328,8 +328,8 @@ pub struct EvalArguments {
     /// Retrieval.
     #[command(flatten)]
     pub retrieval: RetrievalArguments,
-    /// Analogy methods for `b - a + c`, comma-separated
-    #[arg(long, value_parser = methods(), value_delimiter = ',', default_values_t = Method::ALL)]
+    /// Analogy methods for `b - a + c`, comma-separated [default: 3cosadd,3cosmul,pairdirection; 3cosadd under the metric dot]
+    #[arg(long, value_parser = methods(), value_delimiter = ',')]
     pub methods: Vec<Method>,
     /// Case handling when words are looked up
     #[arg(long, value_parser = cases(), default_value_t = Case::Lower)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use contract::analogy::analogy_vector;
-use contract::{Filter, Query, QueryVector, Row, Scoring, Table, WeightedWord};
+use contract::{Filter, Query, QueryVector, Row, Scoring, ScoringError, Table, WeightedWord};
 use model_store::ModelStore;
 
 use super::analogies::{Question, Section};
 use super::results::{AnalogyResult, Case, MethodResult, SectionResult, SimilarityResult};
 use super::similarities::Pair;
 use super::spearman::spearman;
+use crate::Error;
 use crate::method::Method;
 
 /// Longer words, in bytes, are looked up as they are written only: no model has them in another case either.
@@ -109,6 +110,28 @@ impl Evaluation<'_> {
         }
         let (name, questions) = (section.name.clone(), section.len());
         Ok(SectionResult { name, questions, in_vocabulary, methods })
+    }
+
+    /// Checks that the model can be asked by these methods.
+    ///
+    /// # Errors
+    /// [`Error::MethodMismatch`] for 3CosMul and PairDirection under the metric `dot`.
+    pub fn check(&self) -> Result<(), Error> {
+        // The words do not matter.
+        let (table, words) = (self.model.table(), [Row(0); 3]);
+        for method in self.methods {
+            let made = match method {
+                Method::ThreeCosAdd => continue,
+                Method::ThreeCosMul => Scoring::three_cos_mul(&table, &words[..2], &words[2..]),
+                Method::PairDirection => {
+                    Scoring::pair_direction(&table, words[0], words[1], words[2])
+                }
+            };
+            if let Err(error @ ScoringError::NotUnderDot { .. }) = made {
+                return Err(Error::MethodMismatch { reason: error.to_string() });
+            }
+        }
+        Ok(())
     }
 
     /// How many of these questions a method answers right.

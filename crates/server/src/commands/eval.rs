@@ -57,6 +57,9 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let mut engine = engine(&model, arguments)?;
     let description = engine.description();
     let mut methods = arguments.methods.clone();
+    if methods.is_empty() {
+        methods = Method::under(model.metric()).to_vec();
+    }
     methods.sort();
     methods.dedup();
 
@@ -65,6 +68,9 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
     let bar = bar(questions.sum::<usize>() as u64 * methods.len() as u64, "questions");
     let case = arguments.case;
     let evaluation = Evaluation { model: &model, case, methods: &methods };
+    if !arguments.analogies.is_empty() {
+        evaluation.check()?;
+    }
     let mut report = Report::new(&model, &description, case);
     // An evaluation is asynchronous, because in the service it waits for the queue. Here the engine answers
     // immediately.

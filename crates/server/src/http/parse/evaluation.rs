@@ -122,7 +122,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 pub(in crate::http) struct Sets {
     pub(in crate::http) analogies: Vec<Section>,
     pub(in crate::http) similarities: Vec<(String, Vec<Pair>)>,
-    pub(in crate::http) methods: Vec<Method>,
+    /// `None`: all that the model's metric has.
+    pub(in crate::http) methods: Option<Vec<Method>>,
     pub(in crate::http) case: Case,
 }
 
@@ -160,11 +161,15 @@ impl EvaluateBody {
         check_number("analogies", "questions", questions.sum(), MAX_QUESTIONS)?;
         let pairs = similarities.iter().map(|Object(set)| set.pairs.found);
         check_number("similarities", "pairs", pairs.sum(), MAX_SCORED_PAIRS)?;
-        let methods = methods.map_or(Some(Method::ALL.to_vec()), AtMost::all);
-        let methods = methods.filter(|methods| !methods.is_empty());
-        let mut methods = methods.ok_or_else(|| invalid("methods"))?;
-        methods.sort();
-        methods.dedup();
+        let mut methods = match methods.map(AtMost::all) {
+            None => None,
+            Some(Some(methods)) if !methods.is_empty() => Some(methods),
+            Some(_) => return Err(invalid("methods")),
+        };
+        if let Some(methods) = &mut methods {
+            methods.sort();
+            methods.dedup();
+        }
         let analogies =
             analogies.into_iter().enumerate().map(|(set, object)| section(set, object.0));
         let similarities =

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use kindred::Method;
 use kindred::asking::Asking;
 use kindred::evaluation::results::{Case, Report, SimilarityResult};
 use kindred::evaluation::run::Evaluation;
@@ -36,9 +37,13 @@ pub(in crate::http) async fn post_evaluate(call: Call, received: Received) -> An
 
 async fn evaluate(call: &Call, sets: Sets, deadline: Instant) -> Answered {
     let Sets { analogies, similarities, methods, case } = sets;
+    let methods = methods.unwrap_or_else(|| Method::under(call.model.metric()).to_vec());
     let mut report = Report::new(&call.model, &call.engine, case);
     report.similarities = correlate(call, similarities, case, deadline).await?;
     let evaluation = Evaluation { model: &call.model, case, methods: &methods };
+    if !analogies.is_empty() {
+        evaluation.check()?;
+    }
     // So few questions at a time are made into queries on this thread, because that takes less time than the longest
     // stage that may run here.
     let count = |queries| Work::queries(queries, call.model.dim()).count(call.service());
