@@ -205,3 +205,61 @@ fn an_expander_is_made_verified_served_and_asked() {
     let (is_right, _, error) = run(&["classify", "--model", &model, "--head", &head, "w5"]);
     assert!(!is_right && error.contains("it is not a classifier"), "{error}");
 }
+
+#[test]
+fn an_expander_learns_which_words_are_relevant() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let number = |index: u64| {
+        let mixed = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        (mixed >> 40) as f64 / f64::from(1 << 23) - 1.0
+    };
+    let row = |word: u64| -> String {
+        (0..32).map(|i| format!(" {:.3}", number(word * 32 + i))).collect()
+    };
+    // What people ask for, and what the documents say.
+    let (asked, said) = (|n: u64| format!("ask{n}"), |n: u64| format!("say{n}"));
+    let rows = (0..24).map(|n| format!("{}{}\n{}{}\n", asked(n), row(n), said(n), row(n + 500)));
+    fs::write(path("vectors.txt"), rows.collect::<String>()).unwrap();
+    let lines = (0..240).map(|n| format!("{}\t{}\n", asked(n % 24), said(n % 24)));
+    fs::write(path("pairs.tsv"), lines.collect::<String>()).unwrap();
+    fs::write(path("bad.tsv"), "a\tb\nc\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = kindred(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let model = path("model");
+    assert!(run(&["prepare", &path("vectors.txt"), "--out", &model]).0);
+    let train = |data: &str, out: &str, options: &str| {
+        let (data, out) = (path(data), path(out));
+        let start = ["train", "expander", "--model", &model, "--data", &data, "--out", &out];
+        run(&start.into_iter().chain(options.split(' ')).collect::<Vec<_>>())
+    };
+    let options = "--terms 8 --warm-up 20 --epochs 40 --batch 24 --learning-rate 0.01 --threads";
+    for (out, threads) in [("learnt", 1), ("again", 2)] {
+        let (is_right, said, error) = train("pairs.tsv", out, &format!("{options} {threads}"));
+        let rank = said.split_once("mean reciprocal rank ").and_then(|(_, rest)| rest.get(..6));
+        let rank: f64 = rank.and_then(|rank| rank.parse().ok()).unwrap_or_default();
+        assert!(is_right && said.contains("learnt from 216 pairs") && rank > 0.95, "{said}{error}");
+        assert!(error.contains("epoch 40: loss"), "{error}");
+    }
+    let weights = |head: &str| fs::read(folder.path().join(head).join("weights.safetensors"));
+    let is_same = weights("learnt").unwrap() == weights("again").unwrap();
+    assert!(is_same, "the same weights with any number of threads");
+
+    // What was learnt is served: a projection, and biases.
+    let learnt = path("learnt");
+    let (_, printed, error) =
+        run(&["expand", "--model", &model, "--head", &learnt, "--json", "ask3"]);
+    let printed: Value = serde_json::from_str(&printed).unwrap_or_else(|_| panic!("{error}"));
+    let service = Service::start(&["--model", &model, "--head", &learnt, "--device", "cpu"]);
+    let served = service.post("/expand", &json!({"text": "ask3"})).json();
+    assert!(!terms(&served).is_empty() && printed["terms"] == served["terms"], "{served}");
+
+    let (is_right, _, error) = train("pairs.tsv", "x", "--loss margin");
+    assert!(!is_right && error.contains("240 of 240 have none"), "{error}");
+    let (is_right, _, error) = train("bad.tsv", "x", "--batch 8");
+    assert!(!is_right && error.contains("line 2: it has 1 columns"), "{error}");
+}

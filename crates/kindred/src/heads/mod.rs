@@ -4,6 +4,7 @@
 mod answer;
 mod built_in;
 mod data;
+mod expander_training;
 mod expansion;
 mod import;
 mod plain_expander;
@@ -17,8 +18,13 @@ pub use built_in::{
 };
 pub use contract::Precision;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
+pub use cpu_core::heads::expand::train::{
+    Loss as ExpanderLoss, Means as ExpanderMeans, Progress as ExpanderProgress,
+    Settings as ExpanderSettings, StartBias,
+};
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
+pub use expander_training::{ExpanderTrainError, MadeExpander, Pair, Pairs, train_expander};
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, WeightedTerm, cause, token_rows};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
 pub use model_store::head::{

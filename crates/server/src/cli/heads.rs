@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use clap::builder::{RangedU64ValueParser, StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use kindred::heads::{Cut, Form, Format, Padding, Tokeniser, TrainingOptions, WantedTerms};
 
@@ -16,7 +16,7 @@ pub enum TrainCommand {
     /// Train a text classifier
     #[command(after_help = CLASSIFIER_EXAMPLES)]
     Classifier(Box<TrainClassifierArguments>),
-    /// Make an expander of texts to the words near theirs
+    /// Make an expander: of texts to words near theirs, or learnt from queries with relevant texts
     #[command(after_help = EXPANDER_EXAMPLES)]
     Expander(TrainExpanderArguments),
 }
@@ -42,13 +42,20 @@ Examples:
   kindred classify --head heads/reviews \"I don't like it.\"";
 
 const EXPANDER_EXAMPLES: &str = "\
-The value of a word w for a token x is x · w − |w|² / 2 − reach: it grows as their distance falls. Nothing is learnt from data: \
-the reach is chosen so that half of the frequent words have N terms or more.
+With FILE, a bias for each term and a projection of the tokens' vectors are learnt, so that a query and its relevant text have \
+terms in common. Lines are a query, a tab, a relevant text, and perhaps a tab and an irrelevant text; or JSON objects with \
+`query`, `relevant` and perhaps `irrelevant`.
+
+Without FILE, nothing is learnt: the value of a word w for a token x is x · w − |w|² / 2 − reach, which grows as their distance \
+falls. The reach is chosen so that half of the frequent words have N terms or more.
+
+The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
 
 Examples:
   kindred train expander --model models/glove.6B.50d --out heads/nearby
   kindred train expander --model models/glove.6B.50d --terms 50 --out heads/wide
-  kindred expand --model models/glove.6B.50d --head heads/nearby 'cheap flights'";
+  kindred train expander --model models/glove.6B.50d --data clicks.tsv --out heads/clicks
+  kindred expand --model models/glove.6B.50d --head heads/clicks 'cheap flights'";
 
 /// Arguments of `train expander`.
 #[derive(Debug, Clone, Args)]
@@ -65,12 +72,73 @@ pub struct TrainExpanderArguments {
     /// Replace an existing head in DIR
     #[arg(long)]
     pub replace: bool,
-    /// Terms of a typical word
-    #[arg(long, value_name = "N", default_value = "20")]
-    pub terms: NonZeroUsize,
+    /// Terms of a typical word; with --data, of a typical text when training starts [default: 20; with --data, 100]
+    #[arg(long, value_name = "N")]
+    pub terms: Option<NonZeroUsize>,
+    /// File of queries with relevant texts to learn from
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// File of queries with relevant texts that decide which epoch is the best [default: a tenth of the data]
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub dev: Option<PathBuf>,
+    /// Skip and count invalid lines instead of stopping at the first
+    #[arg(long, requires = "data")]
+    pub skip_bad_rows: bool,
     /// How texts become tokens.
     #[command(flatten)]
     pub tokens: TokensArguments,
+    /// The first N words of the model are terms; each step compares them with all tokens
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "20000",
+        requires = "data",
+        help_heading = "Training"
+    )]
+    pub vocab: NonZeroUsize,
+    /// What is minimised: infonce (the relevant text against all others of the step) or margin (against the line's irrelevant text)
+    #[arg(long, value_parser = ["infonce", "margin"], default_value = "infonce", help_heading = "Training")]
+    #[arg(requires = "data")]
+    pub loss: String,
+    /// What scores are divided by, for infonce
+    #[arg(long, value_name = "X", default_value_t = 4.0, help_heading = "Training", value_parser = above_zero())]
+    pub temperature: f32,
+    /// How much higher the relevant text should score, for margin
+    #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Training", value_parser = above_zero())]
+    pub margin: f32,
+    /// How dear terms of queries are: the factor of their FLOPS
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = not_negative())]
+    pub flops_queries: f32,
+    /// How dear terms of texts are
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = not_negative())]
+    pub flops_texts: f32,
+    /// Steps in which both factors grow to that
+    #[arg(long, value_name = "N", default_value = "500", help_heading = "Training")]
+    pub warm_up: usize,
+    /// Learn a vector for each term, too: a head of terms × dimensions
+    #[arg(long, requires = "data", help_heading = "Training")]
+    pub own_vectors: bool,
+    /// Learn no projection of the tokens' vectors
+    #[arg(long, requires = "data", help_heading = "Training")]
+    pub no_projection: bool,
+    /// Weights are values, not logarithms of 1 + value
+    #[arg(long, help_heading = "Training")]
+    pub linear: bool,
+    /// Pairs of a step
+    #[arg(long, value_name = "N", default_value = "64", help_heading = "Training")]
+    pub batch: NonZeroUsize,
+    /// Passes over the data
+    #[arg(long, value_name = "N", default_value = "10", help_heading = "Training")]
+    pub epochs: NonZeroUsize,
+    /// The size of steps of projection and vectors
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
+    pub learning_rate: f32,
+    /// The size of steps of biases
+    #[arg(long, value_name = "X", default_value_t = 1e-2, help_heading = "Training", value_parser = above_zero())]
+    pub bias_learning_rate: f32,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
+    pub seed: u64,
     /// Number of threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
@@ -225,6 +293,24 @@ pub struct TokensArguments {
     /// The end at which long texts are cut
     #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
     pub cut: Cut,
+}
+
+/// Parses a number above 0.
+fn above_zero() -> impl TypedValueParser<Value = f32> {
+    number(|number| number > 0.0, "it must be above 0")
+}
+
+/// Parses a number of at least 0.
+fn not_negative() -> impl TypedValueParser<Value = f32> {
+    number(|number| number >= 0.0, "it must be at least 0")
+}
+
+fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValueParser<Value = f32> {
+    StringValueParser::new().try_map(move |text| {
+        let number =
+            text.parse::<f32>().ok().filter(|number| number.is_finite() && is_right(*number));
+        number.ok_or(must_be)
+    })
 }
 
 /// Parses a number from 0 to 1.

@@ -64,6 +64,9 @@ pub struct RetrievalArguments {
     /// What is compared with BM25, comma-separated
     #[arg(long, value_parser = runs(), value_delimiter = ',', default_value = "rm3,neighbours,centroid", requires = "retrieval")]
     pub runs: Vec<RetrievalRun>,
+    /// Also compare these expanders, head folders written by `kindred train expander`
+    #[arg(long, value_name = "DIR", num_args = 1.., requires = "retrieval")]
+    pub expanders: Vec<PathBuf>,
     /// Index words as they are, instead of their stems
     #[arg(long, requires = "retrieval")]
     pub no_stemming: bool,

@@ -1,14 +1,17 @@
 //! `kindred eval --retrieval`: whether expanding queries helps, on a collection of one's own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use contract::{Engine, EngineError, Hit, Metric, Query};
 use indicatif::HumanCount;
 use kindred::evaluation::EvaluationError;
 use kindred::evaluation::source::Source;
+use kindred::heads::{Expander, HeadError};
 use kindred::retrieval::analyse::Analyser;
 use kindred::retrieval::collection::{Collection, Counts};
 use kindred::retrieval::compare::Difference;
+use kindred::retrieval::expander::OfExpander;
 use kindred::retrieval::expansion::Expansion;
 use kindred::retrieval::feedback::Rm3;
 use kindred::retrieval::judgements::judgements;
@@ -42,13 +45,24 @@ pub(super) fn eval_retrieval(arguments: &EvalArguments) -> Result<(), CommandErr
     let pool = threads(arguments.threads)?;
     let tuning = Tuning { folds, repetitions, seed, k1, b };
     let experiment = pool.install(|| Experiment::new(&mut collection, analyser, tuning))?;
-    let needs_model = flags.runs.iter().any(|run| run.needs_model());
+    let has_neighbours = flags.runs.iter().any(|run| run.needs_model());
+    let needs_model = has_neighbours || !flags.expanders.is_empty();
     let model = needs_model.then(|| model_of(arguments.model.as_deref(), None)).transpose()?;
     let expansions: Vec<Box<dyn Expansion>> = match &model {
         Some(model) => {
-            check_metric(model)?;
+            if has_neighbours {
+                check_metric(model)?;
+            }
+            let expanders = flags.expanders.iter().map(|folder| open_expander(folder, model));
+            let expanders: Vec<_> = expanders.collect::<Result<_, HeadError>>()?;
             let mut engine = engine(model, arguments)?;
-            expansions(flags, &experiment, Some((model, &mut *engine)))?
+            let mut found = expansions(flags, &experiment, Some((model, &mut *engine)))?;
+            let words = experiment.words();
+            for (name, expander) in expanders {
+                let run = OfExpander::new(name, model, &expander, &words, &mut *engine);
+                found.push(Box::new(run.map_err(EvaluationError::from)?));
+            }
+            found
         }
         None => expansions(flags, &experiment, None)?,
     };
@@ -102,6 +116,17 @@ fn collection(flags: &RetrievalArguments) -> Result<Collection, CommandError> {
     let queries = queries(&source(&flags.queries)?, flags.query_ids.unwrap_or(QueryIds::File))?;
     let documents = documents(&source(&flags.documents)?)?;
     Ok(Collection::new(documents, queries, (&judged, found), flags.query_ids)?)
+}
+
+/// An expander with its folder's name.
+fn open_expander(
+    folder: &Path,
+    model: &Arc<ModelStore>,
+) -> Result<(String, Arc<Expander>), HeadError> {
+    let expander = Expander::open(folder, model)?;
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let name = whole.file_name().map_or_else(|| "expander".into(), |name| name.to_string_lossy());
+    Ok((name.into_owned(), Arc::new(expander)))
 }
 
 /// Neighbours are weighted by their cosines; dot products have no limits.

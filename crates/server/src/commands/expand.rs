@@ -1,39 +1,17 @@
-//! `kindred expand` and `kindred train expander`: the terms that texts imply.
+//! `kindred expand`: the terms that texts imply.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use kindred::heads::{
-    Expander, Form, Formed, WantedTerms, plain_expander, reach_of, write_expander,
-};
+use kindred::heads::{Expander, Form, Formed, WantedTerms};
 use kindred::{ImpliedTerms, Kindred, Model, Settings};
 use serde_json::{Map, Value, json};
 
-use super::{CommandError, check_is_free, model_of, print, tokens};
-use crate::cli::{ExpandArguments, TrainExpanderArguments};
+use super::{CommandError, model_of, print};
+use crate::cli::ExpandArguments;
 
 /// Texts that are expanded together.
 const TOGETHER: usize = 256;
-
-/// Makes an expander, and writes its folder.
-///
-/// # Errors
-/// If the model can't be used, or the folder can't be written.
-pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandError> {
-    check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
-    let tokens = tokens(&model, arguments.tokens);
-    let reach = reach_of(&model, tokens.clone(), arguments.terms.get(), arguments.threads)
-        .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let (description, weights) = plain_expander(&model, tokens, reach)?;
-    write_expander(&arguments.out, arguments.replace, &description, &weights, &model)?;
-    say!(
-        "{}: {} terms; half of the frequent words have {} or more; reach {reach:.3}",
-        arguments.out.display(),
-        model.rows(),
-        arguments.terms
-    )
-}
 
 /// Prints the terms that texts imply.
 ///

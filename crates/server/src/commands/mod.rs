@@ -24,6 +24,7 @@ mod serve;
 mod signals;
 mod synth;
 mod train;
+mod train_expander;
 mod verify;
 
 use std::io::{self, Write};
@@ -34,7 +35,7 @@ pub use api_key::api_key;
 pub use classify::classify;
 pub use console::{analogy, console, nearest};
 pub use eval::eval;
-pub use expand::{expand, train_expander};
+pub use expand::expand;
 pub use export::export;
 pub use health::health;
 pub use import_head::import_head;
@@ -43,6 +44,7 @@ pub use prepare::prepare;
 pub use serve::{serve, serve_with};
 pub use synth::synth;
 pub use train::train_classifier;
+pub use train_expander::train_expander;
 pub use verify::verify;
 
 use crate::assembly::AssemblyError;

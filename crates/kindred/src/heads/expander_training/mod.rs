@@ -1,0 +1,161 @@
+//! Training of expanders: from queries with relevant texts to a head's description and weights.
+
+mod pairs;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use contract::Row;
+use cpu_core::heads::expand::train::{
+    Data, Example, Loss, Progress, Settings, Terms, Trained, train,
+};
+use model_store::ModelStore;
+use model_store::head::{
+    ExpanderDescription, ExpanderWeights, HEAD_VERSION, HeadKind, MadeFor, TermsFrom, Tokens,
+};
+use rayon::ThreadPool;
+use serde_json::json;
+
+use super::Vocabulary;
+pub use pairs::{Pair, Pairs};
+
+/// The part of the data that decides which epoch is the best, if no other data do.
+const DEV_PART: usize = 10;
+
+/// Why nothing was trained.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpanderTrainError {
+    /// No pair has known words on both sides.
+    #[error(
+        "no pair has a query and a text with a word of the model; check the language, or choose another model"
+    )]
+    NoKnownWords,
+    /// The loss needs irrelevant texts.
+    #[error(
+        "the margin loss needs an irrelevant text in every line, but {without} of {of} have none; add a third column, or use \
+         --loss infonce"
+    )]
+    NoIrrelevant {
+        /// Pairs without one.
+        without: usize,
+        /// All pairs.
+        of: usize,
+    },
+}
+
+/// What training made.
+#[derive(Debug)]
+pub struct MadeExpander {
+    /// The head's description.
+    pub description: ExpanderDescription,
+    /// Its weights.
+    pub weights: ExpanderWeights,
+    /// The mean reciprocal rank of relevant texts among the deciding ones.
+    pub quality: Option<f64>,
+    /// Pairs that were learned from, and deciding ones.
+    pub pairs: [usize; 2],
+    /// Pairs that were left out, because the model has none of the words of a side.
+    pub left_out: usize,
+}
+
+/// Trains an expander whose terms are the first `terms` words of the model.
+///
+/// # Errors
+/// If there is nothing to learn from.
+pub fn train_expander(
+    model: &Arc<ModelStore>,
+    [train_pairs, dev_pairs]: [&Pairs; 2],
+    tokens: Tokens,
+    terms: usize,
+    settings: &Settings,
+    pool: &ThreadPool,
+    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<MadeExpander, ExpanderTrainError> {
+    model.words().make_table();
+    let vocabulary = Vocabulary::of_model(model, &tokens);
+    let mut left_out = 0;
+    let mut examples = |pairs: &Pairs| -> Vec<Example> {
+        let of = |text: &str| -> Option<Vec<u32>> {
+            let tokens = vocabulary.tokenise(text).tokens;
+            (!tokens.is_empty()).then(|| tokens.into_iter().map(|token| token.0).collect())
+        };
+        let example = |pair: &Pair| {
+            let irrelevant = pair.irrelevant.as_deref().map(of);
+            let example = (|| {
+                let (query, relevant) = (of(&pair.query)?, of(&pair.relevant)?);
+                Some(Example { query, relevant, irrelevant: irrelevant.flatten() })
+            })();
+            left_out += usize::from(example.is_none());
+            example
+        };
+        pairs.pairs.iter().filter_map(example).collect()
+    };
+    let mut train_examples = examples(train_pairs);
+    let mut dev = examples(dev_pairs);
+    if matches!(settings.loss, Loss::Margin { .. }) {
+        let all = || train_examples.iter().chain(&dev);
+        let without = all().filter(|example| example.irrelevant.is_none()).count();
+        if without > 0 {
+            return Err(ExpanderTrainError::NoIrrelevant { without, of: all().count() });
+        }
+    }
+    if dev.is_empty() {
+        // Every tenth, so that sorted data are split alike.
+        let is_dev = |index: usize| index % DEV_PART == DEV_PART - 1;
+        let (mut kept, all) = (Vec::new(), std::mem::take(&mut train_examples));
+        for (index, example) in all.into_iter().enumerate() {
+            if is_dev(index) { dev.push(example) } else { kept.push(example) }
+        }
+        train_examples = kept;
+    }
+    if train_examples.is_empty() {
+        return Err(ExpanderTrainError::NoKnownWords);
+    }
+    let table = model.table();
+    let terms = terms.min(model.rows());
+    let data = Data {
+        train: &train_examples,
+        dev: &dev,
+        vectors: table.components(),
+        dim: model.dim(),
+        terms: Terms::First(terms),
+    };
+    let Trained { biases, projection, vectors, steps, quality } =
+        train(data, settings, pool, on_progress);
+    let rows = (terms < model.rows()).then(|| (0..terms as u32).map(Row).collect());
+    let pairs = [train_examples.len(), dev.len()];
+    let loss = match settings.loss {
+        Loss::InfoNce { temperature } => json!({"infonce": {"temperature": temperature}}),
+        Loss::Margin { margin } => json!({"margin": {"margin": margin}}),
+    };
+    let training = json!({
+        "pairs": pairs[0],
+        "dev_pairs": pairs[1],
+        "left_out": left_out,
+        "steps": steps,
+        "dev_mean_reciprocal_rank": quality,
+        "loss": loss,
+        "flops_queries": settings.flops_queries,
+        "flops_texts": settings.flops_texts,
+        "batch": settings.batch,
+        "epochs": settings.epochs,
+        "learning_rate": settings.learning_rate,
+        "bias_learning_rate": settings.bias_learning_rate,
+        "weight_decay": settings.weight_decay,
+        "seed": settings.seed,
+        "made_by": concat!("kindred ", env!("CARGO_PKG_VERSION")),
+    });
+    let serde_json::Value::Object(training) = training else { unreachable!("it is an object") };
+    let description = ExpanderDescription {
+        kind: HeadKind::Expander,
+        version: HEAD_VERSION,
+        model: MadeFor::of(model),
+        terms: TermsFrom::Model {},
+        tokens: Some(tokens),
+        log1p: settings.log1p,
+        weights: String::new(),
+        training,
+    };
+    let weights = ExpanderWeights { rows, vectors, biases: Some(biases), projection };
+    Ok(MadeExpander { description, weights, quality, pairs, left_out })
+}
