@@ -307,7 +307,10 @@ fn sentiment() -> Result<(), Failed> {
 fn retrieval() -> Result<(), Failed> {
     let runs = |more: &[&str]| -> Result<HashMap<String, Value>, Failed> {
         let [documents, queries, qrels] = [1, 2, 3].map(|file| data(CRANFIELD[file]));
-        let mut eval = kindred(&["eval", "--retrieval", "--json", "--device", &device()]);
+        let mut eval = kindred(&["eval", "--retrieval", "--json"]);
+        if !more.contains(&"--device") {
+            eval.args(["--device", &device()]);
+        }
         eval.arg(glove()).arg("--documents").arg(documents).arg("--queries").arg(queries);
         let output = eval.arg("--qrels").arg(qrels).args(more).output()?;
         if !output.status.success() {
@@ -339,6 +342,21 @@ fn retrieval() -> Result<(), Failed> {
     let gain = map(&plain["neighbours"]) / map(&plain["BM25"]) - 1.0;
     println!("without stems: neighbours {:+.1} %", 100.0 * gain);
     assert!((0.01..0.04).contains(&gain), "{gain}");
+
+    // An expander to near words neither helps nor harms.
+    let folder = tempfile::tempdir()?;
+    let head = folder.path().join("nearby");
+    let mut train = kindred(&["train", "expander", "--model"]);
+    let output = train.arg(glove()).arg("--out").arg(&head).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let head = head.to_str().expect("UTF-8");
+    // GPUs expand no texts.
+    let options =
+        ["--query-ids", "position", "--runs", "bm25", "--device", "cpu", "--expanders", head];
+    let found = runs(&options)?;
+    let (bm25, nearby) = (map(&found["BM25"]), map(&found["nearby"]));
+    println!("nearby: MAP {nearby:.4}, BM25 {bm25:.4}");
+    assert!((nearby - bm25).abs() <= MAP_NEAR && p(&found["nearby"]) > 0.05, "{nearby} {bm25}");
 
     // The judgements number the queries by position, which is not taken for their ids.
     let refused = runs(&[]).map_err(|failed| failed.message().unwrap_or_default().to_owned());
