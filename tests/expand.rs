@@ -101,8 +101,8 @@ fn faults_name_the_field_and_the_cure() {
     for (body, expected) in [
         (json!({}), "give exactly one of `text`, `vectors` and `texts`"),
         (json!({"text": "a", "texts": ["a"]}), "give exactly one of"),
-        (json!({"text": "a", "top": 0}), "`top` must be a whole number from 1 to 10000"),
-        (json!({"text": "a", "top": 10_001}), "`top` must be a whole number from 1 to 10000"),
+        (json!({"text": "a", "top": 0}), "`top` must be a whole number from 1 to 1000"),
+        (json!({"text": "a", "top": 1001}), "`top` must be a whole number from 1 to 1000"),
         (
             json!({"texts": vec!["a"; 100], "top": 1000}),
             "`top` × texts is 100000; the maximum is 65536",

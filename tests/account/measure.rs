@@ -134,7 +134,9 @@ impl Measured {
             lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>()
         };
         Accounted {
-            searches: sum("kindred_search_work_queries_total"),
+            // The terms of a text are searched for, by the same engine.
+            searches: sum("kindred_search_work_queries_total")
+                + sum("kindred_expand_work_queries_total"),
             full_passes: sum("kindred_full_pass_work_components_total"),
             classified: sum("kindred_classify_work_tokens_total"),
             stages: sum("kindred_stage_work_seconds_total") * 1e9,

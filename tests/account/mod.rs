@@ -25,6 +25,9 @@ const SEED: u64 = 1;
 /// Requests to each model.
 const REQUESTS: usize = 150;
 
+/// Requests to each model besides, for texts to expand.
+const EXPANSIONS: usize = 15;
+
 /// What a request takes may be this many times what was accounted.
 const TIMES: f64 = 3.0;
 
@@ -194,6 +197,9 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     for number in PLAIN.len()..REQUESTS {
         found.check(&mut services, &units, &maker.make(number));
     }
+    for _ in 0..EXPANSIONS {
+        found.check(&mut services, &units, &maker.expand());
+    }
 }
 
 #[test]
@@ -208,10 +214,14 @@ fn no_request_takes_more_than_three_times_what_is_accounted() {
     let synthetic = synthetic.to_str().expect("a UTF-8 path");
     let made = kindred(&["synth", "--rows", "100000", "--dim", "64", "--out", synthetic]).output();
     assert!(made.is_ok_and(|output| output.status.success()));
+    let head = folder.path().join("nearby");
+    let head = head.to_str().expect("a UTF-8 path");
+    let made = kindred(&["train", "expander", "--model", synthetic, "--out", head]).output();
+    assert!(made.is_ok_and(|output| output.status.success()));
     let (mut found, cache) = (Found::default(), cache());
     let cache = cache.to_str().expect("a UTF-8 path");
     ask_model(&mut found, &["--device", "cpu", "--cache-dir", cache], seed);
-    ask_model(&mut found, &["--device", "cpu", "--model", synthetic], !seed);
+    ask_model(&mut found, &["--device", "cpu", "--model", synthetic, "--head", head], !seed);
 
     println!("answered {:?}, in {:.0?}; worst:", found.statuses, started.elapsed());
     found.worst.values().for_each(|(_, said)| println!("{said}"));

@@ -52,6 +52,28 @@ impl Maker {
         Asked::post("/classify", &json!({"texts": texts, "explain": explain, "scores": true}))
     }
 
+    pub(crate) fn expand(&mut self) -> Asked {
+        let texts = self.random.size(1024);
+        let most = self.random.size(512).min(4096 / texts).max(1);
+        let top = self.random.size(1000).min(65_536 / texts);
+        let format = self.random.of(&["terms", "impacts", "rank_features", "qdrant", "vespa"]);
+        let explain = format == "terms" && self.random.one_in(2);
+        let mut text = || {
+            let words = self.any(most);
+            if self.random.one_in(2) { json!(words) } else { json!(words.join(" ")) }
+        };
+        let texts: Vec<Value> = (0..texts).map(|_| text()).collect();
+        let mut body = json!({"texts": texts, "top": top, "format": format, "explain": explain});
+        if self.random.one_in(4) {
+            let number = self.random.size(64);
+            let vectors: Vec<Value> = (0..number)
+                .map(|_| json!((0..self.dim).map(|_| self.random.number()).collect::<Vec<_>>()))
+                .collect();
+            body = json!({"vectors": vectors, "top": top, "format": format, "explain": explain});
+        }
+        Asked::post("/expand", &body)
+    }
+
     pub(crate) fn evaluate(&mut self) -> Asked {
         let form = self.random.below(3);
         // Full passes take most of the time.

@@ -223,12 +223,14 @@ pub struct PartOfExpansion {
     expansion: Expansion,
     searched: usize,
     found: HashMap<Row, (f64, u32)>,
+    /// The result, once all tokens have been searched: much smaller than what was found.
+    terms: Vec<Term>,
 }
 
 impl PartOfExpansion {
     /// An expansion of which no token has been searched.
     pub fn new(expansion: Expansion) -> Self {
-        Self { expansion, searched: 0, found: HashMap::new() }
+        Self { expansion, searched: 0, found: HashMap::new(), terms: Vec::new() }
     }
 
     /// What is expanded.
@@ -256,6 +258,10 @@ impl PartOfExpansion {
                 (*value, *of) = (score, position);
             }
         }
+        if self.is_complete() {
+            self.terms = best_of(std::mem::take(&mut self.found), self.expansion.top);
+            return;
+        }
         // Otherwise a long text would keep many terms that can no longer be in the answer.
         if self.found.len() > self.expansion.top.saturating_mul(8) {
             let kept = std::mem::take(&mut self.found);
@@ -270,7 +276,7 @@ impl PartOfExpansion {
     /// If some have not.
     pub fn into_terms(self) -> Vec<Term> {
         assert!(self.is_complete(), "all tokens have been searched");
-        best_of(self.found, self.expansion.top)
+        self.terms
     }
 }
 

@@ -61,7 +61,7 @@ impl Wanted {
     pub const TOP: usize = 100;
 
     /// The most terms of a text.
-    pub const MOST: usize = 10_000;
+    pub const MOST: usize = 1000;
 
     /// The expansion of a text for these terms.
     ///
