@@ -18,7 +18,7 @@ pub enum TrainCommand {
     Classifier(Box<TrainClassifierArguments>),
     /// Make an expander: of texts to words near theirs, or learnt from queries with relevant texts
     #[command(after_help = EXPANDER_EXAMPLES)]
-    Expander(TrainExpanderArguments),
+    Expander(Box<TrainExpanderArguments>),
 }
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
