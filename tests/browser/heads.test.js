@@ -99,7 +99,7 @@ test("another model has other heads", async () => {
   await page.selectOption("#model", "bare");
   await page.locator("#no-head pre").waitFor();
   assert.deepEqual([...parameters(page)], [["classify", text], ["model", "bare"]]);
-  await becomes(async () => (await page.locator("#notice").textContent()).includes("has no head"), true);
+  await becomes(async () => (await page.locator("#notice").textContent()).includes("has no classifier"), true);
   await settled(page);
   await page.selectOption("#model", "shop");
   await shows(page, `Labels of “${text}”`);

@@ -19,7 +19,9 @@ let last = 0;
  */
 export async function loadHeads(question, chosen, signal) {
   const own = ++last;
-  const { heads } = (await ask("heads", { model: question.model, signal })).answer;
+  const all = (await ask("heads", { model: question.model, signal })).answer.heads;
+  // This page shows labels; expanders give terms.
+  const heads = all.filter(({ kind }) => kind === "classifier");
   if (own === last) show(heads, question, chosen);
   return heads;
 }
