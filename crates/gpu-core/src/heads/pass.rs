@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use cust::event::{Event, EventFlags};
+use cust::event::Event;
 use cust::stream::Stream;
 
 use super::Flat;
@@ -35,7 +35,6 @@ pub(super) struct Ready<'a> {
 /// What a pass writes, and its stream. Grows with the largest pass.
 pub(super) struct Buffers {
     stream: Stream,
-    done: Event,
     /// Texts of the pass that was started last.
     texts: usize,
     tokens: (Pinned<u32>, Array<u32>),
@@ -53,7 +52,6 @@ impl Buffers {
     pub(super) fn new() -> Result<Self, GpuError> {
         Ok(Self {
             stream: new_stream()?,
-            done: Event::new(EventFlags::DISABLE_TIMING).doing("making an event")?,
             texts: 0,
             tokens: (Pinned::zeroed(0)?, Array::zeroed(0)?),
             bounds: (Pinned::zeroed(0)?, Array::zeroed(0)?),
@@ -90,7 +88,8 @@ impl Buffers {
 
     /// Waits for the pass; returns its scores, `[texts, classes]`.
     pub(super) fn finish(&self, classes: usize) -> Result<&[f32], GpuError> {
-        self.done.synchronize().doing("classifying")?;
+        // Nothing follows it in the stream.
+        self.stream.synchronize().doing("classifying")?;
         Ok(&self.scores.1[..self.texts * classes])
     }
 
@@ -165,9 +164,8 @@ impl Buffers {
                 let shape = Shape::grid(count.div_ceil(SCORE_TEXTS), classes);
                 scores.launch(stream, shape, &params)?;
             }
-            start_download(&self.scores.0, &self.scores.1, texts * classes, stream)?;
+            start_download(&self.scores.0, &self.scores.1, texts * classes, stream)
         }
-        self.done.record(stream).doing("recording an event")
     }
 
     /// # Safety
