@@ -1,6 +1,7 @@
 // Scans of the float32 table. They answer every query on every table. `exact_scan` scores every row by the
 // contract's float64 formula: it is the device's own oracle. `float32_scan` first computes a float32 score,
-// which rules most rows out. It is the last fallback, and the only path for small tables and very many hits.
+// which rules most rows out; it takes tables of cosines only. They are the last fallback, and the only path for small tables
+// and very many hits.
 #include <cuda/std/type_traits>
 
 #include "float32_bound.cuh"
@@ -49,27 +50,27 @@ __device__ __forceinline__ void scan_part(const ExactScanParams& params) {
         const float floor = fmaxf(min_score, from_ordered(shared_floor));
         for (uint32_t row = round + TOGETHER * warp; row < round_end; row += TOGETHER * warps) {
             const float* x[TOGETHER];
-            double norm[TOGETHER];
+            double own[TOGETHER];  // norms, or biases
 #pragma unroll
             for (int i = 0; i < TOGETHER; i++) {
                 const uint32_t within = min(row + i, round_end - 1);
                 x[i] = components(table, within);
-                norm[i] = table.norms[within];
+                own[i] = norm_or_bias(table, within);
             }
             First dots[TOGETHER];
             warp_dots(x, q, table.dim, dots);
             // All lanes of the warp take the same branches here.
 #pragma unroll
             for (int i = 0; i < TOGETHER; i++) {
-                if (row + i >= round_end || norm[i] == 0.0) continue;
+                if (row + i >= round_end || !has_score(table, own[i])) continue;
                 double dot;
                 if constexpr (FLOAT32_FIRST) {
-                    if (!may_reach(dots[i], query_norm, norm[i], error, floor)) continue;
+                    if (!may_reach(dots[i], query_norm, own[i], error, floor)) continue;
                     dot = warp_dot(x[i], q, table.dim);
                 } else {
                     dot = dots[i];
                 }
-                const double score = cosine(dot, query.norm, norm[i]);
+                const double score = search_score(table, query, dot, own[i]);
                 if (threadIdx.x % WARP == 0 && admits(query, params.queries.excluded, row + i, score)) list.append(score, row + i);
             }
         }

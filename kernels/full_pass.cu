@@ -1,7 +1,8 @@
 // Full passes: every row's score by the contract's formula, for queries that no other pass answers. The cosine of each row with
-// each vector is computed once; then each query takes its own, and keeps or counts rows by its formula.
+// each vector (under the metric `dot`, the score) is computed once; then each query takes its own, and keeps or counts rows by its formula.
 #include "abi/full_pass.cuh"
 #include "formula_score.cuh"
+#include "metric.cuh"
 
 // Sums each of 2 STEP values over a warp's lanes: in the end lane i has the sum of the i-th of 32. In the contract's order: by 16,
 // 8, 4, 2, 1; additions commute. In each step a lane gives away half of its values and gets the other lane's half of them, so
@@ -80,14 +81,14 @@ __device__ __forceinline__ void compute_cosines(const RowCosinesParams& params) 
             }
         }
         const uint32_t own_row = from + lane % ROWS;
-        const double norm = own_row < params.rows ? table.norms[params.first + own_row] : 0.0;
+        const double of_row = own_row < params.rows ? norm_or_bias(table, params.first + own_row) : 0.0;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const double dot = fold<WARP / 2>(sums[i]);
             const uint32_t own_vector = first_vector + (i * WARP + lane) / ROWS;
             if (own_vector >= params.vector_count || own_row >= params.rows) continue;
             const double vector_norm = params.vectors[own_vector].norm;
-            const double score = norm == 0.0 ? __longlong_as_double(0x7ff8000000000000ll) : cosine(dot, vector_norm, norm);
+            const double score = has_score(table, of_row) ? score_under(table, dot, vector_norm, of_row) : __longlong_as_double(0x7ff8000000000000ll);
             params.cosines[static_cast<size_t>(own_vector) * params.rows + own_row] = score;
         }
     }

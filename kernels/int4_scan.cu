@@ -104,7 +104,7 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
     uint32_t rows[2];
     bool there[2];
     const float* addresses[2];
-    double row_norms[2];
+    double of_rows[2];
 #pragma unroll
     for (int j = 0; j < 2; j++) {
         unsigned long long most = max(keys[0], keys[1]);
@@ -117,14 +117,14 @@ extern "C" __global__ void int4_threshold(const Int4ThresholdParams params) {
         there[j] = rows[j] != NOT_A_ROW;
         if (!there[j]) rows[j] = 0;
         addresses[j] = components(table, rows[j]);
-        row_norms[j] = table.norms[rows[j]];
+        of_rows[j] = norm_or_bias(table, rows[j]);
     }
     double dots[2];
     warp_dots(addresses, components(query, table, params.queries.vectors), table.dim, dots);
     if (lane == 0) {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            const double score = there[j] ? cosine(dots[j], query.norm, row_norms[j]) : NO_SCORE;
+            const double score = there[j] ? search_score(table, query, dots[j], of_rows[j]) : NO_SCORE;
             scores[2 * warp + j] = there[j] && admits(query, params.queries.excluded, rows[j], score) ? score : NO_SCORE;
         }
     }

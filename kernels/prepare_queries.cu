@@ -1,4 +1,4 @@
-// Prepares queries for the scans: gathers them from the table or the host's memory, scales them to unit length,
+// Prepares queries for the scans: gathers them from the table or the host's memory, scales them to at most unit length,
 // rotates them, rounds them to 8 bits and lays them out as the next scan needs them.
 #include "bounds.cuh"
 #include "formula_normal.cuh"
@@ -15,10 +15,12 @@ __device__ __forceinline__ void copy_list(const PrepareQueriesParams& params, co
     }
 }
 
-// A query's unit vector, in `values`. Called by all threads.
-__device__ __forceinline__ void unit_vector(const PrepareQueriesParams& params, const QueryHeader& query, double* values) {
+// A query as the scans compare it with rows, in `values`: its unit vector, or under the metric `dot` its lifted vector, which is
+// at most 1 long. Called by all threads.
+__device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params, const QueryHeader& query, double* values) {
     const int dim = params.table.dim;
     const double inverse_norm = 1.0 / query.norm;
+    if (threadIdx.x == 0 && params.lift.dim > dim) values[dim] = params.lift.beta * inverse_norm;
     if (query.row != NOT_A_ROW) {
         const float* const row = components(params.table, query.row);
         for (int i = threadIdx.x; i < dim; i += blockDim.x) values[i] = static_cast<double>(row[i]) * inverse_norm;
@@ -89,16 +91,16 @@ __device__ __forceinline__ void prepare(const PrepareQueriesParams& params) {
     }
     if (!FORMULAS || !is_formula(query)) {
         copy_list(params, query);
-        unit_vector(params, query, values);
+        lifted_vector(params, query, values);
     } else {
         if (query.column == 0) copy_list(params, query);
         first_normal(params, query, values);
     }
-    const QueryScale scale = round_query(values, params.table.dim, padded, params.layout, params.bytes, q);
+    const QueryScale scale = round_query(values, params.lift.dim, padded, params.layout, params.bytes, q);
     if (threadIdx.x == 0) params.scales[q] = scale;
 }
 
-// Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [dim] float64.
+// Grid: (batch), where empty queries pad the batch. Dynamic shared memory: [lift.dim] float64.
 extern "C" __global__ void prepare_queries(const PrepareQueriesParams params) { prepare<false>(params); }
 
 // For passes with formulas: grid and shared memory as for prepare_queries.

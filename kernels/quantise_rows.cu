@@ -1,4 +1,5 @@
-// Builds the derived tables, which certified passes scan: the rotated unit rows in 8 and in 4 bits.
+// Builds the derived tables, which certified passes scan: the rotated rows in 8 and in 4 bits, as unit vectors, or lifted under the
+// metric `dot` (docs/certificate.md, theorem 7). Below, `dim` is that of lifted rows.
 //
 // The rows of a tile have similar largest rotated components, so that a tile can share one step with little loss.
 // A tile of the 8-bit table is [chunks][TILE_ROWS][CHUNK_BYTES] with chunks = ceil(dim / CHUNK8); a tile of the
@@ -7,46 +8,54 @@
 #include "abi/resident.cuh"
 #include "rotation.cuh"
 
+// The least step, for rows that are much shorter than the longest (metric `dot`): thresholds in smaller steps would overflow
+// float32. What rounding to it loses is below `SLACK`.
+constexpr float LEAST_STEP = 0x1p-24f;
+
 // The residual of tiles that are empty or not full. It is so large that none of their rows is ever skipped
 // and none raises a threshold.
 constexpr float UNBOUNDED_RESIDUAL = 4.0f;
 
-// Reads a row as a unit vector into shared memory and rotates it. Called by all threads.
-__device__ void unit_row(const TableView& table, uint32_t row, double norm, double* values) {
+// A changed row whose square is above this may be longer than 1.
+constexpr double LONGEST_SQUARE = 1.0 - 1e-9;
+
+// Reads a row as a vector that is at most 1 long into shared memory and rotates it. Called by all threads.
+__device__ void lifted_row(const TableView& table, const LiftView& lift, uint32_t row, double* values) {
     __syncthreads();
+    const double divisor = table.metric == Metric::Cosine ? table.norms[row] : lift.longest;
     const float* const components = table.components + static_cast<size_t>(row) * table.dim;
-    for (int i = threadIdx.x; i < table.dim; i += blockDim.x) values[i] = static_cast<double>(components[i]) / norm;
+    for (int i = threadIdx.x; i < table.dim; i += blockDim.x) values[i] = static_cast<double>(components[i]) / divisor;
+    if (threadIdx.x == 0 && lift.dim > table.dim) values[table.dim] = static_cast<double>(table.biases[row]) / lift.beta / divisor;
     __syncthreads();
-    rotate(values, table.dim);
+    rotate(values, lift.dim);
 }
 
-// Writes the largest absolute component of each rotated unit row; -1 for rows of norm zero. Any grid: blocks
-// take rows in turn. Dynamic shared memory: [dim] float64.
+// Writes the largest absolute component of each rotated row; -1 for rows that have no scores. Any grid: blocks
+// take rows in turn. Dynamic shared memory: [lift.dim] float64.
 extern "C" __global__ void row_peaks(const RowPeaksParams params) {
     const TableView& table = params.table;
     float* const peaks = params.peaks;
     extern __shared__ double values[];
     __shared__ float space[32];
     for (uint32_t row = blockIdx.x; row < table.rows; row += gridDim.x) {
-        const double norm = table.norms[row];
-        if (norm == 0.0) {
+        if (table.metric == Metric::Cosine && table.norms[row] == 0.0) {
             if (threadIdx.x == 0) peaks[row] = -1.0f;
             continue;
         }
-        unit_row(table, row, norm, values);
+        lifted_row(table, params.lift, row, values);
         float peak = 0.0f;
-        for (int i = threadIdx.x; i < table.dim; i += blockDim.x) peak = fmaxf(peak, __double2float_ru(fabs(values[i])));
+        for (int i = threadIdx.x; i < params.lift.dim; i += blockDim.x) peak = fmaxf(peak, __double2float_ru(fabs(values[i])));
         peak = block_combine(peak, space, [](float a, float b) { return fmaxf(a, b); });
         if (threadIdx.x == 0) peaks[row] = peak;
     }
 }
 
-// Quantises one tile. Grid: (tiles). Dynamic shared memory: [dim] float64 and [CHUNK4 * ceil(dim / CHUNK4)]
+// Quantises one tile. Grid: (tiles). Dynamic shared memory: [lift.dim] float64 and [CHUNK4 * ceil(lift.dim / CHUNK4)]
 // bytes.
 extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     static_assert(CHUNK8 == CHUNK_BYTES && CHUNK4 == 2 * CHUNK_BYTES, "8 and 4 bits a component");
     const TableView& table = params.table;
-    const int dim = table.dim;
+    const int dim = params.lift.dim;
     extern __shared__ double values[];
     unsigned char* const levels = reinterpret_cast<unsigned char*>(values + dim);
     __shared__ double space[32];
@@ -67,14 +76,14 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     }
     peak = block_combine(peak, peak_space, larger);
     full = __syncthreads_and(full);
-    const float step = peak > 0.0f ? __fdiv_ru(peak, 127.0f) : 1.0f;
+    const float step = fmaxf(__fdiv_ru(peak, 127.0f), LEAST_STEP);
     const double step4 = STEP4 / sqrt(static_cast<double>(dim));
     double residual8 = 0.0, residual4 = 0.0;
 
     for (int j = 0; j < TILE_ROWS; j++) {
         const uint32_t row = here[j];
         const bool there = row != NOT_A_ROW;
-        if (there) unit_row(table, row, table.norms[row], values);
+        if (there) lifted_row(table, params.lift, row, values);
         double square8 = 0.0, square4 = 0.0;
         for (int i = threadIdx.x; i < chunks8 * CHUNK8; i += blockDim.x) {
             const double y = there && i < dim ? values[i] : 0.0;
@@ -113,4 +122,43 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
             params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
         }
     }
+}
+
+// Takes a step against the gradients of some rows and their biases (metric `dot`), and rounds those rows again in their places. Their
+// tiles' steps stay; the tiles' residuals grow if they must. Grid: (rows). Dynamic shared memory: [lift.dim] float64.
+extern "C" __global__ void change_rows(const ChangeRowsParams params) {
+    extern __shared__ double values[];
+    __shared__ double space[32];
+    const TableView& table = params.table;
+    const LiftView& lift = params.lift;
+    const uint32_t row = params.rows[blockIdx.x], slot = params.slots[blockIdx.x];
+    float* const components = params.components + static_cast<size_t>(row) * table.dim;
+    const float* const gradient = params.gradients + static_cast<size_t>(blockIdx.x) * table.dim;
+    for (int i = threadIdx.x; i < table.dim; i += blockDim.x) components[i] = fmaf(-params.rate, gradient[i], components[i]);
+    if (threadIdx.x == 0) params.biases[row] = fmaf(-params.rate, params.bias_gradients[blockIdx.x], params.biases[row]);
+    lifted_row(table, lift, row, values);
+    TileScale& scale = params.scales[slot / TILE_ROWS];
+    const float step = scale.step;
+    const int chunks = (lift.dim + CHUNK8 - 1) / CHUNK8;
+    uint8_t* const tile = params.tiles8 + static_cast<size_t>(slot / TILE_ROWS) * chunks * TILE_ROWS * CHUNK_BYTES;
+    double square = 0.0, length = 0.0;
+    for (int i = threadIdx.x; i < lift.dim; i += blockDim.x) {
+        const double y = values[i];
+        const int n = max(-127, min(127, __double2int_rn(y / step)));
+        const double rest = y - static_cast<double>(n) * step;
+        square += rest * rest;
+        length += y * y;
+        tile[(i / CHUNK8) * (TILE_ROWS * CHUNK_BYTES) + slot % TILE_ROWS * CHUNK_BYTES + i % CHUNK8] =
+            static_cast<uint8_t>(static_cast<int8_t>(n));
+    }
+    const auto sum = [](double a, double b) { return a + b; };
+    square = block_combine(square, space, sum);
+    length = block_combine(length, space, sum);
+    if (threadIdx.x != 0) return;
+    // Negated, so that NaN is too long as well.
+    if (!(length <= LONGEST_SQUARE)) atomicExch(params.too_long, 1u);
+    const float residual = __double2float_ru(sqrt(square) * (1.0 + 1e-9) + 1e-9);
+    // Floats above zero have the order of their bits.
+    atomicMax(reinterpret_cast<unsigned*>(&scale.residual), __float_as_uint(residual));
+    atomicMax(reinterpret_cast<unsigned*>(&scale.residual_over_step), __float_as_uint(__fdiv_ru(residual, step)));
 }

@@ -3,6 +3,7 @@
 #include "finish.cuh"
 #include "formula_floor.cuh"
 #include "launch.cuh"
+#include "listing.cuh"
 #include "select.cuh"
 
 constexpr int CANDIDATE_CAPACITY = 1024;  // rows in shared memory between two rounds of scoring
@@ -238,4 +239,23 @@ extern "C" __global__ void rescore_formulas(const RescoreParams params) {
         rescore_formula(params, formula.first_column, formula, {i / formulas, parts}, memory);
         __syncthreads();
     }
+}
+
+// Lists every row that reaches the minimum score of a query, in any order, with its true score. Grid: (batch, parts of a query's
+// candidates).
+extern "C" __global__ void list_hits(const ListHitsParams params) {
+    __shared__ uint32_t first;
+    tell_host(params.almost_over);
+    wait_for_previous();
+    const int q = blockIdx.x;
+    const bool is_listed = params.candidates.counts[counter(q)] <= params.candidates.capacity;
+    if (blockIdx.y == 0 && threadIdx.x == 0) params.overflowed[q] = is_listed ? 0 : 1;
+    if (!is_listed) return;
+    score_candidates(params.table, params.queries, params.candidates, q, [&](const ScoredRow* hits, int count) {
+        if (threadIdx.x == 0) first = atomicAdd(params.listed_count, static_cast<uint32_t>(count));
+        __syncthreads();
+        for (int hit = threadIdx.x; hit < count; hit += blockDim.x) {
+            if (first + hit < params.list_capacity) params.listed[first + hit] = {hits[hit].score, hits[hit].row, static_cast<uint32_t>(q)};
+        }
+    });
 }

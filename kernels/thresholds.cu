@@ -221,3 +221,23 @@ extern "C" __global__ void raise_formula_thresholds(const RaiseThresholdsParams 
     if (!is_formula(query)) raise(params, query);
     else if (query.column == 0) raise_formula(params, query);
 }
+
+// Sets the thresholds of queries for every row from their minimum score on. Grid: enough blocks for the batch.
+extern "C" __global__ void minimum_thresholds(const MinimumThresholdsParams params) {
+    let_next_start();
+    wait_for_previous();
+    const int q = blockIdx.x * blockDim.x + threadIdx.x;
+    if (q >= params.batch || params.headers[q].norm == 0.0) return;
+    set_threshold(params.headers[q], params.scales[q], -INFINITY, params.floors + q, params.thresholds + q);
+}
+
+// Gives up queries that have so many candidates in a part of the table that all of them will not fit: each of their
+// candidates would cost time. Grid: as above.
+extern "C" __global__ void stop_queries(const StopQueriesParams params) {
+    let_next_start();
+    wait_for_previous();
+    const int q = blockIdx.x * blockDim.x + threadIdx.x;
+    if (q >= params.batch || params.candidate_counts[counter(q)] <= params.most) return;
+    params.candidate_counts[counter(q)] = params.capacity + 1;
+    params.thresholds[q] = UNREACHABLE;
+}

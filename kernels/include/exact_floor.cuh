@@ -74,11 +74,11 @@ __device__ __forceinline__ double floor_below(FloorSpace& space, const TableView
     if (there[0] || there[1]) {
         const uint32_t within[2] = {there[0] ? rows[0] : rows[1], there[1] ? rows[1] : rows[0]};
         const float* const addresses[2] = {components(table, within[0]), components(table, within[1])};
-        const double row_norms[2] = {table.norms[within[0]], table.norms[within[1]]};
+        const double of_rows[2] = {norm_or_bias(table, within[0]), norm_or_bias(table, within[1])};
         double dots[2];
         warp_dots(addresses, components(query, table, queries.vectors), table.dim, dots);
         const uint32_t own = lane == 0 ? rows[0] : rows[1];
-        score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
+        score = search_score(table, query, lane == 0 ? dots[0] : dots[1], lane == 0 ? of_rows[0] : of_rows[1]);
         if (own == NOT_A_ROW || !admits(query, queries.excluded, own, score)) score = NO_SCORE;
     }
     if (lane < 2) {

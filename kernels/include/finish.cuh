@@ -13,12 +13,12 @@ __device__ __forceinline__ void score_rows(const TableView& table, const float* 
         const bool pair = i + 1 < count;
         const uint32_t two[2] = {rows[i], rows[pair ? i + 1 : i]};
         const float* const addresses[2] = {components(table, two[0]), components(table, two[1])};
-        const double row_norms[2] = {table.norms[two[0]], table.norms[two[1]]};
+        const double own[2] = {norm_or_bias(table, two[0]), norm_or_bias(table, two[1])};
         double dots[2];
         warp_dots(addresses, vector, table.dim, dots);
         const int lane = threadIdx.x % WARP;
         if (lane < (pair ? 2 : 1)) {
-            const double score = cosine(lane == 0 ? dots[0] : dots[1], query.norm, lane == 0 ? row_norms[0] : row_norms[1]);
+            const double score = search_score(table, query, lane == 0 ? dots[0] : dots[1], lane == 0 ? own[0] : own[1]);
             const uint32_t row = lane == 0 ? two[0] : two[1];
             if (admits(query, excluded, row, score)) add(score, row);
         }

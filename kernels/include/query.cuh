@@ -2,6 +2,7 @@
 // crates/gpu-core/src/search/abi.rs.
 #pragma once
 #include "abi/search.cuh"
+#include "metric.cuh"
 
 // Counters of different queries are in different cache lines: many blocks add to them at the same time, and
 // additions to one line wait for one another.
@@ -26,6 +27,13 @@ __device__ __forceinline__ bool admits(const QueryHeader& query, const uint32_t*
     // Negated, so that a minimum of NaN admits nothing, as on the CPU.
     if (!(score >= query.min_score && score <= query.max_score)) return false;
     return admits_row(query, excluded, row);
+}
+
+// The score of a row as the search compares it: multiplied by the query's factor, which is exact.
+__device__ __forceinline__ double search_score(const TableView& table, const QueryHeader& query, double dot,
+                                               double norm_or_bias) {
+    const double score = score_under(table, dot, query.norm, norm_or_bias);
+    return table.metric == Metric::Cosine ? score : __dmul_rn(score, query.factor);
 }
 
 // The address of a query's components: a row of the table, or an uploaded vector.

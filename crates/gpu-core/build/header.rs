@@ -9,12 +9,12 @@ use crate::driver::out_dir;
 /// Writes a header for each interface, and assertions that the library has the same layouts.
 pub(crate) fn write(interfaces: &[Interface]) {
     let folder = out_dir().join("abi");
-    fs::create_dir_all(&folder).expect("OUT_DIR can be written");
     let mut layouts = String::new();
     for interface in interfaces {
         let text = header(interface).expect("memory");
-        fs::write(folder.join(format!("{}.cuh", interface.name)), text)
-            .expect("OUT_DIR can be written");
+        let path = folder.join(format!("{}.cuh", interface.name));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("OUT_DIR can be written");
+        fs::write(path, text).expect("OUT_DIR can be written");
         for record in &interface.records {
             assertions(interface.name, record, &mut layouts).expect("memory");
         }
@@ -29,7 +29,7 @@ fn header(interface: &Interface) -> Result<String, std::fmt::Error> {
     writeln!(text, "// Written by the build script from src/{name}/abi.rs.")?;
     writeln!(text, "#pragma once\n#include <cstddef>\n#include <cstdint>\n")?;
     for used in &interface.uses {
-        writeln!(text, "#include \"{used}.cuh\"")?;
+        writeln!(text, "#include \"abi/{used}.cuh\"")?;
     }
     for constant in &interface.constants {
         comment(&mut text, "", constant.doc)?;
@@ -89,7 +89,7 @@ fn comment(text: &mut String, indent: &str, doc: &[&str]) -> std::fmt::Result {
 }
 
 fn assertions(module: &str, record: &Record, text: &mut String) -> std::fmt::Result {
-    let path = format!("crate::{module}::abi::{}", record.name);
+    let path = format!("crate::{}::abi::{}", module.replace('/', "::"), record.name);
     writeln!(text, "    assert!(size_of::<{path}>() == {});", record.size)?;
     writeln!(text, "    assert!(align_of::<{path}>() == {});", record.align)?;
     for field in &record.fields {

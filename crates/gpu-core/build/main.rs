@@ -36,6 +36,10 @@ mod full_pass;
 mod heads;
 #[cfg(feature = "cuda")]
 #[allow(dead_code)]
+#[path = "../src/heads/expand/abi.rs"]
+mod heads_expand;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
 #[path = "../src/ranks/abi.rs"]
 mod ranks;
 #[cfg(feature = "cuda")]
@@ -46,6 +50,10 @@ mod resident;
 #[allow(dead_code)]
 #[path = "../src/search/abi.rs"]
 mod search;
+#[cfg(feature = "cuda")]
+#[allow(dead_code)]
+#[path = "../src/search/expand/abi.rs"]
+mod search_expand;
 
 fn main() {
     for path in [
@@ -55,9 +63,11 @@ fn main() {
         "src/formulas/abi.rs",
         "src/full_pass/abi.rs",
         "src/heads/abi.rs",
+        "src/heads/expand/abi.rs",
         "src/ranks/abi.rs",
         "src/resident/abi.rs",
         "src/search/abi.rs",
+        "src/search/expand/abi.rs",
     ] {
         println!("cargo:rerun-if-changed={path}");
     }
@@ -69,8 +79,10 @@ fn main() {
             formulas::interface(),
             full_pass::interface(),
             heads::interface(),
+            heads_expand::interface(),
             ranks::interface(),
             search::interface(),
+            search_expand::interface(),
             baselines::interface(),
         ];
         header::write(&interfaces);

@@ -62,9 +62,15 @@ pub enum GpuError {
         /// Total memory, in bytes.
         total: u64,
     },
-    /// The model's metric is `dot`.
-    #[error("the CUDA engine does not support the metric `dot` yet: use --device cpu")]
-    NotUnderDot,
+    /// A text of a training step touches too many terms.
+    #[error(
+        "text {text} touches more terms than the GPU merges; raise the regularisation or lower the biases at the start, so that \
+         texts touch at most 2,000 terms, or train with --device cpu"
+    )]
+    TooManyTerms {
+        /// The text's number in its step, from 0.
+        text: u32,
+    },
     /// The driver refused something that should work.
     #[error("CUDA: {doing}: {reason}")]
     Driver {

@@ -1,8 +1,10 @@
 //! The common parts of the engines' certificates (docs/certificate.md): the rotation of vectors before
 //! rounding, and the constants of the bounds. gpu-core's build script passes these constants to nvcc.
 
+mod lift;
 mod rotation;
 
+pub use lift::{Factor, Lift, Unit};
 pub use rotation::Rotation;
 
 /// The maximum number of components for which the bounds are proved (docs/certificate.md).

@@ -17,8 +17,8 @@ use model_store::{Mapped, ModelStore};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use super::lift::Lift;
 use super::tables::Tables;
+use contract::certificate::Lift;
 
 /// The format version. It changes when older files would be misread: with the layout, rotation or rounding.
 const VERSION: u32 = 1;

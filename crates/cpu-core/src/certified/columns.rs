@@ -4,7 +4,7 @@
 use contract::{HalfSpace, Query, Ranking, Scoring, ScoringVector, Table};
 
 use super::bounds::round_down;
-use super::lift::Lift;
+use contract::certificate::Lift;
 
 /// Covers the rounding of a normal's length.
 const ROUNDING: f64 = 1e-9;

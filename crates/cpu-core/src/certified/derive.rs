@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use contract::HasTable;
 
 use super::cache::KeepIn;
-use super::lift::Lift;
 use super::tables::Tables;
 use super::{Options, cache};
 use crate::InstructionSet;
 use crate::full_scan::StartError;
+use contract::certificate::Lift;
 
 /// The outcome for the derived table.
 #[derive(Debug)]

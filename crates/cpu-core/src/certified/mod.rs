@@ -10,7 +10,6 @@ mod dispatch;
 mod floor;
 pub(crate) mod kernels;
 pub(crate) mod layout;
-mod lift;
 mod pass;
 pub(crate) mod quantise;
 pub(crate) mod query;
@@ -23,7 +22,7 @@ mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use contract::certificate::MAX_DIM;
+use contract::certificate::{Lift, MAX_DIM};
 use contract::{Engine, EngineError, Hit, Precision, Query, QueryBatch};
 
 use crate::InstructionSet;
@@ -35,7 +34,6 @@ pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
 use derive::Deriving;
 pub use derive::{Origin, TablesReport};
-use lift::Lift;
 pub use pass::FirstLook;
 use pass::Pass;
 use rescore::Rescored;

@@ -14,13 +14,13 @@ use contract::{FilterParts, Query, Ranking, Row, Table};
 use super::bounds::{round_down, round_up};
 use super::columns::{self, Column};
 use super::floor::Floor;
-use super::lift::Unit;
 use super::query::PreparedQueries;
 use super::sample::{self, Findings, Sampled};
 use super::tables::Tables;
 use super::worker::Found;
 use crate::InstructionSet;
 use crate::threads::Workers;
+use contract::certificate::Unit;
 
 /// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
 /// starting from nothing.

@@ -5,7 +5,7 @@ use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
-use super::lift::Lift;
+use contract::certificate::Lift;
 
 /// Where rows come from.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use contract::{Hit, Query, TopK};
 
-use super::lift::Unit;
 use super::pass::Candidate;
 use super::score::{ROWS, Scorer};
+use contract::certificate::Unit;
 
 /// An answer and its cost.
 pub(crate) struct Rescored {

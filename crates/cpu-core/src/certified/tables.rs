@@ -11,9 +11,9 @@ use rayon::prelude::*;
 
 use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
-use super::lift::Lift;
 use super::quantise::Source;
 use crate::InstructionSet;
+use contract::certificate::Lift;
 
 /// Blocks per quantisation task.
 const BLOCKS_PER_TASK: usize = 64;

@@ -14,6 +14,9 @@ pub(crate) struct DevicePointerMut<T>(u64, PhantomData<*mut T>);
 macro_rules! pointer {
     ($name:ident, $form:literal) => {
         impl<T> $name<T> {
+            /// The null pointer.
+            pub(crate) const NULL: Self = Self::new(0);
+
             /// A pointer is only an address. The caller that launches a kernel with it is responsible for the
             /// memory there.
             pub(crate) const fn new(address: u64) -> Self {
@@ -54,9 +57,6 @@ macro_rules! pointer {
 }
 
 impl<T> DevicePointerMut<T> {
-    /// The null pointer.
-    pub(crate) const NULL: Self = Self::new(0);
-
     /// The same address, for a kernel that reads it.
     pub(crate) const fn as_const(self) -> DevicePointer<T> {
         DevicePointer::new(self.0)

@@ -11,6 +11,7 @@ mod graph;
 mod launch;
 mod memory;
 mod raw;
+mod room;
 
 pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
 pub use device::Gpu;
@@ -19,3 +20,4 @@ pub(crate) use graph::Graph;
 pub(crate) use launch::{Kernel, Modules, Shape};
 pub use memory::Array;
 pub(crate) use memory::Pinned;
+pub(crate) use room::Room;

@@ -8,14 +8,15 @@
 
 pub(crate) mod abi;
 mod group;
-mod room;
 
 use contract::{FullPassPart, Hit, Row, Table};
 use cust::stream::Stream;
 
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Shape, start_clearing, start_download};
+use crate::driver::{
+    Array, Doing, Kernel, Modules, Pinned, Room, Shape, start_clearing, start_download,
+};
 use crate::formulas::Parameters;
 use crate::ranks::{self, Ranks};
 use crate::resident::Resident;
@@ -24,7 +25,6 @@ use abi::{
     TakeRowsParams, entries,
 };
 use group::{Group, groups};
-use room::Room;
 
 /// The most distinct vectors of a pass.
 pub(crate) const VECTORS: usize = 256;
@@ -135,7 +135,7 @@ impl FullPasses {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Done, GpuError> {
-        let table = place.resident.model.table();
+        let table = place.resident.of.table();
         let limit = |part: &FullPassPart| part.query().filter().row_limit(table.rows());
         let mut order: Vec<usize> =
             (0..parts.len()).filter(|&index| !parts[index].is_answered()).collect();

@@ -6,6 +6,7 @@
 //! the host, as are all texts of a classifier for which the device has no memory.
 
 pub(crate) mod abi;
+pub(crate) mod expand;
 mod kernels;
 mod pass;
 mod products;
@@ -79,6 +80,11 @@ impl Classifiers {
         }
     }
 
+    /// How classifiers are kept.
+    pub(crate) fn kept(&self) -> Kept {
+        self.kept
+    }
+
     /// The class scores of each text.
     pub(crate) fn scores(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, GpuError> {
         // Nobody else has those that were replaced.
@@ -114,7 +120,7 @@ impl Classifiers {
             })?,
         };
         let some: Vec<&TokenText> = missing.iter().map(|&at| texts[at]).collect();
-        let found = self.on_host.scores(&self.resident.model.table(), &some, &pool);
+        let found = self.on_host.scores(&self.resident.of.table(), &some, &pool);
         for (at, found) in missing.into_iter().zip(found) {
             scores[at] = found;
         }
@@ -240,7 +246,7 @@ impl OnDevice {
         kept: Kept,
     ) -> Result<Option<Self>, GpuError> {
         let has_hidden = head.classifier().layers().len() > 1;
-        let fits = classify::float16::holds(&**head, &resident.model.table())
+        let fits = classify::float16::holds(&**head, &resident.of.table())
             && (kernels.have_dense_half() || !has_hidden);
         let precision = if fits { kept.precision } else { Precision::Float32 };
         let weights = Weights::upload(head.classifier(), precision)?;

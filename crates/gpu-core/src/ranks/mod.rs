@@ -391,7 +391,7 @@ impl Ranks {
         resident: &Resident,
         parts: &mut [FullPassPart],
     ) -> usize {
-        let (table, rows) = (resident.model.table(), 0..resident.rows);
+        let (table, rows) = (resident.of.table(), 0..resident.rows);
         let mut without = 0;
         for (slot, part) in parts.iter_mut().enumerate() {
             match self.counted(set, slot, part, &rows) {

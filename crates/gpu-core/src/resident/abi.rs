@@ -32,7 +32,15 @@ abi! {
         ROTATION_HASH_3: u32 = ROTATION_HASH[3];
         ROTATION_HASH_4: u32 = ROTATION_HASH[4];
     }
-    enums {}
+    enums {
+        /// How rows are scored.
+        enum Metric {
+            /// By the cosine.
+            Cosine = 0,
+            /// By the dot product and the row's bias.
+            Dot = 1,
+        }
+    }
     data {
         /// A tile of the 8-bit table: `TILE_ROWS` rows that share one step and one residual.
         struct TileScale {
@@ -54,28 +62,67 @@ abi! {
             components: DevicePointer<f32>,
             /// `[rows]`.
             norms: DevicePointer<f64>,
+            /// `[rows]`, or null: then they are zero.
+            biases: DevicePointer<f32>,
             rows: u32,
             dim: i32,
+            metric: Metric,
+            unused: u32,
+        }
+        /// How rows and queries under the metric `dot` become vectors that are at most 1 long: see `contract`'s
+        /// certificate/lift.rs. Under the metric `cosine` only `dim` counts.
+        struct LiftView {
+            /// What rows are divided by.
+            longest: f64,
+            /// The last component of a query; that of a row is its bias divided by this.
+            beta: f64,
+            /// Components of lifted vectors: one more than the table's if there are biases.
+            dim: i32,
+            unused: u32,
         }
         struct RowPeaksParams {
             table: TableView,
+            lift: LiftView,
             /// `[rows]`.
             peaks: DevicePointerMut<f32>,
         }
         struct QuantiseRowsParams {
             table: TableView,
+            lift: LiftView,
             /// `[rows]`.
             peaks: DevicePointer<f32>,
             /// `[tiles * TILE_ROWS]`: the row of each slot, or `NOT_A_ROW`.
             slot_rows: DevicePointer<u32>,
-            /// `[tiles, ceil(dim / CHUNK8), TILE_ROWS, CHUNK_BYTES]`.
+            /// `[tiles, ceil(lift.dim / CHUNK8), TILE_ROWS, CHUNK_BYTES]`.
             tiles8: DevicePointerMut<u8>,
             /// `[tiles]`.
             scales: DevicePointerMut<TileScale>,
-            /// `[tiles, ceil(dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null if there is no 4-bit table.
+            /// `[tiles, ceil(lift.dim / CHUNK4), TILE_ROWS, CHUNK_BYTES]`, or null if there is no 4-bit table.
             tiles4: DevicePointerMut<u8>,
             /// `[tiles]`, or null.
             residuals4: DevicePointerMut<f32>,
+        }
+        struct ChangeRowsParams {
+            table: TableView,
+            lift: LiftView,
+            /// `[changed]`: the rows, and their slots.
+            rows: DevicePointer<u32>,
+            slots: DevicePointer<u32>,
+            /// `[changed, dim]`.
+            gradients: DevicePointer<f32>,
+            /// `[changed]`.
+            bias_gradients: DevicePointer<f32>,
+            /// `[rows, dim]` and `[rows]`: the table's.
+            components: DevicePointerMut<f32>,
+            biases: DevicePointerMut<f32>,
+            /// As in `QuantiseRowsParams`.
+            tiles8: DevicePointerMut<u8>,
+            scales: DevicePointerMut<TileScale>,
+            /// `[1]`: set to 1 if a row becomes longer than 1, so that all must be divided by more.
+            too_long: DevicePointerMut<u32>,
+            /// What gradients are multiplied by.
+            rate: f32,
+            unused: u32,
         }
     }
     files {
@@ -83,6 +130,7 @@ abi! {
             // The maximum; launches use fewer threads for rows of few components.
             (256) row_peaks: RowPeaksParams;
             (256) quantise_rows: QuantiseRowsParams;
+            (256) change_rows: ChangeRowsParams;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Decides which tables fit the device's free memory, before anything is allocated there.
 
+use contract::Table;
 use contract::certificate::MAX_DIM;
 
 use super::{CHUNK_BYTES, CHUNK4, CHUNK8, TILE_ROWS, TileScale};
@@ -17,9 +18,11 @@ pub(crate) struct Derived {
     pub(crate) int4: bool,
 }
 
-/// Bytes of the table and its norms.
-pub(crate) fn table_bytes(rows: usize, dim: usize) -> usize {
-    rows * (size_of::<f32>() * dim + size_of::<f64>())
+/// Bytes of the table, its norms and its biases.
+pub(crate) fn table_bytes(table: &Table<'_>) -> usize {
+    size_of_val(table.components())
+        + size_of_val(table.norms())
+        + table.biases().map_or(0, size_of_val)
 }
 
 /// Bytes of the 8-bit table with slots and scales.
@@ -34,19 +37,19 @@ pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
 }
 
-/// Which of the wanted derived tables fit beside the float32 table and this many bytes of the workloads'
-/// buffers.
+/// Which of the wanted derived tables, of `rows` vectors of `dim` components, fit beside this many bytes of the float32 table
+/// and of the workloads' buffers.
 ///
 /// # Errors
 /// If the float32 table and the buffers alone do not fit.
 pub(crate) fn fit(
     gpu: &Gpu,
+    table: u64,
     (rows, dim): (usize, usize),
     wanted: Derived,
     buffers: u64,
 ) -> Result<Derived, GpuError> {
     let free = gpu.free_memory()?;
-    let table = table_bytes(rows, dim) as u64;
     // The rows' peaks take memory while the derived tables are made.
     let int8 = (int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64;
     let int4 = int4_bytes(rows, dim) as u64;

@@ -1,21 +1,28 @@
-//! A model's tables on one device: the float32 table and its norms as stored, and the tables that are derived
+//! A model's tables on one device: the float32 table, its norms and biases as stored, and the tables that are derived
 //! from them there. Workloads share them by reference.
 
 pub(crate) mod abi;
+mod change;
 mod fit;
 mod quantise;
 mod slots;
 mod upload;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use contract::certificate::Lift;
+use contract::{HasTable, Table};
 use cust::stream::Stream;
-use model_store::ModelStore;
 
 use crate::GpuError;
+use crate::abi::DevicePointer;
 use crate::driver::{Array, Gpu, new_stream};
 
-pub(crate) use abi::{CHUNK_BYTES, CHUNK4, CHUNK8, NOT_A_ROW, TILE_ROWS, TableView, TileScale};
+pub(crate) use abi::{
+    CHUNK_BYTES, CHUNK4, CHUNK8, LiftView, Metric, NOT_A_ROW, TILE_ROWS, TableView, TileScale,
+};
+pub(crate) use change::RowChanges;
 pub(crate) use fit::{Derived, fit, table_bytes};
 pub(crate) use slots::Slots;
 pub use upload::upload;
@@ -26,18 +33,23 @@ pub use upload::upload;
 pub(crate) struct Resident {
     // In the order in which they must be dropped: what is on the device, then the device.
     /// `[rows, dim]`.
-    components: Array<f32>,
+    components: Rc<Array<f32>>,
     /// `[rows]`.
     norms: Array<f64>,
+    /// `[rows]`, if there are biases.
+    biases: Option<Array<f32>>,
+    /// How rows become vectors that the derived tables have.
+    pub(crate) lift: Lift,
     /// `None` if it was not asked for, there was no memory for it, or no row can be a neighbour.
     pub(crate) quantised: Option<Quantised>,
     pub(crate) rows: usize,
     pub(crate) dim: usize,
     pub(crate) gpu: Gpu,
-    pub(crate) model: Arc<ModelStore>,
+    /// The table in the host's memory.
+    pub(crate) of: Arc<dyn HasTable>,
 }
 
-/// Tiles of [`TILE_ROWS`] slots. Rows of norm zero have no slot.
+/// Tiles of [`TILE_ROWS`] slots. Rows without scores have no slot: under the metric `cosine`, those of norm zero.
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub(crate) tiles: usize,
@@ -63,28 +75,49 @@ pub(crate) struct Int4 {
 }
 
 impl Resident {
-    /// Uploads the model's table and derives the requested tables from it. Calls `progress` with the number of
-    /// bytes whose copies have started.
+    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it. Shares the components with the tables `beside` it, if they
+    /// are the same. Calls `progress` with the number of bytes whose copies have started.
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.
     pub(crate) fn upload(
         gpu: Gpu,
-        model: &Arc<ModelStore>,
+        of: &Arc<dyn HasTable>,
+        lift: Lift,
+        beside: Option<&Self>,
         derived: Derived,
         progress: impl FnMut(u64),
     ) -> Result<Self, GpuError> {
         let stream: Stream = new_stream()?;
-        let table = model.table();
+        let table = of.table();
         let (rows, dim) = (table.rows(), table.dim());
-        let components = upload(table.components(), &stream, progress)?;
+        let components = match beside.filter(|beside| beside.has_components(&table)) {
+            Some(beside) => beside.components.clone(),
+            None => Rc::new(upload(table.components(), &stream, progress)?),
+        };
         let norms = upload(table.norms(), &stream, |_| {})?;
-        let model = model.clone();
-        let mut resident = Self { components, norms, quantised: None, rows, dim, gpu, model };
+        let biases = table.biases().map(|biases| upload(biases, &stream, |_| {})).transpose()?;
+        let quantised = None;
+        let mut resident =
+            Self { components, norms, biases, lift, quantised, rows, dim, gpu, of: of.clone() };
         if derived.int8 {
             resident.quantised = quantise::quantise(&resident, &stream, derived.int4)?;
         }
         Ok(resident)
+    }
+
+    /// Reads the table's components and biases.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn read(&self) -> Result<(Vec<f32>, Option<Vec<f32>>), GpuError> {
+        let biases = self.biases.as_ref().map(Array::read).transpose()?;
+        Ok((self.components.read()?, biases))
+    }
+
+    /// Whether a table's components are those of this one: the same in the host's memory.
+    pub(crate) fn has_components(&self, table: &Table<'_>) -> bool {
+        std::ptr::eq(self.of.table().components(), table.components())
     }
 
     /// The table as kernels take it. Valid as long as `self` exists.
@@ -92,15 +125,37 @@ impl Resident {
         TableView {
             components: self.components.pointer(),
             norms: self.norms.pointer(),
+            biases: self.biases.as_ref().map_or(DevicePointer::NULL, Array::pointer),
             rows: self.rows as u32,
             dim: self.dim as i32,
+            metric: match self.lift.metric() {
+                contract::Metric::Cosine => Metric::Cosine,
+                contract::Metric::Dot => Metric::Dot,
+            },
+            unused: 0,
+        }
+    }
+
+    /// Components of the vectors that the derived tables have.
+    pub(crate) fn lifted_dim(&self) -> usize {
+        self.lift.dim(self.dim)
+    }
+
+    /// How kernels lift rows and queries.
+    pub(crate) fn lift_view(&self) -> LiftView {
+        LiftView {
+            longest: self.lift.longest(),
+            beta: self.lift.beta().unwrap_or(1.0),
+            dim: self.lifted_dim() as i32,
+            unused: 0,
         }
     }
 
     /// Bytes of the derived tables.
     pub(crate) fn derived_bytes(&self) -> usize {
         let Some(quantised) = &self.quantised else { return 0 };
-        fit::int8_bytes(self.rows, self.dim)
-            + quantised.int4.as_ref().map_or(0, |_| fit::int4_bytes(self.rows, self.dim))
+        let dim = self.lifted_dim();
+        fit::int8_bytes(self.rows, dim)
+            + quantised.int4.as_ref().map_or(0, |_| fit::int4_bytes(self.rows, dim))
     }
 }

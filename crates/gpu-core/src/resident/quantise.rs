@@ -9,14 +9,14 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Modules, Shape};
 
-/// The 8-bit table, and the 4-bit table if requested. `None` if every row is zero.
+/// The 8-bit table, and the 4-bit table if requested. `None` if no row has scores.
 #[allow(unsafe_code)]
 pub(super) fn quantise(
     resident: &Resident,
     stream: &Stream,
     with_int4: bool,
 ) -> Result<Option<Quantised>, GpuError> {
-    let (rows, dim) = (resident.rows, resident.dim);
+    let (rows, dim) = (resident.rows, resident.lifted_dim());
     let (chunks8, chunks4) = (dim.div_ceil(CHUNK8), dim.div_ceil(CHUNK4));
     let (vector_bytes, level_bytes) = (size_of::<f64>() * dim, CHUNK4 * chunks4);
     // One butterfly of the rotation per thread.
@@ -30,7 +30,8 @@ pub(super) fn quantise(
 
     let peaks = Array::<f32>::zeroed(rows)?;
     let shape = Shape::grid(rows.min(1 << 16), 1).shared(vector_bytes);
-    let params = RowPeaksParams { table: resident.view(), peaks: peaks.pointer_mut() };
+    let (table, lift) = (resident.view(), resident.lift_view());
+    let params = RowPeaksParams { table, lift, peaks: peaks.pointer_mut() };
     // SAFETY: blocks take rows in turn, so any grid is valid; `peaks` has a value for each row; the stream is
     // synchronised before anything is dropped.
     unsafe { row_peaks.launch(stream, shape, &params)? };
@@ -55,7 +56,8 @@ pub(super) fn quantise(
         None
     };
     let params = QuantiseRowsParams {
-        table: resident.view(),
+        table,
+        lift,
         peaks: peaks.pointer(),
         slot_rows: slot_rows.pointer(),
         tiles8: int8.pointer_mut(),

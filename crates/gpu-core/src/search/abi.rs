@@ -2,7 +2,7 @@
 //! of every kernel of a pass.
 
 use crate::abi::{DevicePointer, DevicePointerMut};
-use crate::resident::{TableView, TileScale};
+use crate::resident::{LiftView, TableView, TileScale};
 
 abi! {
     name: "search";
@@ -73,8 +73,12 @@ abi! {
     data {
         /// One query, as the host uploads it.
         struct QueryHeader {
-            /// The query's norm, above zero; 0 marks an empty slot of the batch.
+            /// The query's norm, above zero; 0 marks an empty slot of the batch. Under the metric `dot`, what its
+            /// components are divided by for the scans.
             norm: f64,
+            /// Under the metric `dot`: what scores are multiplied by, a power of two, so that none is outside [-1, 1].
+            /// The minimum and maximum are multiplied, too.
+            factor: f64,
             /// The minimum score; -infinity if there is none.
             min_score: f64,
             /// The maximum score; infinity if there is none.
@@ -107,7 +111,8 @@ abi! {
             /// The index of a formula's first word in the list of excluded rows. The list can be read for
             /// `FORMULA_WORDS` from there.
             words: u32,
-            unused: u32,
+            /// Of a token: its text.
+            text: u32,
         }
         /// A formula of several cosines. It takes a column for each half-space of its cover.
         struct Formula {
@@ -185,7 +190,8 @@ abi! {
         struct ScoredRow {
             score: f64,
             row: u32,
-            unused: u32,
+            /// In a list of several queries' rows: the query.
+            query: u32,
         }
         /// The result of one query, without its hits.
         struct QueryResult {
@@ -248,6 +254,7 @@ abi! {
         }
         struct PrepareQueriesParams {
             table: TableView,
+            lift: LiftView,
             /// In the host's memory, which is faster to read than to copy beforehand: what `QueriesView` has on the
             /// device, and the formulas.
             uploaded: DevicePointer<QueryHeader>,
@@ -402,6 +409,61 @@ abi! {
             /// Blocks for all formulas.
             formula_blocks: u32,
         }
+        struct MinimumThresholdsParams {
+            /// `[batch]`.
+            headers: DevicePointer<QueryHeader>,
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[batch]`.
+            floors: DevicePointerMut<f32>,
+            /// `[batch]`.
+            thresholds: DevicePointerMut<Threshold>,
+            batch: i32,
+            unused: u32,
+        }
+        struct StopQueriesParams {
+            /// `[batch]` counters.
+            candidate_counts: DevicePointerMut<u32>,
+            /// `[batch]`.
+            thresholds: DevicePointerMut<Threshold>,
+            /// Queries with more candidates are given up.
+            most: u32,
+            capacity: u32,
+            batch: i32,
+            unused: u32,
+        }
+        /// The candidates of a pass, and what bounds their scores.
+        struct CandidatesView {
+            /// `[batch]`.
+            scales: DevicePointer<QueryScale>,
+            /// `[tiles]`.
+            tile_scales: DevicePointer<TileScale>,
+            /// `[tiles * TILE_ROWS]`.
+            slot_rows: DevicePointer<u32>,
+            /// `[batch, capacity]`.
+            candidates: DevicePointer<Candidate>,
+            /// `[batch]` counters.
+            counts: DevicePointer<u32>,
+            /// `[batch]`.
+            floors: DevicePointer<f32>,
+            capacity: u32,
+            unused: u32,
+        }
+        struct ListHitsParams {
+            table: TableView,
+            queries: QueriesView,
+            candidates: CandidatesView,
+            /// `[list_capacity]`, in the host's memory, as the others that are written, but for the count.
+            listed: DevicePointerMut<ScoredRow>,
+            /// The number of hits, which may be above the capacity; zero before a pass.
+            listed_count: DevicePointerMut<u32>,
+            /// `[batch]`: 1 for a query with more candidates than there is room for, of which nothing is listed.
+            overflowed: DevicePointerMut<u32>,
+            /// Set to 1 once the kernel has started.
+            almost_over: DevicePointerMut<u32>,
+            list_capacity: u32,
+            unused: u32,
+        }
         struct Int4ScanParams {
             /// `[tiles, chunks, TILE_ROWS, CHUNK_BYTES]`.
             levels: DevicePointer<u8>,
@@ -510,6 +572,8 @@ abi! {
         "" / thresholds for Every {
             (512) first_thresholds: FirstThresholdsParams;
             (512) raise_thresholds: RaiseThresholdsParams;
+            (128) minimum_thresholds: MinimumThresholdsParams;
+            (128) stop_queries: StopQueriesParams;
             // Two blocks per multiprocessor: most queries of a pass are plain, and wait for as few registers as they would
             // without formulas.
             (512, 2) first_formula_thresholds: FirstThresholdsParams;
@@ -517,6 +581,7 @@ abi! {
         }
         "" / rescore for Every {
             (512) rescore: RescoreParams;
+            (128) list_hits: ListHitsParams;
             (512, 2) rescore_formulas: RescoreParams;
         }
         "" / int4_scan for Every {

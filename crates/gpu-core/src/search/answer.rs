@@ -49,11 +49,12 @@ impl CudaEngine {
     ) -> Result<Vec<Option<Vec<Hit>>>, GpuError> {
         let mut answers: Vec<Vec<Hit>> = vec![Vec::new(); batch.len()];
         let mut certified: [Vec<usize>; 3] = Default::default();
-        let mut exact = Vec::new();
+        let (mut exact, mut listed) = (Vec::new(), Vec::new());
         for (index, query) in batch.iter().enumerate() {
             match self.certified_class(query) {
                 _ if self.has_no_hits(query) => {}
                 Some(class) => certified[class as usize].push(index),
+                None if self.costs.lists_hits(query) => listed.push(index),
                 None => exact.push(index),
             }
         }
@@ -77,6 +78,9 @@ impl CudaEngine {
                 }
             }
         }
+        let doubtful = self.every_hit(batch, &listed, &mut answers, meanwhile)?;
+        self.counters.fallbacks += doubtful.len() as u64;
+        exact.extend(doubtful);
         self.without_certificates(batch, exact, formulas, answers, meanwhile)
     }
 
@@ -251,7 +255,7 @@ impl CudaEngine {
         self.upload_queries(exchange, batch, indices, indices.len());
         self.note_start()?;
         // SAFETY: the promise of a pass: as in `launch`; no query asks for more hits than its class.
-        unsafe { self.pass(exchange).exact(indices.len(), class, self.paths.float32)? };
+        unsafe { self.pass(exchange).exact(indices.len(), class, self.scans_float32())? };
         self.end(meanwhile)?;
         self.collect(exchange, batch, indices, class.stride(), answers);
         Ok(())
@@ -259,7 +263,7 @@ impl CudaEngine {
 
     /// Begins a pass that this thread waits for, after those that were started. Every one ends with
     /// [`end`](Self::end), or with [`abandon`](Self::abandon) if something failed or panicked.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         if self.under_way {
             self.abandon();
         }
@@ -268,7 +272,7 @@ impl CudaEngine {
     }
 
     /// Notes that the device's part of a pass begins: the host has put the queries together.
-    fn note_start(&self) -> Result<(), GpuError> {
+    pub(super) fn note_start(&self) -> Result<(), GpuError> {
         match &self.timing {
             Some([start, _]) => start.record(&self.stream).doing("recording an event"),
             None => Ok(()),
@@ -284,7 +288,7 @@ impl CudaEngine {
     }
 
     /// Ends a pass, with the pass's only wait.
-    fn end(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), GpuError> {
+    pub(super) fn end(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), GpuError> {
         if let Some([_, end]) = &self.timing {
             end.record(&self.stream).doing("recording an event")?;
         }

@@ -1,7 +1,10 @@
 //! What requests cost on a device: which pass takes them, and how long it takes.
 
-use contract::{COMPONENTS_OF_A_VECTOR, FilterParts, FullPassQuery, Query, Ranking, UsualCosts};
+use contract::{
+    COMPONENTS_OF_A_VECTOR, Expansion, FilterParts, FullPassQuery, Query, Ranking, UsualCosts,
+};
 
+use super::abi::MAX_K;
 use super::answer::{fits_device_lists, is_formula, slots};
 use super::exchange::fits_list;
 use super::formula;
@@ -36,11 +39,26 @@ impl DeviceCosts {
             query.filter().parts();
         let class = Class::of(query.k()).filter(|_| self.certifies && fits_list(query));
         match query.ranking() {
-            Ranking::Vector(_) => class,
+            // A zero query has no certificate: under the metric `dot` all rows may have the same score.
+            Ranking::Vector(vector) => class.filter(|_| vector.norm > 0.0),
             Ranking::Formula(scoring) => {
                 class.filter(|&class| class != Class::Large && formula::is_certifiable(scoring))
             }
         }
+    }
+
+    /// Whether a certified pass lists the hits of this query: all that reach its minimum score, as they may be more than a device
+    /// ranks.
+    pub(super) fn lists_hits(&self, query: &Query) -> bool {
+        let is_for_all = query.k() > MAX_K && query.filter().min_score.is_some();
+        let has_norm = matches!(query.ranking(), Ranking::Vector(vector) if vector.norm > 0.0);
+        self.certifies && is_for_all && has_norm && fits_list(query)
+    }
+
+    /// The cost of a text, in plain queries of a full batch.
+    pub(super) fn expansion(&self, text: &Expansion) -> usize {
+        let of_a_token = Class::of(text.top()).map_or(1, Class::cost);
+        text.tokens().saturating_mul(of_a_token)
     }
 
     fn counts(&self, query: &FullPassQuery) -> bool {

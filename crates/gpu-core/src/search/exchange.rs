@@ -1,6 +1,7 @@
 //! Writes queries into pinned memory, where the device reads them, and reads the answers from there.
 
-use contract::{FilterParts, Hit, Query, QueryVector, Ranking, Row, ScoringVector};
+use contract::certificate::{Factor, Lift};
+use contract::{FilterParts, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector};
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
@@ -28,10 +29,12 @@ impl Upload<'_> {
         let first_rows = first_rows.map_or(rows, |first| first.min(rows));
         let few = excluded.len() <= FEW_EXCLUDED as usize;
         let is_filtered = first_rows < rows || max_score.is_some() || !few;
+        let factor = factor(&self.resident.lift, query);
         let mut header = QueryHeader {
             norm: 1.0,
-            min_score: min_score.unwrap_or(f64::NEG_INFINITY),
-            max_score: max_score.unwrap_or(f64::INFINITY),
+            factor: factor.get(),
+            min_score: factor.minimum(min_score.unwrap_or(f64::NEG_INFINITY)),
+            max_score: factor.maximum(max_score.unwrap_or(f64::INFINITY)),
             row: NOT_A_ROW,
             vector: 0,
             k: query.k() as u32,
@@ -45,7 +48,7 @@ impl Upload<'_> {
             tiles_within: 0,
             tiles_covering: 0,
             words: 0,
-            unused: 0,
+            text: 0,
         };
         if let Some(quantised) = &self.resident.quantised {
             header.tiles_within = quantised.slots.tiles_within(first_rows);
@@ -66,7 +69,10 @@ impl Upload<'_> {
         }
         match query.ranking() {
             Ranking::Vector(ScoringVector { vector, norm }) => {
-                header.norm = *norm;
+                header.norm = match self.resident.lift.metric() {
+                    Metric::Cosine => *norm,
+                    Metric::Dot => 1.0 / (factor.get() * self.resident.lift.longest()),
+                };
                 match vector {
                     QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
                     QueryVector::Components(components) => {
@@ -110,6 +116,16 @@ impl Upload<'_> {
 fn in_table(row: Row, rows: usize) -> u32 {
     assert!(row.index() < rows, "{row} of {rows}");
     row.0
+}
+
+/// What the device multiplies a query's scores by.
+fn factor(lift: &Lift, query: &Query) -> Factor {
+    match query.ranking() {
+        Ranking::Vector(ScoringVector { norm, .. }) if lift.unit(*norm).is_useful() => {
+            lift.unit(*norm).factor()
+        }
+        _ => Factor::ONE,
+    }
 }
 
 /// Whether a query fits the list of a pass.
@@ -170,9 +186,10 @@ impl CudaEngine {
             self.counters.survivors += u64::from(result.survivors);
             if result.status == ANSWERED {
                 debug_assert!(result.count as usize <= batch[index].k());
+                let factor = factor(&self.resident.lift, batch[index]);
                 let hits = answer[1..=result.count as usize].iter().map(|answer| {
                     let hit: ScoredRow = bytemuck::cast(*answer);
-                    Hit { row: Row(hit.row), score: hit.score }
+                    Hit { row: Row(hit.row), score: factor.score(hit.score) }
                 });
                 answers[index] = hits.collect();
             } else {

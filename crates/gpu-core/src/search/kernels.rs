@@ -5,8 +5,9 @@ use contract::certificate;
 use super::abi::{
     ExactScanParams, FirstThresholdsParams, HOPPER_GROUPS, HOPPER_MAX_STAGES, HopperScanParams,
     INT8_GROUPS, Int4RescoreParams, Int4ScanParams, Int4ThresholdParams, Int8ScanParams,
-    LIST_BYTES, Layout, MergePartsParams, PrepareQueriesParams, RaiseThresholdsParams,
-    RescoreParams, SLICE_CHUNKS, entries,
+    LIST_BYTES, Layout, ListHitsParams, MergePartsParams, MinimumThresholdsParams,
+    PrepareQueriesParams, RaiseThresholdsParams, RescoreParams, SLICE_CHUNKS, StopQueriesParams,
+    entries,
 };
 use crate::GpuError;
 use crate::abi::{Entry, Params};
@@ -74,6 +75,9 @@ pub(crate) struct Kernels {
     pub(crate) plain: QueryKernels,
     /// For passes with formulas.
     pub(crate) formulas: QueryKernels,
+    pub(crate) minimum_thresholds: Kernel<MinimumThresholdsParams>,
+    pub(crate) stop_queries: Kernel<StopQueriesParams>,
+    pub(crate) list_hits: Kernel<ListHitsParams>,
     pub(crate) int4_scan: Kernel<Int4ScanParams>,
     pub(crate) int4_threshold: Kernel<Int4ThresholdParams>,
     pub(crate) int4_rescore: Kernel<Int4RescoreParams>,
@@ -139,6 +143,9 @@ impl Kernels {
             merge_parts: modules.kernel(exact_scan::merge_parts)?.allow_shared(LIST_BYTES)?,
             plain,
             formulas,
+            minimum_thresholds: modules.kernel(thresholds::minimum_thresholds)?,
+            stop_queries: modules.kernel(thresholds::stop_queries)?,
+            list_hits: modules.kernel(rescore::list_hits)?,
             int4_scan: modules.kernel(int4_scan::int4_scan)?,
             int4_threshold: modules.kernel(int4_scan::int4_threshold)?,
             int4_rescore: modules.kernel(int4_scan::int4_rescore)?.allow_shared(LIST_BYTES)?,
@@ -169,6 +176,9 @@ impl Kernels {
             self.formulas.first_thresholds.compiled_for()?,
             self.formulas.raise_thresholds.compiled_for()?,
             self.formulas.rescore.compiled_for()?,
+            self.minimum_thresholds.compiled_for()?,
+            self.stop_queries.compiled_for()?,
+            self.list_hits.compiled_for()?,
             self.int4_scan.compiled_for()?,
             self.int4_threshold.compiled_for()?,
             self.int4_rescore.compiled_for()?,

@@ -2,6 +2,9 @@
 //!
 //! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is over; `exchange`: queries
 //!   in, answers out; `pace`: how many queries to take;
+//! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
+//!   `expanders`: whose terms;
+//! - `training`: forward and gradients of an expander whose terms change;
 //! - `cost`: what requests cost;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
@@ -9,7 +12,10 @@
 pub(crate) mod abi;
 mod answer;
 mod cost;
+mod every_hit;
 mod exchange;
+pub(crate) mod expand;
+mod expanders;
 mod formula;
 mod kernels;
 mod launches;
@@ -18,6 +24,7 @@ mod pace;
 mod pass;
 mod paths;
 mod plan;
+mod training;
 mod workspace;
 
 use std::collections::{HashMap, VecDeque};
@@ -25,9 +32,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::certificate::Lift;
+use contract::expansion::TermSearch;
 use contract::{
-    Engine, EngineDescription, EngineError, FullPassPart, FullPassQuery, Hit, Metric, Query,
-    QueryBatch, TokenText, UsualCosts,
+    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
+    Metric, PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -39,12 +48,16 @@ use crate::heads::{Classifiers, Kept};
 use crate::ranks::{self, Ranks};
 use crate::resident::{Derived, Resident, fit, table_bytes};
 use crate::{GpuError, Options};
+pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
 use cost::DeviceCosts;
+use expand::TokenPasses;
+use expanders::Expanding;
 use kernels::{Int8Scans, Kernels};
 use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
 use plan::Class;
+pub use training::DeviceTerms;
 use workspace::{EXCHANGES, MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
@@ -57,6 +70,9 @@ pub struct CudaEngine {
     workspace: Workspace,
     full_passes: FullPasses,
     classifiers: Classifiers,
+    expanders: Vec<Expanding>,
+    /// Made when they are needed first.
+    token_passes: Option<TokenPasses>,
     /// Counts ranks, if the device can.
     ranks: Option<Ranks>,
     kernels: Kernels,
@@ -155,26 +171,49 @@ impl CudaEngine {
         options: Options<'_>,
         paths: Paths,
     ) -> Result<Self, GpuError> {
-        let gpu = Gpu::open(options.ordinal)?;
-        let table = model.table();
-        if table.metric() == Metric::Dot {
-            return Err(GpuError::NotUnderDot);
-        }
+        let Options { ordinal, progress, precision, products: memory } = options;
+        let kept = Kept { precision, memory, portable: paths.portable };
+        let gpu = Gpu::open(ordinal)?;
+        let lift = Lift::of(&model.table());
+        Self::on(gpu, model.clone(), lift, None, paths, kept, progress)
+    }
+
+    /// An engine for another table on the same device, which shares with this one what is the same in both.
+    fn beside(&self, of: &Arc<dyn HasTable>) -> Result<Self, GpuError> {
+        let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
+        let kept = self.classifiers.kept();
+        let lift = Lift::of(&of.table());
+        Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
+    }
+
+    /// An engine on a GPU that is open.
+    fn on(
+        gpu: Gpu,
+        of: Arc<dyn HasTable>,
+        lift: Lift,
+        beside: Option<&Resident>,
+        paths: Paths,
+        kept: Kept,
+        mut progress: Option<&mut dyn FnMut(u64, u64)>,
+    ) -> Result<Self, GpuError> {
+        let table = of.table();
         let (rows, dim) = (table.rows(), table.dim());
-        let kernels = Kernels::load(&gpu, dim, paths.portable)?;
+        let lifted_dim = lift.dim(dim);
+        let kernels = Kernels::load(&gpu, lifted_dim, paths.portable)?;
         let sizes = Sizes::new(rows, dim, kernels.int8.padded);
-        let wanted = Derived { int8: paths.int8, int4: paths.int4 };
+        // The levels of the 4-bit table are made for unit vectors.
+        let int4 = paths.int4 && table.metric() == Metric::Cosine;
+        let wanted = Derived { int8: paths.int8, int4 };
         let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
-        let derived = fit(&gpu, (rows, dim), wanted, buffers)?;
-        let total = table_bytes(rows, dim) as u64;
-        let mut progress = options.progress;
-        let resident = Resident::upload(gpu, model, derived, |done| {
+        let shares = beside.is_some_and(|beside| beside.has_components(&table));
+        let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
+        let derived = fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
+        let total = needed as u64;
+        let resident = Resident::upload(gpu, &of, lift, beside, derived, |done| {
             if let Some(progress) = &mut progress {
                 progress(done, total);
             }
         })?;
-        let Options { precision, products: memory, .. } = options;
-        let kept = Kept { precision, memory, portable: paths.portable };
         Self::over(Rc::new(resident), kernels, sizes, paths, kept)
     }
 
@@ -186,7 +225,11 @@ impl CudaEngine {
         paths: Paths,
         kept: Kept,
     ) -> Result<Self, GpuError> {
-        let ranks = Ranks::new(&resident.gpu, resident.dim, paths.portable)?;
+        let ranks = match resident.lift.metric() {
+            Metric::Cosine => Ranks::new(&resident.gpu, resident.dim, paths.portable)?,
+            // Its scan is for cosines.
+            Metric::Dot => None,
+        };
         let costs = DeviceCosts {
             certifies: resident.quantised.is_some() && resident.rows >= paths.certified_from_rows,
             counts_ranks: ranks.is_some(),
@@ -197,6 +240,8 @@ impl CudaEngine {
             workspace: Workspace::new(sizes)?,
             full_passes: FullPasses::new()?,
             classifiers: Classifiers::new(resident.clone(), kept),
+            expanders: Vec::new(),
+            token_passes: None,
             ranks,
             costs,
             pace: Pace::new(kernels.int8.widths),
@@ -230,20 +275,26 @@ impl CudaEngine {
         self.device_time
     }
 
-    /// The counters since the engine started.
+    /// The counters since the engine started, with those of its expanders.
     pub fn counters(&self) -> Counters {
-        self.counters
+        let each = self.expanders.iter().map(|one| one.engine.counters());
+        each.fold(self.counters, |sum, own| sum + own)
     }
 
     /// Device memory in use beyond the float32 table, as a share of it.
     pub fn extra_memory(&self) -> f64 {
         let (rows, dim) = (self.resident.rows, self.resident.dim);
         let float32 = size_of::<f32>() * rows * dim;
-        let bytes = table_bytes(rows, dim) - float32
+        let bytes = table_bytes(&self.resident.of.table()) - float32
             + self.resident.derived_bytes()
             + Sizes::new(rows, dim, self.kernels.int8.padded).bytes()
             + Ranks::bytes(dim);
         bytes as f64 / float32 as f64
+    }
+
+    /// Whether a float32 score is computed of each row before the exact one: its bound is one of cosines.
+    fn scans_float32(&self) -> bool {
+        self.paths.float32 && self.resident.lift.metric() == Metric::Cosine
     }
 
     /// Whether the device counts the ranks of a query on tensor cores.
@@ -328,7 +379,7 @@ impl Engine for CudaEngine {
         let Gpu { name, ordinal, capability, .. } = &self.resident.gpu;
         let wgmma = matches!(self.kernels.int8.scans, Int8Scans::Hopper(..));
         let how = match &self.resident.quantised {
-            None if self.paths.float32 => "certified float32 scan",
+            None if self.scans_float32() => "certified float32 scan",
             None => "float64 scan",
             Some(quantised) => match (quantised.int4.is_some(), wgmma) {
                 (true, true) => "certified 4-bit and 8-bit scans (wgmma)",
@@ -364,6 +415,18 @@ impl Engine for CudaEngine {
         self.finish_texts(texts).map_err(|error| self.failed(error))
     }
 
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
+        self.expand_pieces(parts, go_on)
+    }
+
+    fn expansion_cost(&self, text: &Expansion) -> usize {
+        self.costs.expansion(text)
+    }
+
     fn preferred_batch(&self, waiting: usize) -> usize {
         self.pace.best(waiting).min(MAX_BATCH)
     }
@@ -380,7 +443,8 @@ impl Engine for CudaEngine {
             ranked,
             full_passes,
             classified,
-        } = self.counters;
+            expanded,
+        } = CudaEngine::counters(self);
         vec![
             ("passes", passes),
             ("certified", certified),
@@ -392,17 +456,13 @@ impl Engine for CudaEngine {
             ("ranked", ranked),
             ("full_pass_queries", full_passes),
             ("classified", classified),
+            ("expanded", expanded),
         ]
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| {
-            let queries = rest.queries().iter().map(|query| FullPassQuery::of_search(query));
-            let queries: Vec<FullPassQuery> = queries.collect();
-            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
-            Ok(answers.into_iter().map(|answer| answer.hits).collect())
-        })
+        batch.complete(found, |rest| TermSearch::scan_all(self, rest))
     }
 
     fn search_overlapped(
@@ -410,7 +470,7 @@ impl Engine for CudaEngine {
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        if !batch.fits(&self.resident.model.table()) {
+        if !batch.fits(&self.resident.of.table()) {
             return Err(EngineError::ForeignQuery);
         }
         assert!(self.started.is_empty(), "a search was started and not finished");
@@ -423,7 +483,7 @@ impl Engine for CudaEngine {
     }
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
-        if !batch.fits(&self.resident.model.table()) {
+        if !batch.fits(&self.resident.of.table()) {
             return Err(EngineError::ForeignQuery);
         }
         self.start(batch.queries()).map_err(|error| self.failed(error))
@@ -455,7 +515,7 @@ impl Engine for CudaEngine {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
-        let table = self.resident.model.table();
+        let table = self.resident.of.table();
         if !parts.iter().all(|part| part.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }
@@ -490,7 +550,7 @@ impl Engine for CudaEngine {
     }
 
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
-        let table = self.resident.model.table();
+        let table = self.resident.of.table();
         if !queries.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
         }

@@ -5,7 +5,7 @@
 use cust::stream::Stream;
 
 use super::kernels::Kernels;
-use super::plan::{Class, Phases};
+use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
@@ -89,6 +89,49 @@ impl Pass<'_> {
             self.rescore(kernels, quantised, width, class)?;
             if !Self::in_place(width, class) {
                 self.download(width, class.stride())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A batch of queries for every row from their minimum score on, over the 8-bit table: upload, search, download.
+    ///
+    /// # Safety
+    /// The promise of a pass, but for the number of hits.
+    pub(crate) unsafe fn every_hit(
+        &self,
+        quantised: &Quantised,
+        width: usize,
+    ) -> Result<(), GpuError> {
+        let (count, host_count) = (&self.workspace.listed_count, &self.exchange.listed_count);
+        // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
+        unsafe {
+            start_clearing(count, 1, self.stream)?;
+            self.prepare_queries(&self.kernels.plain, width)?;
+            self.above_minimum(quantised, width)?;
+            self.list_hits(quantised, width)?;
+            start_download(count, host_count, 1, self.stream)
+        }
+    }
+
+    /// The scans for the candidates of prepared queries that want every row from their minimum score on.
+    ///
+    /// # Safety
+    /// The promise of a pass.
+    pub(super) unsafe fn above_minimum(
+        &self,
+        quantised: &Quantised,
+        width: usize,
+    ) -> Result<(), GpuError> {
+        let scans = few_and_rest(quantised.tiles, self.multiprocessors());
+        // SAFETY: the caller's promise. The scans have only tiles of the table.
+        unsafe {
+            self.minimum_thresholds(width)?;
+            for (i, scan) in scans.into_iter().enumerate() {
+                if i > 0 {
+                    self.stop_queries(width)?;
+                }
+                self.int8_scan(quantised, width, scan)?;
             }
         }
         Ok(())

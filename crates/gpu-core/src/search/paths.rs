@@ -1,5 +1,7 @@
 //! Which kinds of pass the engine may use, and how often it used them.
 
+use std::ops::Add;
+
 /// Which kinds of pass the engine may use; tests and benchmarks choose, all other callers use
 /// [`Paths::default`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,4 +50,26 @@ pub struct Counters {
     pub full_passes: u64,
     /// Texts whose class scores were computed.
     pub classified: u64,
+    /// Texts that were expanded.
+    pub expanded: u64,
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            passes: self.passes + other.passes,
+            certified: self.certified + other.certified,
+            exact: self.exact + other.exact,
+            retried: self.retried + other.retried,
+            fallbacks: self.fallbacks + other.fallbacks,
+            candidates: self.candidates + other.candidates,
+            survivors: self.survivors + other.survivors,
+            ranked: self.ranked + other.ranked,
+            full_passes: self.full_passes + other.full_passes,
+            classified: self.classified + other.classified,
+            expanded: self.expanded + other.expanded,
+        }
+    }
 }

@@ -3,6 +3,9 @@
 
 use super::abi::TileWalk;
 
+/// The few tiles that are scanned first in a pass for all hits: one in this many.
+const FEW_TILES: usize = 64;
+
 /// A range of k. Passes of one class use their buffers in the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
@@ -113,6 +116,15 @@ impl Phases {
         scans.push(every(1, scanned, tiles));
         Self { sample: self::sample(sample, tiles), scans }
     }
+}
+
+/// The tiles of a pass whose thresholds are known before: a few, and the rest. The few show which queries have too many
+/// candidates.
+pub(crate) fn few_and_rest(tiles: usize, multiprocessors: usize) -> Vec<TileWalk> {
+    if tiles / FEW_TILES < multiprocessors {
+        return vec![every(1, 0, tiles)];
+    }
+    vec![every(FEW_TILES, 0, tiles), every(1, FEW_TILES, tiles)]
 }
 
 /// `count` of `tiles` tiles. The first ones are all taken, because queries with a limit have no others.

@@ -27,6 +27,9 @@ pub(crate) const EXCHANGES: usize = 2;
 /// Maximum number of parts of a float32 scan, over all queries.
 pub(crate) const PART_COUNTS: usize = 1 << 16;
 
+/// Hits of a pass for every row from a minimum score on, over all of its queries.
+pub(crate) const LISTED_HITS: usize = 1 << 18;
+
 /// Elements of the largest download of answers: 1024 queries with 16 hits each, 512 with 128, or 64 with 1024.
 const ANSWERS: usize = 512 * 129;
 
@@ -43,6 +46,8 @@ pub(crate) struct Workspace {
     pub(crate) formulas: Array<Formula>,
     /// `[1]`.
     pub(crate) formula_count: Array<u32>,
+    /// `[1]`.
+    pub(crate) listed_count: Array<u32>,
     /// `[MAX_BATCH]`.
     pub(crate) formula_floors: Array<f64>,
     /// `[MAX_BATCH]`.
@@ -86,6 +91,12 @@ pub(crate) struct Exchange {
     pub(crate) formula_count: Pinned<u32>,
     /// `[batch, 1 + stride]`.
     pub(crate) answers: Pinned<Answer>,
+    /// `[LISTED_HITS]`: written in place, because passes that list hits find few.
+    pub(crate) listed: Pinned<ScoredRow>,
+    /// `[1]`: their number, which may be higher.
+    pub(crate) listed_count: Pinned<u32>,
+    /// `[MAX_BATCH]`: not 0 for queries of which no hits are listed.
+    pub(crate) overflowed: Pinned<u32>,
     /// `[1]`: not 0 once the last kernel of a pass has started.
     pub(crate) almost_over: Pinned<u32>,
     pub(crate) uploads: Uploads,
@@ -100,6 +111,9 @@ impl Exchange {
             formulas: Pinned::zeroed(MAX_BATCH)?,
             formula_count: Pinned::zeroed(1)?,
             answers: Pinned::zeroed(ANSWERS)?,
+            listed: Pinned::zeroed(LISTED_HITS)?,
+            listed_count: Pinned::zeroed(1)?,
+            overflowed: Pinned::zeroed(MAX_BATCH)?,
             almost_over: Pinned::zeroed(1)?,
             uploads: Uploads::default(),
         })
@@ -170,6 +184,7 @@ impl Workspace {
             answers: Array::zeroed(ANSWERS)?,
             formulas: Array::zeroed(MAX_BATCH)?,
             formula_count: Array::zeroed(1)?,
+            listed_count: Array::zeroed(1)?,
             formula_floors: Array::zeroed(MAX_BATCH)?,
             columns: Array::zeroed(MAX_BATCH)?,
             query_bytes: Array::zeroed(MAX_BATCH * sizes.padded)?,

@@ -2,6 +2,8 @@
 //! score bits. Without a device every test is listed as ignored, by name.
 
 mod adversarial;
+mod dot;
+mod expand;
 mod formulas;
 mod full_pass;
 mod heads;
@@ -10,6 +12,7 @@ mod ranks;
 mod report;
 mod support;
 mod tables;
+mod training;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -26,11 +29,14 @@ fn main() {
     let mut trials = Vec::new();
     trials.extend(tables::tests());
     trials.extend(adversarial::tests());
+    trials.extend(dot::tests());
+    trials.extend(expand::tests());
     trials.extend(formulas::tests());
     trials.extend(overlap::tests());
     trials.extend(heads::tests());
     trials.extend(ranks::tests());
     trials.extend(full_pass::tests());
+    trials.extend(training::tests());
     trials.extend(report::tests());
     let trials = trials
         .into_iter()

@@ -43,6 +43,17 @@ pub(crate) fn model(dim: usize, rows: &[Vec<f32>]) -> Arc<ModelStore> {
     Arc::new(ModelStore::from_rows("test", dim, rows).unwrap())
 }
 
+/// The same under the dot product, with these biases.
+pub(crate) fn model_under_dot(
+    dim: usize,
+    rows: &[Vec<f32>],
+    biases: Option<&[f32]>,
+) -> Arc<ModelStore> {
+    let words: Vec<String> = (0..rows.len()).map(|row| format!("w{row}")).collect();
+    let rows = words.iter().map(String::as_str).zip(rows.iter().map(Vec::as_slice));
+    Arc::new(ModelStore::from_rows_under_dot("test", dim, rows, biases).unwrap())
+}
+
 /// Every path to an answer on this device.
 pub(crate) fn all_paths() -> Vec<(&'static str, Paths)> {
     let paths = Paths { certified_from_rows: 0, ..Paths::default() };

@@ -65,7 +65,7 @@ impl Pass<'_> {
         let (tiles, tile_scales) = (quantised.int8.pointer(), quantised.scales.pointer());
         let fragments = self.workspace.query_bytes.pointer();
         let out = self.workspace.scan_output(width, if sampling { self.groups(walk) } else { 0 });
-        let chunks = self.resident.dim.div_ceil(CHUNK8) as i32;
+        let chunks = self.resident.lifted_dim().div_ceil(CHUNK8) as i32;
         match &self.kernels.int8.scans {
             Int8Scans::Portable(scans) => {
                 let Scans { queries, sample, scan } = widest(scans, width);

@@ -7,19 +7,43 @@
 mod exact;
 mod int4;
 mod int8;
+mod listing;
 
-use super::abi::{Layout, PrepareQueriesParams};
+pub(super) use listing::LISTING_PARTS;
+
+use super::abi::{Layout, PrepareQueriesParams, QueryHeader};
 use super::kernels::QueryKernels;
 use super::pass::Pass;
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
+use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::Shape;
 use crate::resident::CHUNK4;
 
 /// Threads of a warp.
 const WARP: usize = 32;
 
+/// Where a pass finds its queries.
+#[derive(Clone, Copy)]
+pub(in crate::search) struct Source {
+    /// `[batch]`.
+    pub(in crate::search) headers: DevicePointer<QueryHeader>,
+    /// `[vectors, dim]`.
+    pub(in crate::search) vectors: DevicePointer<f32>,
+    /// Where they are copied for the kernels that follow.
+    pub(in crate::search) copied: DevicePointerMut<f32>,
+}
+
 impl Pass<'_> {
+    /// Queries that the host wrote into the exchange.
+    fn uploaded(&self) -> Result<Source, GpuError> {
+        Ok(Source {
+            headers: self.exchange.headers.pointer()?,
+            vectors: self.exchange.vectors.pointer()?,
+            copied: self.workspace.vectors.pointer_mut(),
+        })
+    }
+
     /// Starts preparing the query for the scan of the 4-bit table.
     ///
     /// # Safety
@@ -27,7 +51,7 @@ impl Pass<'_> {
     pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
         let padded = self.resident.dim.next_multiple_of(CHUNK4);
         // SAFETY: the caller's promise.
-        unsafe { self.prepare(&self.kernels.plain, 1, padded, Layout::Plain) }
+        unsafe { self.prepare(&self.kernels.plain, self.uploaded()?, 1, padded, Layout::Plain) }
     }
 
     /// Starts preparing the queries for the scan of the 8-bit table.
@@ -39,9 +63,23 @@ impl Pass<'_> {
         kernels: &QueryKernels,
         width: usize,
     ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.prepare_from(kernels, self.uploaded()?, width) }
+    }
+
+    /// The same for queries that are somewhere else.
+    ///
+    /// # Safety
+    /// The promise of a [`Pass`], for the queries of this source.
+    pub(in crate::search) unsafe fn prepare_from(
+        &self,
+        kernels: &QueryKernels,
+        source: Source,
+        width: usize,
+    ) -> Result<(), GpuError> {
         let int8 = &self.kernels.int8;
         // SAFETY: the caller's promise.
-        unsafe { self.prepare(kernels, width, int8.padded, int8.layout) }
+        unsafe { self.prepare(kernels, source, width, int8.padded, int8.layout) }
     }
 
     /// # Safety
@@ -49,6 +87,7 @@ impl Pass<'_> {
     unsafe fn prepare(
         &self,
         kernels: &QueryKernels,
+        source: Source,
         batch: usize,
         padded: usize,
         layout: Layout,
@@ -57,13 +96,14 @@ impl Pass<'_> {
         assert!(batch <= MAX_BATCH && batch * padded <= w.query_bytes.len());
         let params = PrepareQueriesParams {
             table: self.resident.view(),
-            uploaded: e.headers.pointer()?,
-            uploaded_vectors: e.vectors.pointer()?,
+            lift: self.resident.lift_view(),
+            uploaded: source.headers,
+            uploaded_vectors: source.vectors,
             uploaded_excluded: e.excluded.pointer()?,
             uploaded_formulas: e.formulas.pointer()?,
             uploaded_formula_count: e.formula_count.pointer()?,
             headers: w.headers.pointer_mut(),
-            vectors: w.vectors.pointer_mut(),
+            vectors: source.copied,
             excluded: w.excluded.pointer_mut(),
             formulas: w.formulas.pointer_mut(),
             formula_count: w.formula_count.pointer_mut(),
@@ -78,7 +118,7 @@ impl Pass<'_> {
             padded: padded as i32,
             layout,
         };
-        let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.dim);
+        let shape = Shape::grid(batch, 1).shared(size_of::<f64>() * self.resident.lifted_dim());
         // SAFETY: every buffer has room for `MAX_BATCH` queries, and the bytes are asserted; the caller
         // promises the rest. Not early, because it is the first kernel of its pass.
         unsafe { kernels.prepare.launch(self.stream, shape, &params) }

@@ -6,10 +6,14 @@
 //!
 //! Source: Formal et al. 2021, "SPLADE v2", equation 6, without its logarithm, which is monotone and is applied to the result.
 
+mod search;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+
+pub use search::{TermSearch, expand_some, next_expander};
 
 use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, QueryVector, Row, Table, score};
 
@@ -160,18 +164,36 @@ impl Expansion {
     /// # Panics
     /// If there is no such token, or the model does not [fit](Self::fits).
     pub fn query(&self, model: &Table<'_>, position: usize) -> Option<Query> {
-        let vector = match &self.vectors {
+        let vector = self.expander.project(self.vector(model, position)).ok()?.into_owned();
+        let mut filter = Filter::default();
+        filter.min_score = Some(self.least);
+        let terms = self.expander.terms().table();
+        Query::new(&terms, QueryVector::Components(vector), self.top, filter).ok()
+    }
+
+    /// Adds the vectors of all tokens, as the terms are compared with them, `[tokens, dim]`. Returns whether all of them are finite;
+    /// if not, some are missing.
+    ///
+    /// # Panics
+    /// If the model does not [fit](Self::fits).
+    pub fn add_vectors(&self, model: &Table<'_>, to: &mut Vec<f32>) -> bool {
+        (0..self.tokens).all(|position| match self.expander.project(self.vector(model, position)) {
+            Ok(vector) => {
+                to.extend_from_slice(&vector);
+                true
+            }
+            Err(_) => false,
+        })
+    }
+
+    fn vector<'a>(&'a self, model: &Table<'a>, position: usize) -> &'a [f32] {
+        match &self.vectors {
             TokenVectors::Rows(rows) => model.row(rows[position]),
             TokenVectors::Vectors(components) => {
                 let dim = self.expander.token_dim();
                 &components[position * dim..][..dim]
             }
-        };
-        let vector = self.expander.project(vector).ok()?.into_owned();
-        let mut filter = Filter::default();
-        filter.min_score = Some(self.least);
-        let terms = self.expander.terms().table();
-        Query::new(&terms, QueryVector::Components(vector), self.top, filter).ok()
+        }
     }
 
     /// The row of the model that is a token, if it is one. Equal rows have equal searches.
@@ -268,6 +290,12 @@ impl PartOfExpansion {
             let kept = best_of(kept, self.expansion.top);
             self.found = kept.iter().map(|term| (term.row, (term.value, term.position))).collect();
         }
+    }
+
+    /// Completes it with all of the text's terms above its least value, in any order.
+    pub fn complete(&mut self, mut terms: Vec<Term>) {
+        rank(&mut terms, self.expansion.top);
+        (self.terms, self.searched, self.found) = (terms, self.expansion.tokens, HashMap::new());
     }
 
     /// The terms, once all tokens have been searched.

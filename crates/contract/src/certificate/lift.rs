@@ -7,14 +7,14 @@
 //!
 //! Under the metric `cosine` rows are unit vectors already, and the unit is 1.
 
-use contract::{Metric, Row, Table};
+use crate::{Metric, Row, Table};
 
 /// Covers the roundings of norms, and those of a score: (dim + 8) · 2⁻⁵² of the unit.
 const ROUNDING: f64 = 1e-11;
 
 /// How rows and queries are lifted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Lift {
+pub struct Lift {
     metric: Metric,
     /// N, increased to cover roundings.
     longest: f64,
@@ -23,7 +23,8 @@ pub(crate) struct Lift {
 }
 
 impl Lift {
-    pub(crate) fn of(table: &Table<'_>) -> Self {
+    /// How the rows of a table are lifted.
+    pub fn of(table: &Table<'_>) -> Self {
         let none = Self { metric: table.metric(), longest: 1.0, beta: None };
         if table.metric() == Metric::Cosine {
             return none;
@@ -43,23 +44,41 @@ impl Lift {
         Self { longest, ..lift }
     }
 
+    /// The same for rows that may become longer by this factor, at least 1.
+    pub fn with_room(self, factor: f64) -> Self {
+        match self.metric {
+            Metric::Cosine => self,
+            Metric::Dot => Self { longest: self.longest * factor, ..self },
+        }
+    }
+
+    /// The table's metric.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// N: no lifted row is longer. 1 under the metric `cosine`.
+    pub fn longest(&self) -> f64 {
+        self.longest
+    }
+
     /// The components of lifted vectors.
-    pub(crate) fn dim(&self, dim: usize) -> usize {
+    pub fn dim(&self, dim: usize) -> usize {
         dim + usize::from(self.beta.is_some())
     }
 
     /// β: the last component of a lifted query.
-    pub(crate) fn beta(&self) -> Option<f64> {
+    pub fn beta(&self) -> Option<f64> {
         self.beta
     }
 
     /// The norm of a lifted query.
-    pub(crate) fn query_norm(&self, norm: f64) -> f64 {
+    pub fn query_norm(&self, norm: f64) -> f64 {
         self.beta.map_or(norm, |beta| (norm * norm + beta * beta).sqrt())
     }
 
     /// What the components of a row of this norm are divided by; `None` if the row has no score.
-    pub(crate) fn divisor(&self, norm: f64) -> Option<f64> {
+    pub fn divisor(&self, norm: f64) -> Option<f64> {
         match self.metric {
             Metric::Cosine => (norm > 0.0).then_some(norm),
             Metric::Dot => Some(self.longest),
@@ -67,12 +86,12 @@ impl Lift {
     }
 
     /// The last component of a lifted row, before it is divided.
-    pub(crate) fn last_component(&self, bias: f32) -> f64 {
+    pub fn last_component(&self, bias: f32) -> f64 {
         self.beta.map_or(0.0, |beta| f64::from(bias) / beta)
     }
 
     /// The unit of a query of this norm; zero if all rows have the same score.
-    pub(crate) fn unit(&self, norm: f64) -> Unit {
+    pub fn unit(&self, norm: f64) -> Unit {
         Unit(match self.metric {
             Metric::Cosine => 1.0,
             Metric::Dot => self.query_norm(norm) * self.longest,
@@ -82,29 +101,71 @@ impl Lift {
 
 /// The score that a product of 1 in the pass means.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Unit(f64);
+pub struct Unit(f64);
+
+/// What a device multiplies the scores of a query by, so that none is outside [-1, 1]: a power of two. The products are exact:
+/// scores are multiples of 2⁻²⁹⁸ below 2²⁷⁰, as sums of products of two float32.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factor(f64);
 
 impl Unit {
     /// Whether scores can be told apart by products.
-    pub(crate) fn is_useful(self) -> bool {
+    pub fn is_useful(self) -> bool {
         self.0 > 0.0 && self.0.is_finite()
     }
 
     /// A lower bound of the product that a score means.
-    pub(crate) fn at_least(self, score: f64) -> f64 {
+    pub fn at_least(self, score: f64) -> f64 {
         if self.0 == 1.0 { score } else { score / self.0 - (score / self.0).abs() * ROUNDING }
     }
 
     /// An upper bound of the product that a score means.
-    pub(crate) fn at_most(self, score: f64) -> f64 {
+    pub fn at_most(self, score: f64) -> f64 {
         -self.at_least(-score)
+    }
+
+    /// A power of two that leaves no score outside [-1, 1], if the unit is [useful](Self::is_useful), but the longest near 1.
+    pub fn factor(self) -> Factor {
+        if self.0 == 1.0 {
+            return Factor::ONE;
+        }
+        // Units are normal numbers, between 2^-300 and 2^300.
+        let exponent = (self.0.to_bits() >> 52) as i32 - 1023;
+        Factor(2f64.powi(-exponent - 1))
+    }
+}
+
+impl Factor {
+    /// Leaves scores as they are.
+    pub const ONE: Self = Self(1.0);
+
+    /// The factor.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// The score that became `product`.
+    pub fn score(self, product: f64) -> f64 {
+        product / self.0
+    }
+
+    /// The least product of a score that is at least `limit`.
+    pub fn minimum(self, limit: f64) -> f64 {
+        let product = limit * self.0;
+        // Below the normal range it may be rounded.
+        if product / self.0 < limit { product.next_up() } else { product }
+    }
+
+    /// The largest product of a score that is at most `limit`.
+    pub fn maximum(self, limit: f64) -> f64 {
+        -self.minimum(-limit)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::score;
+    use crate::score;
 
     #[test]
     fn products_of_lifted_vectors_are_scores() {
@@ -148,5 +209,29 @@ mod tests {
         assert_eq!(Unit(1.0).at_least(0.3), 0.3);
         let nothing = Lift::of(&Table::new(&[0.0; 2], &[0.0; 2], 1).under_dot(None));
         assert!(!nothing.unit(0.0).is_useful() && nothing.unit(1.0).is_useful());
+    }
+
+    #[test]
+    fn factors_keep_scores_and_what_limits_admit() {
+        let tiny = f64::from_bits(1);
+        let units = [2f64.powi(-298), 1e-30, 0.7, 1.0, 1.5, 4.0, 1e30, 2f64.powi(268)];
+        let parts = [-1.0, -0.5, -1e-9, 0.0, 1e-9, 0.3, 0.999, 1.0];
+        for unit in units.map(Unit) {
+            let factor = unit.factor();
+            let scores = parts.map(|part| part * unit.0);
+            for score in scores {
+                let product = score * factor.get();
+                assert!(product.abs() <= 1.0 && factor.score(product) == score);
+            }
+            let limits = scores.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]);
+            let others = [tiny, -tiny, f64::MAX, f64::MIN, f64::INFINITY, f64::NEG_INFINITY];
+            for limit in limits.chain(others) {
+                for score in scores {
+                    let product = score * factor.get();
+                    assert_eq!(product >= factor.minimum(limit), score >= limit, "{score} {limit}");
+                    assert_eq!(product <= factor.maximum(limit), score <= limit, "{score} {limit}");
+                }
+            }
+        }
     }
 }

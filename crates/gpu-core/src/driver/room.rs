@@ -2,22 +2,27 @@
 
 use bytemuck::Pod;
 use cust::stream::Stream;
+use rayon::prelude::*;
 
+use super::copies::{start_clearing, start_download, start_upload};
+use super::memory::{Array, Pinned};
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
-use crate::driver::{Array, Pinned, start_clearing, start_download, start_upload};
+
+/// More bytes are copied by several threads.
+const MANY_BYTES: usize = 1 << 18;
 
 /// Values that are copied between host and device.
 #[derive(Debug)]
-pub(super) struct Room<T> {
+pub(crate) struct Room<T> {
     device: Array<T>,
     host: Pinned<T>,
     len: usize,
 }
 
 #[allow(unsafe_code)]
-impl<T: Pod> Room<T> {
-    pub(super) fn new() -> Result<Self, GpuError> {
+impl<T: Pod + Send + Sync> Room<T> {
+    pub(crate) fn new() -> Result<Self, GpuError> {
         Ok(Self { device: Array::zeroed(0)?, host: Pinned::zeroed(0)?, len: 0 })
     }
 
@@ -36,9 +41,16 @@ impl<T: Pod> Room<T> {
     /// # Safety
     /// No kernel that uses the values, and no copy of them, is under way; until the stream has been synchronised, nothing
     /// else changes them, and this stays alive.
-    pub(super) unsafe fn upload(&mut self, values: &[T], stream: &Stream) -> Result<(), GpuError> {
+    pub(crate) unsafe fn upload(&mut self, values: &[T], stream: &Stream) -> Result<(), GpuError> {
         self.resize(values.len())?;
-        self.host[..values.len()].copy_from_slice(values);
+        let host = &mut self.host[..values.len()];
+        if size_of_val(values) > MANY_BYTES {
+            let piece = MANY_BYTES / size_of::<T>();
+            let pieces = host.par_chunks_mut(piece).zip(values.par_chunks(piece));
+            pieces.for_each(|(to, from)| to.copy_from_slice(from));
+        } else {
+            host.copy_from_slice(values);
+        }
         // SAFETY: the caller's promise.
         unsafe { start_upload(&self.host, &self.device, values.len(), stream) }
     }
@@ -47,7 +59,7 @@ impl<T: Pod> Room<T> {
     ///
     /// # Safety
     /// As for [`upload`](Self::upload).
-    pub(super) unsafe fn clear(&mut self, len: usize, stream: &Stream) -> Result<(), GpuError> {
+    pub(crate) unsafe fn clear(&mut self, len: usize, stream: &Stream) -> Result<(), GpuError> {
         self.resize(len)?;
         // SAFETY: the caller's promise.
         unsafe { start_clearing(&self.device, len, stream) }
@@ -57,21 +69,21 @@ impl<T: Pod> Room<T> {
     ///
     /// # Safety
     /// Until the stream has been synchronised, nothing but earlier work in it changes them, and this stays alive.
-    pub(super) unsafe fn download(&self, stream: &Stream) -> Result<(), GpuError> {
+    pub(crate) unsafe fn download(&self, stream: &Stream) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
         unsafe { start_download(&self.device, &self.host, self.len, stream) }
     }
 
     /// The values on the host, after a download.
-    pub(super) fn values(&self) -> &[T] {
+    pub(crate) fn values(&self) -> &[T] {
         &self.host[..self.len]
     }
 
-    pub(super) fn pointer(&self) -> DevicePointer<T> {
+    pub(crate) fn pointer(&self) -> DevicePointer<T> {
         self.device.pointer()
     }
 
-    pub(super) fn pointer_mut(&self) -> DevicePointerMut<T> {
+    pub(crate) fn pointer_mut(&self) -> DevicePointerMut<T> {
         self.device.pointer_mut()
     }
 }

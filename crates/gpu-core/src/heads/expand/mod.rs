@@ -1,0 +1,276 @@
+//! Gradients of an expander on a device: as `cpu_core::heads::expand::gradients`, whose page has the formulas and the order of
+//! summation, with the same bits.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod abi;
+
+use cpu_core::heads::expand::gradients::{Entry, Gradients, TermGradients, Way};
+use cust::stream::Stream;
+use rayon::prelude::*;
+
+use crate::GpuError;
+use crate::abi::{DevicePointer, DevicePointerMut};
+use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape, start_clearing};
+use abi::{SumRowsParams, entries};
+
+/// Fewer entries are ordered by one thread.
+const FEW_ENTRIES: usize = 10_000;
+
+/// Components of a warp in [`Way::ByComponent`].
+const WARP: usize = 32;
+
+/// The kernels, and the gradients that were computed last.
+pub(crate) struct GradientSums {
+    // In the order in which they must be dropped: buffers, then kernels, then their module.
+    terms: Groups,
+    tokens: Groups,
+    /// `[touched terms, dim]`.
+    of_terms: Array<f32>,
+    /// `[touched terms]`.
+    of_biases: Array<f32>,
+    /// `[tokens, dim]`.
+    of_tokens: Array<f32>,
+    /// The touched terms, ascending.
+    touched: Vec<u32>,
+    /// Components of all tokens.
+    token_components: usize,
+    dim: usize,
+    by_group: Kernel<SumRowsParams>,
+    by_component: Kernel<SumRowsParams>,
+    _modules: Modules,
+}
+
+/// Entries in groups.
+struct Groups {
+    indices: Room<u32>,
+    weights: Room<f32>,
+    begins: Room<u32>,
+    targets: Room<u32>,
+}
+
+/// Vectors on the device.
+#[derive(Clone, Copy)]
+pub(crate) struct Vectors<'a> {
+    /// `[tokens, dim]`.
+    pub(crate) tokens: DevicePointer<f32>,
+    /// `[terms, dim]`.
+    pub(crate) terms: DevicePointer<f32>,
+    /// `[texts]`: where each text ends, in tokens.
+    pub(crate) ends: &'a [usize],
+    pub(crate) dim: usize,
+}
+
+impl Groups {
+    fn new() -> Result<Self, GpuError> {
+        Ok(Self {
+            indices: Room::new()?,
+            weights: Room::new()?,
+            begins: Room::new()?,
+            targets: Room::new()?,
+        })
+    }
+
+    /// Starts uploading entries `(group, index, weight)`, of which those of a group are next to each other. Returns the groups.
+    ///
+    /// # Safety
+    /// As for [`Room::upload`].
+    unsafe fn upload(
+        &mut self,
+        entries: &[(u32, u32, f32)],
+        stream: &Stream,
+    ) -> Result<Vec<u32>, GpuError> {
+        let indices: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
+        let weights: Vec<f32> = entries.iter().map(|entry| entry.2).collect();
+        let (mut begins, mut groups) = (Vec::new(), Vec::new());
+        for (at, entry) in (0u32..).zip(entries) {
+            if groups.last() != Some(&entry.0) {
+                begins.push(at);
+                groups.push(entry.0);
+            }
+        }
+        begins.push(entries.len() as u32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.indices.upload(&indices, stream)?;
+            self.weights.upload(&weights, stream)?;
+            self.begins.upload(&begins, stream)?;
+            self.targets.upload(&groups, stream)?;
+        }
+        Ok(groups)
+    }
+}
+
+impl GradientSums {
+    /// # Errors
+    /// If the device can't run the kernels.
+    pub(crate) fn new() -> Result<Self, GpuError> {
+        use entries::gradients;
+        let mut modules = Modules::default();
+        Ok(Self {
+            terms: Groups::new()?,
+            tokens: Groups::new()?,
+            of_terms: Array::zeroed(0)?,
+            of_biases: Array::zeroed(0)?,
+            of_tokens: Array::zeroed(0)?,
+            touched: Vec::new(),
+            token_components: 0,
+            dim: 0,
+            by_group: modules.kernel(gradients::sum_by_group)?,
+            by_component: modules.kernel(gradients::sum_by_component)?,
+            _modules: modules,
+        })
+    }
+
+    /// The touched terms, ascending, and on the device the gradients of their vectors and biases.
+    pub(crate) fn of_terms(&self) -> (&[u32], DevicePointer<f32>, DevicePointer<f32>) {
+        (&self.touched, self.of_terms.pointer(), self.of_biases.pointer())
+    }
+
+    /// Computes all gradients in one way, and waits for them. `entries` are ordered by text, and those of a text by term; they name
+    /// texts, positions and terms that exist.
+    ///
+    /// # Safety
+    /// The vectors are such as they say, and nothing changes them meanwhile.
+    ///
+    /// # Errors
+    /// If the device fails, or lacks the memory.
+    pub(crate) unsafe fn compute(
+        &mut self,
+        of: Vectors<'_>,
+        entries: &[Entry],
+        way: Way,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let Vectors { tokens, terms, ends, dim } = of;
+        let token_of = |entry: &Entry| {
+            let start = (entry.text as usize).checked_sub(1).map_or(0, |before| ends[before]);
+            (start + entry.position as usize) as u32
+        };
+        let by_term = in_groups(entries, |entry| entry.term, |entry| token_of(entry));
+        let by_token = in_groups(entries, |entry| token_of(entry), |entry| entry.term);
+        let all = ends.last().copied().unwrap_or(0) * dim;
+        self.dim = dim;
+        self.token_components = all;
+        // SAFETY: no kernel uses the buffers, because this function waits for its own.
+        unsafe {
+            self.touched = self.terms.upload(&by_term, stream)?;
+            let touched_tokens = self.tokens.upload(&by_token, stream)?.len();
+            grow(&mut self.of_terms, self.touched.len() * dim)?;
+            grow(&mut self.of_biases, self.touched.len())?;
+            grow(&mut self.of_tokens, all)?;
+            start_clearing(&self.of_tokens, all, stream)?;
+            let (to, totals) = (self.of_terms.pointer_mut(), self.of_biases.pointer_mut());
+            let params = params_of(
+                &self.terms,
+                (tokens, DevicePointer::NULL),
+                (to, totals),
+                dim,
+                self.touched.len(),
+            );
+            self.launch(way, &params, stream)?;
+            let targets = self.tokens.targets.pointer();
+            let to = (self.of_tokens.pointer_mut(), DevicePointerMut::NULL);
+            let params = params_of(&self.tokens, (terms, targets), to, dim, touched_tokens);
+            self.launch(way, &params, stream)?;
+        }
+        stream.synchronize().doing("computing gradients")
+    }
+
+    /// # Safety
+    /// The parameters' arrays have what they say.
+    unsafe fn launch(
+        &self,
+        way: Way,
+        params: &SumRowsParams,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        if params.groups == 0 {
+            return Ok(());
+        }
+        let (groups, dim) = (params.groups as usize, params.dim as usize);
+        // SAFETY: the caller's promise; a block or a warp for each group.
+        unsafe {
+            match way {
+                Way::ByTerm => self.by_group.launch(stream, Shape::grid(groups, 1), params),
+                Way::ByComponent => {
+                    let groups = groups.div_ceil(self.by_component.threads() / WARP);
+                    let shape = Shape::grid(groups, dim.div_ceil(WARP));
+                    self.by_component.launch(stream, shape, params)
+                }
+            }
+        }
+    }
+
+    /// Reads the gradients that were computed last.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn read(&self) -> Result<Gradients, GpuError> {
+        let touched = self.touched.len();
+        let first = |array: &Array<f32>, count: usize| -> Result<Vec<f32>, GpuError> {
+            let mut values = array.read()?;
+            values.truncate(count);
+            Ok(values)
+        };
+        Ok(Gradients {
+            terms: TermGradients {
+                terms: Some(self.touched.clone()),
+                vectors: first(&self.of_terms, touched * self.dim)?,
+                biases: first(&self.of_biases, touched)?,
+            },
+            tokens: first(&self.of_tokens, self.token_components)?,
+        })
+    }
+}
+
+/// Entries as `(group, index, weight)`, ordered by group, and those of a group as before.
+fn in_groups(
+    entries: &[Entry],
+    group: impl Fn(&Entry) -> u32 + Sync,
+    index: impl Fn(&Entry) -> u32 + Sync,
+) -> Vec<(u32, u32, f32)> {
+    let key = |(at, entry): (usize, &Entry)| u64::from(group(entry)) << 32 | at as u64;
+    let of = |key: u64| {
+        let entry = &entries[key as u32 as usize];
+        ((key >> 32) as u32, index(entry), entry.gradient)
+    };
+    if entries.len() < FEW_ENTRIES {
+        let mut keys: Vec<u64> = entries.iter().enumerate().map(key).collect();
+        keys.sort_unstable();
+        return keys.into_iter().map(of).collect();
+    }
+    let mut keys: Vec<u64> = entries.par_iter().enumerate().map(key).collect();
+    keys.par_sort_unstable();
+    keys.into_par_iter().map(of).collect()
+}
+
+/// The parameters of the sums of groups: from rows to where they go.
+fn params_of(
+    of: &Groups,
+    (rows, targets): (DevicePointer<f32>, DevicePointer<u32>),
+    (sums, totals): (DevicePointerMut<f32>, DevicePointerMut<f32>),
+    dim: usize,
+    groups: usize,
+) -> SumRowsParams {
+    SumRowsParams {
+        rows,
+        indices: of.indices.pointer(),
+        weights: of.weights.pointer(),
+        begins: of.begins.pointer(),
+        targets,
+        sums,
+        totals,
+        dim: dim as i32,
+        groups: groups as u32,
+    }
+}
+
+/// Makes room for this many values, which are lost.
+fn grow(array: &mut Array<f32>, len: usize) -> Result<(), GpuError> {
+    if array.len() < len {
+        *array = Array::zeroed(0)?;
+        *array = Array::zeroed(len.next_power_of_two())?;
+    }
+    Ok(())
+}

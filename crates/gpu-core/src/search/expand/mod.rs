@@ -1,0 +1,246 @@
+//! Texts as searches for their tokens, whose vectors the host uploads: of each text the rows that a token has above the least
+//! value. The device makes the queries, lists their hits and merges those of a text, so that the host waits once.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod abi;
+
+use super::CudaEngine;
+use super::abi::{QueriesView, QueryHeader, ScoredRow};
+use super::launches::{LISTING_PARTS, Source};
+use super::workspace::MAX_BATCH;
+use crate::GpuError;
+use crate::abi::DevicePointer;
+use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Room, Shape, start_clearing};
+use crate::resident::Quantised;
+use abi::{ListTermsParams, MergeTermsParams, NOT_MERGED, TextTerms, TokenQueriesParams, entries};
+
+/// The most terms of a pass, over all of its texts.
+const LISTED_TERMS: usize = 1 << 20;
+
+/// The most texts of a pass: each has room for at least 256 hits of its tokens, if there are 2^18 in all.
+pub(crate) const MAX_TEXTS: usize = 1024;
+
+/// The most tokens that an engine takes together.
+pub(crate) const MAX_TOKENS: usize = 1 << 17;
+
+/// Tokens of texts, one text after the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tokens<'a> {
+    /// `[tokens, dim]`; `None`: those that were [uploaded](CudaEngine::upload_tokens) last.
+    pub(crate) vectors: Option<&'a [f32]>,
+    /// `[texts]`: where each text ends, in tokens.
+    pub(crate) ends: &'a [usize],
+    /// `[texts]`: the least value of a term, above zero.
+    pub(crate) leasts: &'a [f64],
+}
+
+/// A term of a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FoundTerm {
+    pub(crate) row: u32,
+    pub(crate) value: f64,
+    /// The first token of the pass that gives it its value.
+    pub(crate) token: u32,
+}
+
+/// The kernels and buffers of such passes.
+pub(super) struct TokenPasses {
+    // In the order in which they must be dropped: buffers, then kernels, then their module.
+    vectors: Room<f32>,
+    texts: Room<u32>,
+    leasts: Room<f64>,
+    headers: Array<QueryHeader>,
+    found: Array<ScoredRow>,
+    counts: Array<u32>,
+    total: Array<u32>,
+    terms: Pinned<ScoredRow>,
+    ranges: Pinned<TextTerms>,
+    token_queries: Kernel<TokenQueriesParams>,
+    list_terms: Kernel<ListTermsParams>,
+    merge_terms: Kernel<MergeTermsParams>,
+    _modules: Modules,
+}
+
+impl TokenPasses {
+    pub(super) fn new() -> Result<Self, GpuError> {
+        use entries::expand;
+        let mut modules = Modules::default();
+        Ok(Self {
+            vectors: Room::new()?,
+            texts: Room::new()?,
+            leasts: Room::new()?,
+            headers: Array::zeroed(0)?,
+            found: Array::zeroed(LISTED_TERMS)?,
+            counts: Array::zeroed(MAX_TEXTS)?,
+            total: Array::zeroed(1)?,
+            terms: Pinned::zeroed(LISTED_TERMS)?,
+            ranges: Pinned::zeroed(MAX_TEXTS)?,
+            token_queries: modules.kernel(expand::token_queries)?,
+            list_terms: modules.kernel(expand::list_terms)?,
+            merge_terms: modules.kernel(expand::merge_terms)?,
+            _modules: modules,
+        })
+    }
+}
+
+impl CudaEngine {
+    /// The terms of each text, in the order of rows; `None` for a text with too many hits to merge. At most [`MAX_TEXTS`] texts.
+    /// Only for tables with certificates.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn terms_of(
+        &mut self,
+        tokens: Tokens<'_>,
+    ) -> Result<Vec<Option<Vec<FoundTerm>>>, GpuError> {
+        let mut passes = self.take_token_passes()?;
+        self.begin();
+        self.note_start()?;
+        // SAFETY: this function waits for the stream before anything else uses the buffers. After an error the engine is not
+        // used again.
+        unsafe { self.launch_tokens(&mut passes, tokens)? };
+        self.end(&mut || ())?;
+        let term = |hit: &ScoredRow| FoundTerm { row: hit.row, value: hit.score, token: hit.query };
+        let found = passes.ranges[..tokens.ends.len()].iter().map(|range| {
+            let TextTerms { first, count } = *range;
+            let terms = || &passes.terms[first as usize..][..count as usize];
+            (count != NOT_MERGED).then(|| terms().iter().map(term).collect::<Vec<_>>())
+        });
+        let found: Vec<Option<Vec<FoundTerm>>> = found.collect();
+        self.token_passes = Some(passes);
+        self.counters.certified += tokens.ends.last().copied().unwrap_or(0) as u64;
+        Ok(found)
+    }
+
+    fn take_token_passes(&mut self) -> Result<TokenPasses, GpuError> {
+        self.token_passes.take().map_or_else(TokenPasses::new, Ok)
+    }
+
+    /// Uploads the vectors of tokens only.
+    pub(super) fn upload_tokens(&mut self, vectors: &[f32]) -> Result<(), GpuError> {
+        let mut passes = self.take_token_passes()?;
+        // SAFETY: no pass is under way, and the stream is synchronised here.
+        unsafe { passes.vectors.upload(vectors, &self.stream)? };
+        self.stream.synchronize().doing("uploading tokens")?;
+        self.token_passes = Some(passes);
+        Ok(())
+    }
+
+    /// The vectors of the tokens of the last pass, on the device.
+    pub(super) fn token_vectors(&self) -> DevicePointer<f32> {
+        let passes = self.token_passes.as_ref().expect("a pass has run");
+        passes.vectors.pointer()
+    }
+
+    /// # Safety
+    /// Until the stream has been synchronised, nothing else uses the buffers or the workspace.
+    unsafe fn launch_tokens(
+        &self,
+        passes: &mut TokenPasses,
+        tokens: Tokens<'_>,
+    ) -> Result<(), GpuError> {
+        let (stream, resident) = (&self.stream, &*self.resident);
+        let quantised = resident.quantised.as_ref().expect("tables with certificates");
+        let Tokens { vectors, ends, leasts } = tokens;
+        let (count, texts) = (ends.last().copied().unwrap_or(0), ends.len());
+        assert!(texts <= MAX_TEXTS && leasts.len() == texts, "{texts} texts");
+        let components = vectors.map_or(passes.vectors.values().len(), <[f32]>::len);
+        assert_eq!(components, count * resident.dim, "texts end with the last token");
+        let padded = count.next_multiple_of(MAX_BATCH);
+        if passes.headers.len() < padded {
+            passes.headers = Array::zeroed(padded.next_power_of_two())?;
+        }
+        let text_of: Vec<u32> = text_of(ends);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(vectors) = vectors {
+                passes.vectors.upload(vectors, stream)?;
+            }
+            passes.texts.upload(&text_of, stream)?;
+            passes.leasts.upload(leasts, stream)?;
+            start_clearing(&passes.counts, texts, stream)?;
+            start_clearing(&passes.total, 1, stream)?;
+        }
+        let params = TokenQueriesParams {
+            table: resident.view(),
+            lift: resident.lift_view(),
+            vectors: passes.vectors.pointer(),
+            texts: passes.texts.pointer(),
+            leasts: passes.leasts.pointer(),
+            headers: passes.headers.pointer_mut(),
+            tokens: count as i32,
+            tiles: quantised.tiles as u32,
+        };
+        // SAFETY: a block for each header; each token has a text, and each text a least value.
+        unsafe { passes.token_queries.launch(stream, Shape::grid(padded, 1), &params)? };
+        let capacity = LISTED_TERMS / texts;
+        for first in (0..count).step_by(MAX_BATCH) {
+            // SAFETY: the caller's promise.
+            unsafe { self.launch_some(passes, quantised, first, count, capacity)? };
+        }
+        let params = MergeTermsParams {
+            found: passes.found.pointer(),
+            counts: passes.counts.pointer(),
+            terms: passes.terms.pointer_mut()?,
+            ranges: passes.ranges.pointer_mut()?,
+            total: passes.total.pointer_mut(),
+            capacity: capacity as u32,
+            list_capacity: LISTED_TERMS as u32,
+        };
+        // SAFETY: a block for each text, whose hits are within its capacity, or it is not merged.
+        unsafe { passes.merge_terms.launch(stream, Shape::grid(texts, 1), &params) }
+    }
+
+    /// Starts the search for the tokens from `first` on: as many as a pass takes.
+    ///
+    /// # Safety
+    /// As for [`launch_tokens`](Self::launch_tokens); the headers of the tokens are made earlier in the stream.
+    unsafe fn launch_some(
+        &self,
+        passes: &TokenPasses,
+        quantised: &Quantised,
+        first: usize,
+        count: usize,
+        capacity: usize,
+    ) -> Result<(), GpuError> {
+        let (pass, kernels) = (self.pass(self.free_exchange()), &self.kernels);
+        let (rest, widths) = (count - first, kernels.int8.widths);
+        let width = widths.iter().copied().find(|&width| width >= rest).unwrap_or(MAX_BATCH);
+        let source = Source {
+            headers: passes.headers.pointer().offset(first),
+            vectors: passes.vectors.pointer(),
+            copied: passes.vectors.pointer_mut(),
+        };
+        let workspace = &self.workspace;
+        let params = ListTermsParams {
+            table: self.resident.view(),
+            queries: QueriesView {
+                vectors: passes.vectors.pointer(),
+                headers: workspace.headers.pointer(),
+                excluded: workspace.excluded.pointer(),
+            },
+            candidates: pass.candidates(quantised, width),
+            found: passes.found.pointer_mut(),
+            counts: passes.counts.pointer_mut(),
+            capacity: capacity as u32,
+            unused: 0,
+        };
+        let shape = Shape::grid(width, LISTING_PARTS).early(pass.early);
+        // SAFETY: the caller's promise: the headers up to the width are queries of this table, or zero.
+        unsafe {
+            pass.prepare_from(&kernels.plain, source, width)?;
+            pass.above_minimum(quantised, width)?;
+            passes.list_terms.launch(&self.stream, shape, &params)
+        }
+    }
+}
+
+/// The text of each token.
+fn text_of(ends: &[usize]) -> Vec<u32> {
+    let mut of = Vec::with_capacity(ends.last().copied().unwrap_or(0));
+    for (text, &end) in (0..).zip(ends) {
+        of.resize(end, text);
+    }
+    of
+}

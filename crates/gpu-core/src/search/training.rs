@@ -1,0 +1,198 @@
+//! An expander's terms on a device, for training: which terms texts touch, all gradients, and steps that change the terms.
+
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use contract::certificate::Lift;
+use contract::{HasTable, Metric, Table, score};
+use cpu_core::heads::expand::gradients::{Entry, Gradients, Touched, Way};
+
+use super::CudaEngine;
+use super::expand::{FoundTerm, Tokens};
+use super::paths::{Counters, Paths};
+use crate::driver::Gpu;
+use crate::heads::Kept;
+use crate::heads::expand::{GradientSums, Vectors};
+use crate::resident::RowChanges;
+use crate::{GpuError, Options, Precision};
+
+/// What rows may grow by before all of them are rounded again.
+const ROOM: f64 = 1.25;
+
+/// The least value of a term: the smallest number above zero.
+const LEAST: f64 = f64::from_bits(1);
+
+/// The terms of an expander on a GPU: a table under the metric `dot` with biases, whose rows change.
+pub struct DeviceTerms {
+    // In the order in which they must be dropped.
+    gradients: GradientSums,
+    changes: RowChanges,
+    engine: CudaEngine,
+    /// Where each text that was uploaded last ends, in tokens.
+    ends: Vec<usize>,
+    paths: Paths,
+}
+
+/// A table that is read from the device.
+#[derive(Debug)]
+struct Owned {
+    components: Vec<f32>,
+    norms: Vec<f64>,
+    biases: Vec<f32>,
+    dim: usize,
+}
+
+impl HasTable for Owned {
+    fn table(&self) -> Table<'_> {
+        Table::new(&self.components, &self.norms, self.dim).under_dot(Some(&self.biases))
+    }
+}
+
+impl DeviceTerms {
+    /// Uploads the terms.
+    ///
+    /// # Errors
+    /// If there is no such GPU, or the table does not fit.
+    ///
+    /// # Panics
+    /// If the table has no biases.
+    pub fn new(terms: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
+        let gpu = Gpu::open(options.ordinal)?;
+        // Small tables are searched in the same way.
+        let paths = Paths { certified_from_rows: 0, int4: false, ..Paths::default() };
+        let engine = engine(gpu, terms, paths)?;
+        let changes = RowChanges::new(engine.resident.lifted_dim())?;
+        Ok(Self { gradients: GradientSums::new()?, changes, engine, ends: Vec::new(), paths })
+    }
+
+    /// The terms that each text touches, ordered by text, then by term: those above zero, with the first position of their maximum.
+    /// The texts are as for [`upload`](Self::upload).
+    ///
+    /// # Errors
+    /// If the device fails, or a text touches more terms than the device merges.
+    ///
+    /// # Panics
+    /// If the last text does not end with the last token.
+    pub fn touched(&mut self, vectors: &[f32], ends: &[usize]) -> Result<Vec<Touched>, GpuError> {
+        self.upload(vectors, ends)?;
+        self.touched_by_uploaded()
+    }
+
+    /// The same for the texts that were uploaded last.
+    ///
+    /// # Errors
+    /// As for [`touched`](Self::touched).
+    pub fn touched_by_uploaded(&mut self) -> Result<Vec<Touched>, GpuError> {
+        let leasts = vec![LEAST; self.ends.len()];
+        let tokens = Tokens { vectors: None, ends: &self.ends, leasts: &leasts };
+        let texts = self.engine.terms_of(tokens)?;
+        let mut touched = Vec::with_capacity(texts.iter().flatten().map(Vec::len).sum());
+        let mut start = 0;
+        for ((text, terms), &end) in (0u32..).zip(texts).zip(&self.ends) {
+            let terms = terms.ok_or(GpuError::TooManyTerms { text })?;
+            touched.extend(terms.into_iter().map(|FoundTerm { row, value, token }| Touched {
+                text,
+                term: row,
+                position: token - start as u32,
+                value,
+            }));
+            start = end;
+        }
+        Ok(touched)
+    }
+
+    /// Uploads texts. `vectors` are those of their tokens, `[tokens, dim]`, one text after the other; each text `ends` at a token.
+    ///
+    /// # Errors
+    /// If the device fails, or lacks the memory.
+    ///
+    /// # Panics
+    /// If the last text does not end with the last token.
+    pub fn upload(&mut self, vectors: &[f32], ends: &[usize]) -> Result<(), GpuError> {
+        let tokens = vectors.len() / self.engine.resident.dim;
+        assert_eq!(ends.last().copied().unwrap_or(0), tokens, "texts end with the last token");
+        self.ends = ends.to_vec();
+        self.engine.upload_tokens(vectors)
+    }
+
+    /// Computes all gradients of the texts that were uploaded last. `entries` are ordered by text, and those of a text by term.
+    ///
+    /// # Errors
+    /// If the device fails, or lacks the memory.
+    ///
+    /// # Panics
+    /// If an entry names a text, a position or a term that does not exist.
+    pub fn gradients(&mut self, entries: &[Entry], way: Way) -> Result<(), GpuError> {
+        let (resident, ends) = (&self.engine.resident, &self.ends);
+        for entry in entries {
+            let text = entry.text as usize;
+            let start = text.checked_sub(1).map_or(0, |before| ends[before]);
+            assert!(start + (entry.position as usize) < ends[text], "{entry:?}");
+            assert!((entry.term as usize) < resident.rows, "{entry:?}");
+        }
+        let vectors = Vectors {
+            tokens: self.engine.token_vectors(),
+            terms: resident.view().components,
+            ends,
+            dim: resident.dim,
+        };
+        // SAFETY: the tokens are those of the last pass, and the terms the table; this has both by exclusive reference.
+        unsafe { self.gradients.compute(vectors, entries, way, &self.engine.stream) }
+    }
+
+    /// Reads the gradients that were computed last: those of terms, for the touched ones.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn read_gradients(&self) -> Result<Gradients, GpuError> {
+        self.gradients.read()
+    }
+
+    /// Takes a step against the last gradients: `w -= rate * dW` and `b -= rate * db`, of the touched terms. Only these are rounded
+    /// again, unless one has grown too much.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn step(&mut self, rate: f32) -> Result<(), GpuError> {
+        let (rows, of_rows, of_biases) = self.gradients.of_terms();
+        let (resident, stream) = (&self.engine.resident, &self.engine.stream);
+        // SAFETY: the engine's tables are its own, and it has no pass under way; the gradients are those of these rows.
+        let fit = unsafe { self.changes.step(resident, rows, (of_rows, of_biases), rate, stream)? };
+        if !fit {
+            let terms = Arc::new(self.owned()?);
+            let gpu = Gpu::open(Some(resident.gpu.ordinal))?;
+            self.engine = engine(gpu, terms, self.paths)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the terms' vectors `[terms, dim]` and biases.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn read(&self) -> Result<(Vec<f32>, Vec<f32>), GpuError> {
+        let Owned { components, biases, .. } = self.owned()?;
+        Ok((components, biases))
+    }
+
+    /// The counters of the passes so far.
+    pub fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+
+    fn owned(&self) -> Result<Owned, GpuError> {
+        let dim = self.engine.resident.dim;
+        let (components, biases) = self.engine.resident.read()?;
+        let norms = components.chunks_exact(dim).map(score::norm).collect();
+        Ok(Owned { components, norms, biases: biases.unwrap_or_default(), dim })
+    }
+}
+
+fn engine(gpu: Gpu, terms: Arc<dyn HasTable>, paths: Paths) -> Result<CudaEngine, GpuError> {
+    let table = terms.table();
+    assert!(table.metric() == Metric::Dot && table.biases().is_some(), "terms have biases");
+    let lift = Lift::of(&table).with_room(ROOM);
+    let kept = Kept { precision: Precision::Float32, memory: None, portable: paths.portable };
+    CudaEngine::on(gpu, terms.clone(), lift, None, paths, kept, None)
+}
