@@ -102,7 +102,7 @@ fn measure(gpu: &Gpu, shape: &Shape) {
     let Shape { texts, tokens, dim, terms, .. } = *shape;
     let before = gpu.free_memory().unwrap();
     let table: Arc<dyn HasTable> = Arc::new(Terms::new(shape));
-    let mut device = DeviceTerms::new(table, Options::default()).unwrap();
+    let mut device = DeviceTerms::new(table, (dim as f64).sqrt(), Options::default()).unwrap();
     let vectors = values(2, texts * tokens * dim, 3f32.sqrt());
     let ends: Vec<usize> = (1..=texts).map(|text| text * tokens).collect();
     let is_dense = shape.bias == 0.0;

@@ -12,6 +12,9 @@ use crate::{Metric, Row, Table};
 /// Covers the roundings of norms, and those of a score: (dim + 8) · 2⁻⁵² of the unit.
 const ROUNDING: f64 = 1e-11;
 
+/// The most by which queries are taken to be longer or shorter than rows.
+const MOST_RATIO: f64 = 1e9;
+
 /// How rows and queries are lifted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lift {
@@ -23,16 +26,25 @@ pub struct Lift {
 }
 
 impl Lift {
-    /// How the rows of a table are lifted.
+    /// How the rows of a table are lifted, for queries as long as the longest row.
     pub fn of(table: &Table<'_>) -> Self {
+        Self::for_queries(table, None)
+    }
+
+    /// The same for queries whose norm is about this; for others the certificate holds as well, but rules out fewer rows.
+    pub fn for_queries(table: &Table<'_>, norm: Option<f64>) -> Self {
         let none = Self { metric: table.metric(), longest: 1.0, beta: None };
         if table.metric() == Metric::Cosine {
             return none;
         }
         let biases = table.biases().unwrap_or_default().iter();
         let largest_bias = biases.fold(0.0, |most: f64, &bias| most.max(f64::from(bias).abs()));
-        // The error is in proportion to |q'| · N, which is least at this β if queries are as long as rows.
-        let lift = Self { beta: (largest_bias > 0.0).then(|| largest_bias.sqrt()), ..none };
+        // The error is in proportion to |q'| · N. This β is where that is least for a row that has the largest norm and bias.
+        let of_rows = table.norms().iter().fold(0.0, |most: f64, &norm| most.max(norm));
+        let ratio = norm.map_or(1.0, |norm| norm / of_rows);
+        let ratio = if ratio.is_nan() { 1.0 } else { ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) };
+        let beta = (largest_bias > 0.0).then(|| (largest_bias * ratio).sqrt());
+        let lift = Self { beta, ..none };
         let square = |row: Row| {
             let (norm, last) = (table.norm(row), lift.last_component(table.bias(row)));
             norm * norm + last * last
@@ -176,29 +188,33 @@ mod tests {
         let table = Table::new(&components, &norms, 2);
         for biases in [None, Some(&biases[..])] {
             let table = table.under_dot(biases);
-            let lift = Lift::of(&table);
-            assert_eq!(lift.dim(2), if biases.is_some() { 3 } else { 2 });
-            let norm = score::norm(&query);
-            let unit = lift.unit(norm);
-            for row in (0..3).map(Row) {
-                let divisor = lift.divisor(table.norm(row)).unwrap();
-                let mut product: f64 = table
-                    .row(row)
-                    .iter()
-                    .zip(query)
-                    .map(|(&x, q)| f64::from(x) * f64::from(q))
-                    .sum();
-                product += lift.last_component(table.bias(row)) * lift.beta().unwrap_or(0.0);
-                product /= divisor * lift.query_norm(norm);
-                let score = table.score(&query, norm, row).unwrap();
-                assert!(
-                    unit.at_least(score) <= product && product <= unit.at_most(score),
-                    "{product} {score}"
-                );
-                assert!((unit.at_most(score) - unit.at_least(score)).abs() < 1e-10);
-                let length =
-                    (table.norm(row).powi(2) + lift.last_component(table.bias(row)).powi(2)).sqrt();
-                assert!(length / divisor <= 1.0);
+            for queries in [None, Some(0.0), Some(1e-3), Some(1e4), Some(f64::NAN)] {
+                let lift = Lift::for_queries(&table, queries);
+                assert_eq!(lift.dim(2), if biases.is_some() { 3 } else { 2 });
+                let norm = score::norm(&query);
+                let unit = lift.unit(norm);
+                for row in (0..3).map(Row) {
+                    let divisor = lift.divisor(table.norm(row)).unwrap();
+                    let mut product: f64 = table
+                        .row(row)
+                        .iter()
+                        .zip(query)
+                        .map(|(&x, q)| f64::from(x) * f64::from(q))
+                        .sum();
+                    product += lift.last_component(table.bias(row)) * lift.beta().unwrap_or(0.0);
+                    product /= divisor * lift.query_norm(norm);
+                    let score = table.score(&query, norm, row).unwrap();
+                    assert!(
+                        unit.at_least(score) <= product && product <= unit.at_most(score),
+                        "{product} {score}"
+                    );
+                    let width = unit.at_most(score) - unit.at_least(score);
+                    assert!(width.abs() < 1e-10);
+                    let length = (table.norm(row).powi(2)
+                        + lift.last_component(table.bias(row)).powi(2))
+                    .sqrt();
+                    assert!(length / divisor <= 1.0);
+                }
             }
         }
         let lift = Lift::of(&table);

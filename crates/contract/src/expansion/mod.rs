@@ -13,9 +13,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use search::{TermSearch, expand_some, next_expander};
+pub use search::{TermSearch, expand_some, first_norm, next_expander};
 
 use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, QueryVector, Row, Table, score};
+
+/// About the number of tokens that tell the usual norm of a text's tokens.
+const TOKENS_FOR_NORM: usize = 64;
 
 /// The least value of a term: the smallest number above zero.
 const LEAST: f64 = f64::from_bits(1);
@@ -194,6 +197,20 @@ impl Expansion {
                 &components[position * dim..][..dim]
             }
         }
+    }
+
+    /// The mean norm of some tokens' vectors, as the terms are compared with them; `None` without tokens.
+    ///
+    /// # Panics
+    /// If the model does not [fit](Self::fits).
+    pub fn mean_norm(&self, model: &Table<'_>) -> Option<f64> {
+        let some = (0..self.tokens).step_by(1 + self.tokens / TOKENS_FOR_NORM);
+        let norm = |position| {
+            let vector = self.expander.project(self.vector(model, position)).ok()?;
+            Some(score::norm(&vector))
+        };
+        let norms: Vec<f64> = some.filter_map(norm).collect();
+        (!norms.is_empty()).then(|| norms.iter().sum::<f64>() / norms.len() as f64)
     }
 
     /// The row of the model that is a token, if it is one. Equal rows have equal searches.

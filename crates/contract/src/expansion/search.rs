@@ -55,6 +55,16 @@ pub fn next_expander(parts: &[PartOfExpansion]) -> Option<Arc<dyn TermExpander>>
     Some(first.expansion().expander().clone())
 }
 
+/// The mean norm of the tokens of the first text of this expander that has tokens.
+pub fn first_norm(
+    parts: &[PartOfExpansion],
+    expander: &Arc<dyn TermExpander>,
+    model: &Table<'_>,
+) -> Option<f64> {
+    let own = parts.iter().map(PartOfExpansion::expansion);
+    own.filter(|text| Arc::ptr_eq(text.expander(), expander)).find_map(|text| text.mean_norm(model))
+}
+
 /// Tokens that are searched for together.
 struct Piece {
     /// Texts, and their tokens.

@@ -137,7 +137,8 @@ pub struct Counters {
 }
 
 impl CertifiedSearch {
-    /// Searches the table of `full`, which answers what has no certificate. The derived table takes one byte per component and 8
+    /// Searches the table of `full`, which answers what has no certificate, for queries whose norm is about `query_norm` (`None`: as
+    /// long as rows); others have certificates as well. The derived table takes one byte per component and 8
     /// bytes per row.
     ///
     /// # Errors
@@ -145,11 +146,12 @@ impl CertifiedSearch {
     pub(crate) fn new(
         full: FullScanEngine,
         keep_in: Option<KeepIn>,
+        query_norm: Option<f64>,
         options: Options,
     ) -> Result<Self, StartError> {
         let (threads, instructions) = (full.pool().current_num_threads(), full.instructions());
         let (paths, table) = (options.paths, full.model().table());
-        let lift = Lift::of(&table);
+        let lift = Lift::for_queries(&table, query_norm);
         let deriving = if lift.dim(table.dim()) <= MAX_DIM {
             Deriving::start(full.model(), lift, instructions, threads, keep_in, options)?
         } else {

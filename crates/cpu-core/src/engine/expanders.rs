@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::expansion::{TermSearch, expand_some, next_expander};
+use contract::expansion::{TermSearch, expand_some, first_norm, next_expander};
 use contract::{
     Engine, EngineError, Expansion, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
     TermExpander, UsualCosts,
@@ -62,8 +62,12 @@ impl Expanders {
                 parts.iter().filter(|part| part.is_complete()).count() as u64
             };
             let before = completed(parts);
-            let search =
-                if is_same(expander.terms(), model) { &mut *own } else { self.of(&expander, own)? };
+            let search = if is_same(expander.terms(), model) {
+                &mut *own
+            } else {
+                let norm = || first_norm(parts, &expander, &table);
+                self.of(&expander, own, norm)?
+            };
             expand_some(parts, &table, search, go_on)?;
             own.counters.expanded += completed(parts) - before;
         }
@@ -74,6 +78,7 @@ impl Expanders {
         &mut self,
         expander: &Arc<dyn TermExpander>,
         own: &mut CertifiedSearch,
+        query_norm: impl FnOnce() -> Option<f64>,
     ) -> Result<&mut CertifiedSearch, EngineError> {
         let known = self.all.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
         let index = match known {
@@ -81,7 +86,7 @@ impl Expanders {
             None => {
                 let full = own.full().of(expander.terms().clone());
                 let options = Options { paths: self.paths, ..Options::default() };
-                let search = CertifiedSearch::new(full, None, options)
+                let search = CertifiedSearch::new(full, None, query_norm(), options)
                     .map_err(|error| EngineError::Device(error.to_string()))?;
                 self.all.push(Expanding { expander: expander.clone(), search });
                 self.all.len() - 1

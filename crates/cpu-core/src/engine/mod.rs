@@ -38,7 +38,7 @@ impl CpuEngine {
         let keep_in = options.keep_in.take().map(|path| KeepIn::new(path, &model));
         let classifiers = Classifiers::new(options.products, options.precision);
         let expanders = Expanders::new(options.paths);
-        let search = CertifiedSearch::new(full, keep_in, options)?;
+        let search = CertifiedSearch::new(full, keep_in, None, options)?;
         Ok(Self { model, search, classifiers, expanders })
     }
 

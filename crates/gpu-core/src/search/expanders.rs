@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use contract::expansion::{TermSearch, expand_some, next_expander};
+use contract::expansion::{TermSearch, expand_some, first_norm, next_expander};
 use contract::{
     Engine, EngineError, FullPassQuery, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row,
     Table, Term, TermExpander,
@@ -47,7 +47,8 @@ impl CudaEngine {
             let engine = if is_same(expander.terms(), &model) {
                 &mut *self
             } else {
-                self.engine_of(&expander)?
+                let norm = || first_norm(parts, &expander, &table);
+                self.engine_of(&expander, norm)?
             };
             if !engine.merge_texts(parts, &expander, &table)? {
                 expand_some(parts, &table, engine, go_on)?;
@@ -115,12 +116,17 @@ impl CudaEngine {
     }
 
     /// The engine of an expander's terms, which is made when it is asked for first.
-    fn engine_of(&mut self, expander: &Arc<dyn TermExpander>) -> Result<&mut Self, EngineError> {
+    fn engine_of(
+        &mut self,
+        expander: &Arc<dyn TermExpander>,
+        query_norm: impl FnOnce() -> Option<f64>,
+    ) -> Result<&mut Self, EngineError> {
         let known = self.expanders.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
         let index = match known {
             Some(index) => index,
             None => {
-                let engine = self.beside(expander.terms()).map_err(|error| self.failed(error))?;
+                let engine = self.beside(expander.terms(), query_norm());
+                let engine = engine.map_err(|error| self.failed(error))?;
                 self.expanders.push(Expanding { expander: expander.clone(), engine });
                 self.expanders.len() - 1
             }

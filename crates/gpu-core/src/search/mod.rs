@@ -178,11 +178,12 @@ impl CudaEngine {
         Self::on(gpu, model.clone(), lift, None, paths, kept, progress)
     }
 
-    /// An engine for another table on the same device, which shares with this one what is the same in both.
-    fn beside(&self, of: &Arc<dyn HasTable>) -> Result<Self, GpuError> {
+    /// An engine for another table on the same device, which shares with this one what is the same in both, for queries whose norm
+    /// is about this.
+    fn beside(&self, of: &Arc<dyn HasTable>, query_norm: Option<f64>) -> Result<Self, GpuError> {
         let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
         let kept = self.classifiers.kept();
-        let lift = Lift::of(&of.table());
+        let lift = Lift::for_queries(&of.table(), query_norm);
         Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
     }
 

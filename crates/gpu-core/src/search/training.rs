@@ -31,6 +31,7 @@ pub struct DeviceTerms {
     engine: CudaEngine,
     /// Where each text that was uploaded last ends, in tokens.
     ends: Vec<usize>,
+    query_norm: f64,
     paths: Paths,
 }
 
@@ -50,20 +51,31 @@ impl HasTable for Owned {
 }
 
 impl DeviceTerms {
-    /// Uploads the terms.
+    /// Uploads the terms, for tokens whose norm is about `query_norm`.
     ///
     /// # Errors
     /// If there is no such GPU, or the table does not fit.
     ///
     /// # Panics
     /// If the table has no biases.
-    pub fn new(terms: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
+    pub fn new(
+        terms: Arc<dyn HasTable>,
+        query_norm: f64,
+        options: Options<'_>,
+    ) -> Result<Self, GpuError> {
         let gpu = Gpu::open(options.ordinal)?;
         // Small tables are searched in the same way.
         let paths = Paths { certified_from_rows: 0, int4: false, ..Paths::default() };
-        let engine = engine(gpu, terms, paths)?;
+        let engine = engine(gpu, terms, query_norm, paths)?;
         let changes = RowChanges::new(engine.resident.lifted_dim())?;
-        Ok(Self { gradients: GradientSums::new()?, changes, engine, ends: Vec::new(), paths })
+        Ok(Self {
+            gradients: GradientSums::new()?,
+            changes,
+            engine,
+            ends: Vec::new(),
+            query_norm,
+            paths,
+        })
     }
 
     /// The terms that each text touches, ordered by text, then by term: those above zero, with the first position of their maximum.
@@ -134,6 +146,7 @@ impl DeviceTerms {
         let vectors = Vectors {
             tokens: self.engine.token_vectors(),
             terms: resident.view().components,
+            rows: resident.rows,
             ends,
             dim: resident.dim,
         };
@@ -162,7 +175,7 @@ impl DeviceTerms {
         if !fit {
             let terms = Arc::new(self.owned()?);
             let gpu = Gpu::open(Some(resident.gpu.ordinal))?;
-            self.engine = engine(gpu, terms, self.paths)?;
+            self.engine = engine(gpu, terms, self.query_norm, self.paths)?;
         }
         Ok(())
     }
@@ -189,10 +202,15 @@ impl DeviceTerms {
     }
 }
 
-fn engine(gpu: Gpu, terms: Arc<dyn HasTable>, paths: Paths) -> Result<CudaEngine, GpuError> {
+fn engine(
+    gpu: Gpu,
+    terms: Arc<dyn HasTable>,
+    query_norm: f64,
+    paths: Paths,
+) -> Result<CudaEngine, GpuError> {
     let table = terms.table();
     assert!(table.metric() == Metric::Dot && table.biases().is_some(), "terms have biases");
-    let lift = Lift::of(&table).with_room(ROOM);
+    let lift = Lift::for_queries(&table, Some(query_norm)).with_room(ROOM);
     let kept = Kept { precision: Precision::Float32, memory: None, portable: paths.portable };
     CudaEngine::on(gpu, terms.clone(), lift, None, paths, kept, None)
 }

@@ -59,7 +59,7 @@ fn texts(count: usize, dim: usize, numbers: &mut Numbers) -> (Vec<f32>, Vec<usiz
 }
 
 fn device(terms: &Terms) -> DeviceTerms {
-    DeviceTerms::new(Arc::new(terms.clone()), Options::default()).unwrap()
+    DeviceTerms::new(Arc::new(terms.clone()), 1.0, Options::default()).unwrap()
 }
 
 fn bits(touched: &[Touched]) -> Vec<(u32, u32, u32, u64)> {

@@ -7,15 +7,14 @@ pub(crate) mod abi;
 
 use cpu_core::heads::expand::gradients::{Entry, Gradients, TermGradients, Way};
 use cust::stream::Stream;
-use rayon::prelude::*;
 
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape, start_clearing};
 use abi::{SumRowsParams, entries};
 
-/// Fewer entries are ordered by one thread.
-const FEW_ENTRIES: usize = 10_000;
+/// Counters for each entry up to which entries are grouped by counting.
+const MOST_COUNTERS: usize = 8;
 
 /// Components of a warp in [`Way::ByComponent`].
 const WARP: usize = 32;
@@ -54,8 +53,9 @@ struct Groups {
 pub(crate) struct Vectors<'a> {
     /// `[tokens, dim]`.
     pub(crate) tokens: DevicePointer<f32>,
-    /// `[terms, dim]`.
+    /// `[rows, dim]`.
     pub(crate) terms: DevicePointer<f32>,
+    pub(crate) rows: usize,
     /// `[texts]`: where each text ends, in tokens.
     pub(crate) ends: &'a [usize],
     pub(crate) dim: usize,
@@ -71,33 +71,19 @@ impl Groups {
         })
     }
 
-    /// Starts uploading entries `(group, index, weight)`, of which those of a group are next to each other. Returns the groups.
+    /// Starts uploading entries in groups. Returns the groups.
     ///
     /// # Safety
     /// As for [`Room::upload`].
-    unsafe fn upload(
-        &mut self,
-        entries: &[(u32, u32, f32)],
-        stream: &Stream,
-    ) -> Result<Vec<u32>, GpuError> {
-        let indices: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
-        let weights: Vec<f32> = entries.iter().map(|entry| entry.2).collect();
-        let (mut begins, mut groups) = (Vec::new(), Vec::new());
-        for (at, entry) in (0u32..).zip(entries) {
-            if groups.last() != Some(&entry.0) {
-                begins.push(at);
-                groups.push(entry.0);
-            }
-        }
-        begins.push(entries.len() as u32);
+    unsafe fn upload(&mut self, of: Grouped, stream: &Stream) -> Result<Vec<u32>, GpuError> {
         // SAFETY: the caller's promise.
         unsafe {
-            self.indices.upload(&indices, stream)?;
-            self.weights.upload(&weights, stream)?;
-            self.begins.upload(&begins, stream)?;
-            self.targets.upload(&groups, stream)?;
+            self.indices.upload(&of.indices, stream)?;
+            self.weights.upload(&of.weights, stream)?;
+            self.begins.upload(&of.begins, stream)?;
+            self.targets.upload(&of.groups, stream)?;
         }
-        Ok(groups)
+        Ok(of.groups)
     }
 }
 
@@ -142,20 +128,21 @@ impl GradientSums {
         way: Way,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let Vectors { tokens, terms, ends, dim } = of;
+        let Vectors { tokens, terms, ends, dim, .. } = of;
         let token_of = |entry: &Entry| {
             let start = (entry.text as usize).checked_sub(1).map_or(0, |before| ends[before]);
             (start + entry.position as usize) as u32
         };
-        let by_term = in_groups(entries, |entry| entry.term, |entry| token_of(entry));
-        let by_token = in_groups(entries, |entry| token_of(entry), |entry| entry.term);
-        let all = ends.last().copied().unwrap_or(0) * dim;
+        let by_term = Grouped::new(entries, of.rows, |entry| entry.term, token_of);
+        let tokens_end = ends.last().copied().unwrap_or(0);
+        let by_token = Grouped::new(entries, tokens_end, token_of, |entry| entry.term);
+        let all = tokens_end * dim;
         self.dim = dim;
         self.token_components = all;
         // SAFETY: no kernel uses the buffers, because this function waits for its own.
         unsafe {
-            self.touched = self.terms.upload(&by_term, stream)?;
-            let touched_tokens = self.tokens.upload(&by_token, stream)?.len();
+            self.touched = self.terms.upload(by_term, stream)?;
+            let touched_tokens = self.tokens.upload(by_token, stream)?.len();
             grow(&mut self.of_terms, self.touched.len() * dim)?;
             grow(&mut self.of_biases, self.touched.len())?;
             grow(&mut self.of_tokens, all)?;
@@ -224,25 +211,80 @@ impl GradientSums {
     }
 }
 
-/// Entries as `(group, index, weight)`, ordered by group, and those of a group as before.
-fn in_groups(
-    entries: &[Entry],
-    group: impl Fn(&Entry) -> u32 + Sync,
-    index: impl Fn(&Entry) -> u32 + Sync,
-) -> Vec<(u32, u32, f32)> {
-    let key = |(at, entry): (usize, &Entry)| u64::from(group(entry)) << 32 | at as u64;
-    let of = |key: u64| {
-        let entry = &entries[key as u32 as usize];
-        ((key >> 32) as u32, index(entry), entry.gradient)
-    };
-    if entries.len() < FEW_ENTRIES {
+/// Entries in groups, and those of a group in their order.
+#[derive(Debug, Default)]
+struct Grouped {
+    /// `[entries]`.
+    indices: Vec<u32>,
+    weights: Vec<f32>,
+    /// `[groups + 1]`.
+    begins: Vec<u32>,
+    /// `[groups]`, ascending.
+    groups: Vec<u32>,
+}
+
+impl Grouped {
+    /// Groups entries. Groups are below `end`.
+    fn new(
+        entries: &[Entry],
+        end: usize,
+        group: impl Fn(&Entry) -> u32,
+        index: impl Fn(&Entry) -> u32,
+    ) -> Self {
+        if end > MOST_COUNTERS * entries.len() {
+            return Self::by_sorting(entries, group, index);
+        }
+        // Counted, which takes one step for each entry and each counter.
+        let mut next = vec![0u32; end + 1];
+        entries.iter().for_each(|entry| next[group(entry) as usize + 1] += 1);
+        let mut grouped = Self::with_room(entries.len());
+        let mut begin = 0;
+        for (group, next) in (0u32..).zip(&mut next[1..]) {
+            let count = std::mem::replace(next, begin);
+            if count > 0 {
+                grouped.begins.push(begin);
+                grouped.groups.push(group);
+                begin += count;
+            }
+        }
+        grouped.begins.push(begin);
+        grouped.indices.resize(entries.len(), 0);
+        grouped.weights.resize(entries.len(), 0.0);
+        for entry in entries {
+            let next = &mut next[group(entry) as usize + 1];
+            grouped.indices[*next as usize] = index(entry);
+            grouped.weights[*next as usize] = entry.gradient;
+            *next += 1;
+        }
+        grouped
+    }
+
+    fn by_sorting(
+        entries: &[Entry],
+        group: impl Fn(&Entry) -> u32,
+        index: impl Fn(&Entry) -> u32,
+    ) -> Self {
+        let key = |(at, entry): (usize, &Entry)| u64::from(group(entry)) << 32 | at as u64;
         let mut keys: Vec<u64> = entries.iter().enumerate().map(key).collect();
         keys.sort_unstable();
-        return keys.into_iter().map(of).collect();
+        let mut grouped = Self::with_room(entries.len());
+        for (at, key) in (0u32..).zip(keys) {
+            let (group, entry) = ((key >> 32) as u32, &entries[key as u32 as usize]);
+            if grouped.groups.last() != Some(&group) {
+                grouped.begins.push(at);
+                grouped.groups.push(group);
+            }
+            grouped.indices.push(index(entry));
+            grouped.weights.push(entry.gradient);
+        }
+        grouped.begins.push(entries.len() as u32);
+        grouped
     }
-    let mut keys: Vec<u64> = entries.par_iter().enumerate().map(key).collect();
-    keys.par_sort_unstable();
-    keys.into_par_iter().map(of).collect()
+
+    fn with_room(entries: usize) -> Self {
+        let (indices, weights) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        Self { indices, weights, ..Self::default() }
+    }
 }
 
 /// The parameters of the sums of groups: from rows to where they go.
