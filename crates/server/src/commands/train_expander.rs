@@ -39,7 +39,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
         let terms = arguments.terms.map_or(TERMS[0], |terms| terms.get());
         let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)
             .map_err(|error| CommandError::Usage(error.to_string()))?;
-        let (mut description, weights) = plain_expander(&model, tokens, reach)?;
+        let (mut description, weights) = plain_expander(&model, tokens, reach);
         description.log1p = !arguments.linear;
         write(&description, &weights)?;
         return say!(
