@@ -154,8 +154,8 @@ impl Piece {
         piece
     }
 
-    /// Searches, and adds what is found to the texts. Queries without a certificate take long: if `go_on` says no between them, the
-    /// tokens from there on are searched for another time.
+    /// Searches, and adds what is found to the texts. Where a search has no certificate, every row must be scored: if `go_on` says no
+    /// before that, the remaining tokens are left to the next call.
     fn search(
         self,
         parts: &mut [PartOfExpansion],
