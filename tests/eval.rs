@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use crate::support::{ROYAL, kindred, prepared};
+use crate::support::{ROYAL, errors, kindred, prepared};
 use serde_json::Value;
 
 struct Scratch {
@@ -43,10 +43,6 @@ impl Scratch {
         assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
         errors(&output)
     }
-}
-
-fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn right(result: &Value) -> [u64; 3] {

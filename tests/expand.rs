@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Service, kindred};
+use crate::support::{Service, errors, kindred};
 
 /// Terms of a model under dot, `word x y`, with biases.
 const VECTORS: &str = "wing 2 0\nflow 0 2\nu.s. 3 3\nnoise -1 -1\nzero 0 0\n";
@@ -18,7 +18,7 @@ fn items() -> tempfile::TempDir {
     let mut command = kindred(&["prepare", "--metric", "dot", "--bias"]);
     command.arg(path("biases.txt")).arg(path("vectors.txt")).arg("--out").arg(path("items"));
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", errors(&output));
     folder
 }
 

@@ -7,7 +7,7 @@ pub mod http2;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -292,6 +292,11 @@ fn parse_reply(bytes: &[u8]) -> Option<(Reply, bool)> {
     Some((reply, whole))
 }
 
+/// What a command said on standard error.
+pub fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Writes a vectors file and prepares it; the folder lives as long as what is returned.
 pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -300,7 +305,7 @@ pub fn prepared(text: &str) -> (tempfile::TempDir, PathBuf) {
     let out = scratch.path().join("tiny");
     let output =
         kindred(&["prepare"]).arg(&input).arg("--out").arg(&out).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", errors(&output));
     (scratch, out)
 }
 

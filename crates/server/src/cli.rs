@@ -23,7 +23,7 @@ pub use asking::{
 
 use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub use heads::{
-    ClassifyArguments, ExpandArguments, ImportHeadArguments, TokensArguments,
+    ClassifyArguments, ExpandArguments, ImportHeadArguments, ModelArguments, TokensArguments,
     TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 pub use retrieval::{RetrievalArguments, RetrievalRun};
@@ -342,8 +342,7 @@ pub struct EvalArguments {
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
     /// Number of CPU engine threads; 0 means one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(..=MAX_THREADS as u64))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,
 }
 
@@ -387,6 +386,11 @@ pub struct HealthArguments {
     /// Timeout, in ms; should exceed the service's readiness_timeout_ms
     #[arg(long, value_name = "MS", default_value_t = 6000, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: u64,
+}
+
+/// Parses a number of threads.
+fn thread_counts() -> impl TypedValueParser<Value = usize> {
+    RangedU64ValueParser::new().range(..=MAX_THREADS as u64)
 }
 
 /// Parses an analogy method by its short name.

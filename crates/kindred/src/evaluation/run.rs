@@ -117,21 +117,14 @@ impl Evaluation<'_> {
     /// # Errors
     /// [`Error::MethodMismatch`] for 3CosMul and PairDirection under the metric `dot`.
     pub fn check(&self) -> Result<(), Error> {
-        // The words do not matter.
-        let (table, words) = (self.model.table(), [Row(0); 3]);
-        for method in self.methods {
-            let made = match method {
-                Method::ThreeCosAdd => continue,
-                Method::ThreeCosMul => Scoring::three_cos_mul(&table, &words[..2], &words[2..]),
-                Method::PairDirection => {
-                    Scoring::pair_direction(&table, words[0], words[1], words[2])
-                }
-            };
-            if let Err(error @ ScoringError::NotUnderDot { .. }) = made {
-                return Err(Error::MethodMismatch { reason: error.to_string() });
+        let usable = Method::under(self.model.metric());
+        match self.methods.iter().find(|method| !usable.contains(method)) {
+            None => Ok(()),
+            Some(method) => {
+                let error = ScoringError::NotUnderDot { formula: method.name() };
+                Err(Error::MethodMismatch { reason: error.to_string() })
             }
         }
-        Ok(())
     }
 
     /// How many of these questions a method answers right.

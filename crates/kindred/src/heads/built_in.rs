@@ -38,7 +38,7 @@ pub fn built_in_expander(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
     if made_for.model.version != model.version() {
         return None;
     }
-    let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH).ok()?;
+    let (description, weights) = plain_expander(model, usual_tokens(model), BUILT_IN_REACH);
     Expander::from_memory(description, weights, model).ok().map(Arc::new)
 }
 

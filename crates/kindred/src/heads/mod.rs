@@ -25,7 +25,7 @@ pub use cpu_core::heads::expand::train::{
 pub use cpu_core::heads::train::{Progress, Settings};
 pub use data::{DataError, Format, Labelled, Texts};
 pub use expander_training::{ExpanderTrainError, MadeExpander, Pair, Pairs, train_expander};
-pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, WeightedTerm, cause, token_rows};
+pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};
 pub use model_store::head::{
     About, Cut, Description, Expander, ExpanderDescription, ExpanderWeights, Head, HeadError,

@@ -8,40 +8,28 @@ use std::sync::Arc;
 use contract::{Engine, Query, QueryBatch, QueryVector, Row};
 use cpu_core::FullScanEngine;
 use model_store::ModelStore;
-use model_store::head::{
-    Expander, ExpanderDescription, ExpanderWeights, HEAD_VERSION, HeadError, HeadKind, MadeFor,
-    TermsFrom, Tokens,
-};
+use model_store::head::{Expander, ExpanderDescription, ExpanderWeights, HeadError, Tokens};
 
 /// Words that the reach is chosen by, evenly spaced among the most frequent ones.
 const SAMPLE: usize = 64;
 const MOST_FREQUENT: usize = 20_000;
 
-/// The description and the weights of a plain expander.
-///
-/// # Errors
-/// If the weights are not finite, as for vectors of huge numbers.
+/// The description and the weights of a plain expander. Vectors of huge numbers give weights that are not finite, which no expander
+/// may have.
 pub fn plain_expander(
-    model: &Arc<ModelStore>,
+    model: &ModelStore,
     tokens: Tokens,
     reach: f64,
-) -> Result<(ExpanderDescription, ExpanderWeights), HeadError> {
+) -> (ExpanderDescription, ExpanderWeights) {
     let table = model.table();
     let bias = |&norm: &f64| (-norm * norm / 2.0 - reach) as f32;
     let biases: Vec<f32> = table.norms().iter().map(bias).collect();
     let description = ExpanderDescription {
-        kind: HeadKind::Expander,
-        version: HEAD_VERSION,
-        model: MadeFor::of(model),
-        terms: TermsFrom::Model {},
-        tokens: Some(tokens),
-        log1p: true,
-        weights: String::new(),
         training: serde_json::Map::from_iter([("reach".to_owned(), reach.into())]),
+        ..ExpanderDescription::of_model(model, tokens)
     };
     let weights = ExpanderWeights { biases: Some(biases), ..ExpanderWeights::default() };
-    Expander::from_memory(description.clone(), weights.clone(), model)?;
-    Ok((description, weights))
+    (description, weights)
 }
 
 /// The reach with which half of the frequent words have `terms` terms or more.
@@ -54,7 +42,7 @@ pub fn reach_of(
     terms: usize,
     threads: usize,
 ) -> Result<f64, ReachError> {
-    let (description, weights) = plain_expander(model, tokens, 0.0)?;
+    let (description, weights) = plain_expander(model, tokens, 0.0);
     let expander = Expander::from_memory(description, weights, model)?;
     let frequent = model.rows().min(MOST_FREQUENT);
     let step = frequent.div_ceil(SAMPLE);

@@ -7,14 +7,13 @@ use model_store::ModelStore;
 use model_store::head::Expander;
 
 use super::analyse::Word;
-use super::expansion::{Asked, Expansion, Mixing, Setting};
+use super::expansion::{Asked, Expansion, Setting};
 use super::index::Weighted;
 use crate::heads::{Vocabulary, WantedTerms, token_rows};
 
 /// How many terms are added.
 const COUNTS: [usize; 5] = [5, 10, 20, 50, 100];
 const MOST: usize = COUNTS[COUNTS.len() - 1];
-const WEIGHTS: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
 
 /// Queries that are expanded together.
 const TOGETHER: usize = 64;
@@ -80,20 +79,7 @@ impl Expansion for OfExpander {
         COUNTS.iter().map(|&count| vec![("terms", count as f64)]).collect()
     }
 
-    fn mixing(&self) -> Mixing {
-        Mixing::Add
-    }
-
-    fn weights(&self) -> Vec<f64> {
-        WEIGHTS.to_vec()
-    }
-
     fn terms(&self, setting: usize, asked: &Asked<'_>) -> Vec<Weighted> {
-        let mut terms = Vec::new();
-        for (word, weight) in self.of_query[asked.number].iter().take(COUNTS[setting]) {
-            let own = asked.terms_of(word).filter(|&term| !asked.has(term));
-            terms.extend(own.map(|term| (term, *weight)));
-        }
-        terms
+        asked.others(&self.of_query[asked.number], COUNTS[setting])
     }
 }

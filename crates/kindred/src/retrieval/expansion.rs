@@ -34,6 +34,16 @@ impl Asked<'_> {
         self.analyser.terms(word).filter_map(|term| self.index.term(&term))
     }
 
+    /// The terms of the first `most` of these words that the query does not have itself, with the words' weights.
+    pub fn others(&self, words: &[(String, f64)], most: usize) -> Vec<Weighted> {
+        let mut others = Vec::new();
+        for (word, weight) in words.iter().take(most) {
+            let terms = self.terms_of(word).filter(|&term| !self.has(term));
+            others.extend(terms.map(|term| (term, *weight)));
+        }
+        others
+    }
+
     /// Whether the query has this term itself.
     pub fn has(&self, term: Term) -> bool {
         self.terms.iter().any(|&(own, _)| own == term)
@@ -73,11 +83,15 @@ pub trait Expansion: Sync {
     /// chosen.
     fn settings(&self) -> Vec<Setting>;
 
-    /// How terms are mixed with the query.
-    fn mixing(&self) -> Mixing;
+    /// How terms are mixed with the query. A model's terms are added.
+    fn mixing(&self) -> Mixing {
+        Mixing::Add
+    }
 
-    /// The weights to choose from.
-    fn weights(&self) -> Vec<f64>;
+    /// The weights to choose from: those for terms that are added.
+    fn weights(&self) -> Vec<f64> {
+        vec![0.02, 0.05, 0.1, 0.2, 0.4]
+    }
 
     /// The terms that one of the settings, by its index, adds to a query. A term may be there several times: its weights add up.
     fn terms(&self, setting: usize, asked: &Asked<'_>) -> Vec<Weighted>;

@@ -8,13 +8,12 @@ use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
 
 use super::analyse::Word;
-use super::expansion::{Asked, Expansion, Mixing, Setting};
+use super::expansion::{Asked, Expansion, Setting};
 use super::index::Weighted;
 use crate::text::row;
 
 /// How many neighbours are added, of each word or of the sum.
 const COUNTS: [usize; 5] = [1, 2, 5, 10, 20];
-const WEIGHTS: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.4];
 const MOST: usize = COUNTS[COUNTS.len() - 1];
 
 /// A neighbour and its cosine.
@@ -112,14 +111,6 @@ fn settings() -> Vec<Setting> {
     COUNTS.iter().map(|&count| vec![("neighbours", count as f64)]).collect()
 }
 
-/// The terms of the first few of these that the query does not have, weighted by their cosines.
-fn add(found: &[Neighbour], setting: usize, asked: &Asked<'_>, terms: &mut Vec<Weighted>) {
-    for (word, cosine) in found.iter().take(COUNTS[setting]) {
-        let own = asked.terms_of(word).filter(|&term| !asked.has(term));
-        terms.extend(own.map(|term| (term, *cosine)));
-    }
-}
-
 impl Expansion for OfWords {
     fn name(&self) -> &str {
         "neighbours"
@@ -133,22 +124,9 @@ impl Expansion for OfWords {
         settings()
     }
 
-    fn mixing(&self) -> Mixing {
-        Mixing::Add
-    }
-
-    fn weights(&self) -> Vec<f64> {
-        WEIGHTS.to_vec()
-    }
-
     fn terms(&self, setting: usize, asked: &Asked<'_>) -> Vec<Weighted> {
-        let mut terms = Vec::new();
-        for word in asked.words {
-            if let Some(found) = self.of_word.get(&word.written) {
-                add(found, setting, asked, &mut terms);
-            }
-        }
-        terms
+        let found = asked.words.iter().filter_map(|word| self.of_word.get(&word.written));
+        found.flat_map(|found| asked.others(found, COUNTS[setting])).collect()
     }
 }
 
@@ -165,18 +143,8 @@ impl Expansion for OfCentroid {
         settings()
     }
 
-    fn mixing(&self) -> Mixing {
-        Mixing::Add
-    }
-
-    fn weights(&self) -> Vec<f64> {
-        WEIGHTS.to_vec()
-    }
-
     fn terms(&self, setting: usize, asked: &Asked<'_>) -> Vec<Weighted> {
-        let mut terms = Vec::new();
-        add(&self.of_query[asked.number], setting, asked, &mut terms);
-        terms
+        asked.others(&self.of_query[asked.number], COUNTS[setting])
     }
 }
 

@@ -1,6 +1,5 @@
 //! `kindred classify`: the labels of texts.
 
-use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use kindred::heads::{
@@ -10,7 +9,7 @@ use kindred::heads::{
 use model_store::ModelStore;
 use serde_json::json;
 
-use super::{CommandError, model_of, print, threads};
+use super::{CommandError, each_batch, model_of_head, print, threads};
 use crate::cli::ClassifyArguments;
 use crate::console::explanation_lines;
 
@@ -25,7 +24,7 @@ const REASONS: usize = 5;
 /// # Errors
 /// If the head or the model can't be used, or a text has no label.
 pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let model = model_of_head(&arguments.model)?;
     let head = match &arguments.head {
         Some(folder) => Arc::new(Head::open(folder, &model)?),
         None => built_in(&model).ok_or_else(|| {
@@ -44,21 +43,7 @@ pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
         head: &head,
         unanswered: 0,
     };
-    if arguments.texts.is_empty() {
-        let mut lines = io::stdin().lock().lines();
-        loop {
-            let some: Vec<String> =
-                lines.by_ref().take(TOGETHER).collect::<Result<_, _>>().map_err(|source| {
-                    CommandError::System { doing: "can't read standard input", source }
-                })?;
-            if some.is_empty() {
-                break;
-            }
-            asked.answer(&some)?;
-        }
-    } else {
-        asked.answer(&arguments.texts)?;
-    }
+    each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
         0 => Ok(()),
         count => Err(CommandError::Usage(format!(

@@ -1,13 +1,12 @@
 //! `kindred expand`: the terms that texts imply.
 
-use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use kindred::heads::{Expander, Form, Formed, WantedTerms};
-use kindred::{ImpliedTerms, Kindred, Model, Settings};
+use kindred::{Device, ImpliedTerms, Kindred, Model, Settings};
 use serde_json::{Map, Value, json};
 
-use super::{CommandError, model_of, print};
+use super::{CommandError, each_batch, model_of_head, print};
 use crate::cli::ExpandArguments;
 
 /// Texts that are expanded together.
@@ -29,10 +28,13 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     if !(0.0..=1.0).contains(&wanted.max_ratio) {
         return Err(CommandError::Usage("--max-ratio must be from 0 to 1".to_owned()));
     }
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
-    let settings =
-        Settings { threads: arguments.threads, keep_tables: false, ..Settings::default() };
-    let settings = Settings { device: kindred::Device::Cpu, ..settings };
+    let model = model_of_head(&arguments.model)?;
+    let settings = Settings {
+        device: Device::Cpu,
+        threads: arguments.threads,
+        keep_tables: false,
+        ..Settings::default()
+    };
     let kindred = Kindred::start(Model::from(model), settings)?;
     let expander = match &arguments.head {
         Some(folder) => kindred.expander(folder)?,
@@ -44,22 +46,7 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         })?,
     };
     let mut asked = Asked { arguments, kindred: &kindred, expander, wanted, unanswered: 0 };
-    if arguments.texts.is_empty() {
-        let mut lines = io::stdin().lock().lines();
-        loop {
-            let some = lines.by_ref().take(TOGETHER).collect::<Result<Vec<String>, _>>();
-            let some = some.map_err(|source| CommandError::System {
-                doing: "can't read standard input",
-                source,
-            })?;
-            if some.is_empty() {
-                break;
-            }
-            asked.answer(&some)?;
-        }
-    } else {
-        asked.answer(&arguments.texts)?;
-    }
+    each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
         0 => Ok(()),
         count => Err(CommandError::Usage(format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kindred::heads::{ImportOptions, Imported, Probabilities, import_head as import};
 
-use super::{CommandError, check_is_free, model_of, read_text, tokens};
+use super::{CommandError, check_is_free, model_of_head, read_text, tokens};
 use crate::cli::ImportHeadArguments;
 
 /// Makes a head of a state dict, writes its folder, and prints what was read.
@@ -30,7 +30,7 @@ pub fn import_head(arguments: &ImportHeadArguments) -> Result<(), CommandError> 
         }
         None => arguments.labels.clone(),
     };
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let model = model_of_head(&arguments.model)?;
     let options = ImportOptions {
         file: file_name(weights),
         labels,

@@ -27,7 +27,7 @@ mod train;
 mod train_expander;
 mod verify;
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub use train_expander::train_expander;
 pub use verify::verify;
 
 use crate::assembly::AssemblyError;
-use crate::cli::TokensArguments;
+use crate::cli::{ModelArguments, TokensArguments};
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
 use kindred::demo;
@@ -165,6 +165,11 @@ fn model_of(
     Ok(Arc::new(model))
 }
 
+/// The model of a head.
+fn model_of_head(arguments: &ModelArguments) -> Result<Arc<ModelStore>, CommandError> {
+    model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())
+}
+
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.
 fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
     let TokensArguments { tokeniser, limit, cut } = arguments;
@@ -190,6 +195,29 @@ fn read_text(path: &Path, what: &str) -> Result<String, CommandError> {
         let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
         CommandError::Usage(format!("{name}, line {line}: it is not UTF-8; convert the file"))
     })
+}
+
+/// Has these texts answered, or without any the lines of standard input, `together` at a time.
+fn each_batch(
+    texts: &[String],
+    together: usize,
+    mut answer: impl FnMut(&[String]) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    if !texts.is_empty() {
+        return answer(texts);
+    }
+    let mut lines = io::stdin().lock().lines();
+    loop {
+        let some = lines.by_ref().take(together).collect::<Result<Vec<String>, _>>();
+        let some = some.map_err(|source| CommandError::System {
+            doing: "can't read standard input",
+            source,
+        })?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        answer(&some)?;
+    }
 }
 
 /// Threads for work that belongs to no engine; 0: one per core.

@@ -11,7 +11,9 @@ use kindred::heads::{
 };
 use model_store::ModelStore;
 
-use super::{CommandError, check_is_free, model_of, prepare, progress, read_text, threads, tokens};
+use super::{
+    CommandError, check_is_free, model_of_head, prepare, progress, read_text, threads, tokens,
+};
 use crate::cli::TrainClassifierArguments;
 
 /// Trains a classifier, and writes its folder.
@@ -24,7 +26,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let model = model_of_head(&arguments.model)?;
     let options = options(arguments, &model)?;
     let pool = threads(arguments.threads)?;
     let labels = texts.labels();

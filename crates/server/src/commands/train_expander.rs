@@ -13,7 +13,9 @@ use kindred::heads::{
 };
 use model_store::ModelStore;
 
-use super::{CommandError, check_is_free, model_of, prepare, progress, read_text, threads, tokens};
+use super::{
+    CommandError, check_is_free, model_of_head, prepare, progress, read_text, threads, tokens,
+};
 use crate::cli::TrainExpanderArguments;
 
 /// Terms of a typical word without data, and of a typical text when training starts.
@@ -29,7 +31,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
     let data = arguments.data.as_deref().map(read).transpose()?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
-    let model = model_of(arguments.model.as_deref(), arguments.cache_dir.as_deref())?;
+    let model = model_of_head(&arguments.model)?;
     let write = |description: &ExpanderDescription, weights: &ExpanderWeights| {
         write_expander(&arguments.out, arguments.replace, description, weights, &model)
     };
@@ -39,7 +41,7 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
         let terms = arguments.terms.map_or(TERMS[0], |terms| terms.get());
         let reach = reach_of(&model, tokens.clone(), terms, arguments.threads)
             .map_err(|error| CommandError::Usage(error.to_string()))?;
-        let (mut description, weights) = plain_expander(&model, tokens, reach)?;
+        let (mut description, weights) = plain_expander(&model, tokens, reach);
         description.log1p = !arguments.linear;
         write(&description, &weights)?;
         return say!(

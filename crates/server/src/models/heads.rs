@@ -70,11 +70,10 @@ impl ServedClassifier {
         Self { head, probe }
     }
 
-    /// The head, for texts to classify, which have words of this model.
-    pub(crate) fn classifier(&self, model: &ModelStore) -> Arc<dyn TokenClassifier> {
+    /// The head, for texts to classify.
+    pub(crate) fn classifier(&self) -> Arc<dyn TokenClassifier> {
         if !self.probe.is_in_use.load(Ordering::Relaxed) {
             self.probe.is_in_use.store(true, Ordering::Relaxed);
-            model.words().make_table();
         }
         self.head.clone()
     }
@@ -113,7 +112,6 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
             HeadKind::Expander => AnyHead::Expander(Arc::new(Expander::open(folder, model)?)),
         };
         heads.push(ServedHead { name: source.expected_name(), head });
-        model.words().make_table();
     }
     let has = |kind| heads.iter().any(|one| one.head.kind() == kind);
     let (has_classifier, has_expander) = (has(HeadKind::Classifier), has(HeadKind::Expander));
@@ -127,6 +125,10 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         if let Some((name, head)) = found {
             heads.push(ServedHead { name: name.to_owned(), head: AnyHead::Expander(head) });
         }
+    }
+    // Texts have many words. No request waits for the table.
+    if !heads.is_empty() {
+        model.words().make_table();
     }
     Ok(heads)
 }

@@ -10,9 +10,7 @@ use cpu_core::heads::expand::train::{
     Data, Example, Loss, Progress, Settings, Terms, Trained, train,
 };
 use model_store::ModelStore;
-use model_store::head::{
-    ExpanderDescription, ExpanderWeights, HEAD_VERSION, HeadKind, MadeFor, TermsFrom, Tokens,
-};
+use model_store::head::{ExpanderDescription, ExpanderWeights, Tokens};
 use rayon::ThreadPool;
 use serde_json::json;
 
@@ -101,12 +99,10 @@ pub fn train_expander(
     }
     if dev.is_empty() {
         // Every tenth, so that sorted data are split alike.
-        let is_dev = |index: usize| index % DEV_PART == DEV_PART - 1;
-        let (mut kept, all) = (Vec::new(), std::mem::take(&mut train_examples));
-        for (index, example) in all.into_iter().enumerate() {
-            if is_dev(index) { dev.push(example) } else { kept.push(example) }
-        }
-        train_examples = kept;
+        let mut numbers = 1..;
+        let is_tenth =
+            |_: &mut Example| numbers.next().is_some_and(|number| number % DEV_PART == 0);
+        dev = train_examples.extract_if(.., is_tenth).collect();
     }
     if train_examples.is_empty() {
         return Err(ExpanderTrainError::NoKnownWords);
@@ -147,14 +143,9 @@ pub fn train_expander(
     });
     let serde_json::Value::Object(training) = training else { unreachable!("it is an object") };
     let description = ExpanderDescription {
-        kind: HeadKind::Expander,
-        version: HEAD_VERSION,
-        model: MadeFor::of(model),
-        terms: TermsFrom::Model {},
-        tokens: Some(tokens),
         log1p: settings.log1p,
-        weights: String::new(),
         training,
+        ..ExpanderDescription::of_model(model, tokens)
     };
     let weights = ExpanderWeights { rows, vectors, biases: Some(biases), projection };
     Ok(MadeExpander { description, weights, quality, pairs, left_out })

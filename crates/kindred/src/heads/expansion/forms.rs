@@ -1,6 +1,6 @@
 //! Terms and weights in the forms that search engines take.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -132,11 +132,11 @@ fn features<S: Serializer>(terms: &[(u32, &str, f64)], serializer: S) -> Result<
     if !has_dots {
         return serializer.collect_map(kept);
     }
-    let mut first = BTreeMap::new();
+    let mut names = BTreeSet::new();
     let mut ordered = Vec::new();
     for (term, weight) in kept {
         let name = term.replace('.', "_");
-        if first.insert(name.clone(), ()).is_none() {
+        if names.insert(name.clone()) {
             ordered.push((name, weight));
         }
     }
@@ -145,6 +145,8 @@ fn features<S: Serializer>(terms: &[(u32, &str, f64)], serializer: S) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn formed(form: Form, terms: &[(u32, &'static str, f64)]) -> String {

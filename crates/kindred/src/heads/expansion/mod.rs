@@ -4,7 +4,7 @@ mod forms;
 
 use contract::{Expansion, QueryError, Row, Table, Term, TokenVectors};
 use model_store::head::Expander;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::sync::Arc;
 
 use super::Tokenised;
@@ -28,31 +28,19 @@ impl Default for Wanted {
     }
 }
 
-/// A term that a text implies. JSON has these names, in this order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WeightedTerm {
-    /// Its word.
-    pub term: String,
-    /// How much: above zero.
-    pub weight: f64,
-    /// The token of the text that implies it most; the first of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<Cause>,
-}
-
-/// A token, as it is in the text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A token, as it is in the text. JSON has these names, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
     /// Its position among the tokens that the expander knows, from 0.
     pub position: u32,
     /// The token; absent if the request gave its vector.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Its first byte in the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<usize>,
     /// The byte after its last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<usize>,
 }
 

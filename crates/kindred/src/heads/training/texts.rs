@@ -88,12 +88,9 @@ pub(super) fn encode(
 pub(super) fn split(texts: &mut Vec<Encoded>, seed: u64) -> Vec<Encoded> {
     let order = train::shuffled(texts.len(), seed);
     let chosen: BTreeSet<usize> = order.into_iter().take(texts.len() / SPLIT).collect();
-    let (mut kept, mut deciding) = (Vec::new(), Vec::new());
-    for (index, text) in std::mem::take(texts).into_iter().enumerate() {
-        if chosen.contains(&index) { deciding.push(text) } else { kept.push(text) }
-    }
-    *texts = kept;
-    deciding
+    let mut indices = 0..;
+    let decides = |_: &mut Encoded| indices.next().is_some_and(|index| chosen.contains(&index));
+    texts.extract_if(.., decides).collect()
 }
 
 /// The weight of each class, so that all count alike; with sigmoids, so that those texts that have it count for as much as the

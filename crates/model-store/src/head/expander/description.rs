@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::description::{HeadKind, MadeFor, Tokens, check_version};
 use super::super::{HEAD_VERSION, HeadError};
+use crate::ModelStore;
 
 /// The description of an expander.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,12 +68,12 @@ impl ExpanderDescription {
         json + "\n"
     }
 
-    /// That of a model under the metric `dot`, whose words are the terms.
-    pub(super) fn of_model(model: MadeFor, tokens: Tokens) -> Self {
+    /// That of an expander whose terms are the words of its model. Weights are logarithms; nothing was learnt.
+    pub fn of_model(model: &ModelStore, tokens: Tokens) -> Self {
         Self {
             kind: HeadKind::Expander,
             version: HEAD_VERSION,
-            model,
+            model: MadeFor::of(model),
             terms: TermsFrom::Model {},
             tokens: Some(tokens),
             log1p: true,

@@ -17,7 +17,7 @@ use contract::{HasTable, Metric, Row, Table, TermExpander, score};
 pub use description::{ExpanderDescription, TermsFrom};
 pub use weights::ExpanderWeights;
 
-use super::description::{MadeFor, Tokens};
+use super::description::Tokens;
 use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE};
 use crate::ModelStore;
 use crate::format::Checksum;
@@ -35,7 +35,6 @@ pub struct Expander {
     rows: Option<Vec<Row>>,
     terms: Arc<dyn HasTable>,
     projection: Option<Vec<f32>>,
-    token_dim: usize,
 }
 
 /// A model's rows with biases that the expander has.
@@ -119,7 +118,7 @@ impl Expander {
     /// # Errors
     /// None but for those of [`open`](Self::open).
     pub fn of_model(model: &Arc<ModelStore>, tokens: Tokens) -> Result<Self, HeadError> {
-        let description = ExpanderDescription::of_model(MadeFor::of(model), tokens);
+        let description = ExpanderDescription::of_model(model, tokens);
         Self::from_memory(description, ExpanderWeights::default(), model)
     }
 
@@ -179,7 +178,7 @@ impl Expander {
                 Arc::new(Own { components, norms, dim, biases })
             }
         };
-        Ok(Self { description, words, rows, terms, projection, token_dim })
+        Ok(Self { description, words, rows, terms, projection })
     }
 
     /// What the expander is.
@@ -228,10 +227,6 @@ impl TermExpander for Expander {
 
     fn projection(&self) -> Option<&[f32]> {
         self.projection.as_deref()
-    }
-
-    fn token_dim(&self) -> usize {
-        self.token_dim
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 
 use super::*;
-use crate::head::{Cut, HEAD_VERSION, Head, HeadKind, Tokeniser, about};
+use crate::head::{Cut, HEAD_VERSION, Head, HeadKind, MadeFor, Tokeniser, about};
 use crate::prepare::{Input, PrepareOptions, prepare_folder};
 
 fn model() -> Arc<ModelStore> {
@@ -22,7 +22,7 @@ fn tokens() -> Tokens {
 }
 
 fn description(model: &ModelStore) -> ExpanderDescription {
-    ExpanderDescription::of_model(MadeFor::of(model), tokens())
+    ExpanderDescription::of_model(model, tokens())
 }
 
 #[test]

@@ -3,17 +3,17 @@
 use contract::TokenText;
 use kindred::asking::Asking;
 use kindred::heads::{
-    Explanation, Head, HeadKind, Label, Tokenised, Vocabulary, explain, explanation_cost, labels,
+    Explanation, Head, HeadKind, Label, Vocabulary, explain, explanation_cost, labels,
 };
 use serde::Serialize;
 
-use super::heads::{find, no_known_word};
+use super::heads::{HeadAnswer, KnownText, find, look_up};
 use super::search::{Answered, answered_in_time, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline, stage};
 use crate::http::parse::body::Received;
-use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, Text, read_text};
+use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, read_text};
 use crate::http::parse::{invalid, negotiation};
 use crate::http::render;
 use crate::http::render::server_timing::Timing;
@@ -23,13 +23,6 @@ use crate::workers::Patience;
 
 /// N-grams that are named as reasons.
 const REASONS: usize = 10;
-
-/// A text whose words were looked up.
-struct Known {
-    tokenised: Tokenised,
-    /// The text, for an explanation; otherwise empty.
-    text: String,
-}
 
 /// `POST /classify`
 pub(in crate::http) async fn post_classify(call: Call, received: Received) -> Answered {
@@ -45,11 +38,12 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let explained = explained.map(|label| find_label(&head.head, &label)).transpose()?;
         let patience = patience.at_most(deadline);
         let vocabulary = Vocabulary::of_head(&head.head, &same.model);
+        let known_text = |text| look_up(&vocabulary, text, shown.explain);
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             check_deadline(&patience)?;
             let index = (!is_single).then_some(index);
-            known.push(read_text(index, text).and_then(|text| look_up(&vocabulary, text, shown)));
+            known.push(read_text(index, text).and_then(known_text));
         }
         negotiation::check(&received.headers, &negotiation::JSON)?;
         if is_single {
@@ -62,10 +56,10 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
-    let classifier = head.classifier(&call.model);
+    let classifier = head.classifier();
     let tokenised = known.iter().flatten().map(|one| &one.tokenised);
     call.text_counts.add(tokenised);
-    let text = |one: &mut Known| {
+    let text = |one: &mut KnownText| {
         let tokens = &mut one.tokenised.tokens;
         // An explanation needs them later.
         let tokens = if shown.explain { tokens.clone() } else { std::mem::take(tokens) };
@@ -83,25 +77,11 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |patience: &Patience| {
         let mut scores = timed.scores.into_iter();
-        let mut results = Vec::with_capacity(known.len());
-        for one in &known {
-            check_deadline(patience)?;
-            let scored = one.as_ref().map(|one| (one, scores.next().expect("scores of each text")));
-            results.push(match scored {
-                Ok((one, scores)) => {
-                    let labels = answer(&served, &head.head, one, &scores, shown, explained);
-                    TextAnswer::Labels(labels)
-                }
-                Err(error) => TextAnswer::Failed { error },
-            });
-        }
-        let whole = ClassifyAnswer {
-            model: served.model.name(),
-            version: served.model.version(),
-            head: &name,
-            one: if is_single { results.pop() } else { None },
-            results: (!is_single).then_some(results),
+        let labels = |text| {
+            let scores = scores.next().expect("scores of each text");
+            answer(&served, &head.head, text, &scores, shown, explained)
         };
+        let whole = HeadAnswer::new((&served, &name), &known, is_single, patience, labels)?;
         Ok(render::json_in(&whole, room))
     };
     let response = stage(&call, work, deadline, write).await?;
@@ -114,24 +94,8 @@ fn find_label(head: &Head, label: &str) -> Result<usize, ApiError> {
     found.ok_or_else(|| invalid("explain_label"))
 }
 
-fn look_up(vocabulary: &Vocabulary<'_>, text: Text, shown: Shown) -> Result<Known, ApiError> {
-    let tokenised = match &text {
-        Text::Whole(text) => vocabulary.tokenise(text),
-        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
-    };
-    if tokenised.tokens.is_empty() {
-        return Err(no_known_word(tokenised.unknown));
-    }
-    let text = match text {
-        _ if !shown.explain => String::new(),
-        Text::Whole(text) => text,
-        Text::Tokens(words) => words.join(" "),
-    };
-    Ok(Known { tokenised, text })
-}
-
 /// About how large the answer is, and how long writing it takes.
-fn size(head: &Head, known: &[Result<Known, ApiError>], shown: Shown) -> (Size, Work) {
+fn size(head: &Head, known: &[Result<KnownText, ApiError>], shown: Shown) -> (Size, Work) {
     /// Nanoseconds of a multiply-add of the formula in plain loops.
     const MULTIPLY_ADD: u64 = 1;
     let labels = head.description().labels.len().min(shown.top);
@@ -156,24 +120,6 @@ fn size(head: &Head, known: &[Result<Known, ApiError>], shown: Shown) -> (Size, 
         all = all + size;
     }
     (all, Work(all.work().0 + formula))
-}
-
-#[derive(Serialize)]
-struct ClassifyAnswer<'a> {
-    model: &'a str,
-    version: &'a str,
-    head: &'a str,
-    #[serde(flatten)]
-    one: Option<TextAnswer<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Vec<TextAnswer<'a>>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum TextAnswer<'a> {
-    Labels(LabelsAnswer<'a>),
-    Failed { error: &'a ApiError },
 }
 
 /// The answer to one text.
@@ -201,7 +147,7 @@ struct LabelAnswer<'a> {
 fn answer<'a>(
     served: &ServedModel,
     head: &'a Head,
-    known: &'a Known,
+    known: &'a KnownText,
     scores: &[f64],
     shown: Shown,
     explained: Option<usize>,

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use contract::{Expansion, QueryError, Term, TokenVectors};
 use kindred::asking::Asking;
 use kindred::heads::{
-    Cause, Expander, Form, Formed, HeadKind, Tokenised, Vocabulary, WantedTerms, cause, token_rows,
+    Cause, Expander, Form, Formed, HeadKind, Vocabulary, WantedTerms, cause, token_rows,
 };
 use kindred::queue::Expanded;
 use serde::{Serialize, Serializer};
 
-use super::heads::find;
+use super::heads::{HeadAnswer, KnownText, find, look_up};
 use super::search::{Answered, answered_in_time, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::body::Received;
-use crate::http::parse::classification::Text;
 use crate::http::parse::expansion::{ExpandBody, ExpandRequest, Source};
 use crate::http::parse::negotiation;
 use crate::http::render;
@@ -28,9 +27,7 @@ use crate::workers::Patience;
 /// A text that is ready to be expanded.
 struct Known {
     /// `None` if its vectors came with the request.
-    tokenised: Option<Tokenised>,
-    /// The text, if it is needed to name tokens; otherwise empty.
-    text: String,
+    text: Option<KnownText>,
     expansion: Option<Expansion>,
 }
 
@@ -49,13 +46,12 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         }
         let AnyHead::Expander(expander) = head.head else { unreachable!("it is an expander") };
         let patience = patience.at_most(deadline);
+        let ready = |source| prepare(&same, &expander, source, wanted, explain);
         let mut known = Vec::with_capacity(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             check_deadline(&patience)?;
             let index = (!is_single).then_some(index);
-            let source = text.read(index);
-            known
-                .push(source.and_then(|source| prepare(&same, &expander, source, wanted, explain)));
+            known.push(text.read(index).and_then(ready));
         }
         negotiation::check(&received.headers, &negotiation::JSON)?;
         if is_single {
@@ -68,7 +64,8 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
     let (mut known, is_single, asked, deadline, _room) = suggestions::with(&call, planned).await?;
     let faults = known.iter_mut().filter_map(|one| one.as_mut().err());
     suggestions::fill_in(&call, faults).await;
-    call.text_counts.add(known.iter().flatten().filter_map(|one| one.tokenised.as_ref()));
+    let tokenised = known.iter().flatten().filter_map(|one| one.text.as_ref());
+    call.text_counts.add(tokenised.map(|text| &text.tokenised));
     let texts = known.iter_mut().flatten().filter_map(|one| one.expansion.take());
     let texts: Vec<Expansion> = texts.collect();
     let timed = if texts.is_empty() {
@@ -86,24 +83,11 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let (name, expander, wanted, form, explain) = asked;
         let shown = Shown { expander: &expander, wanted, form, explain };
         let mut terms = timed.terms.iter();
-        let mut results = Vec::with_capacity(known.len());
-        for one in &known {
-            check_deadline(patience)?;
-            results.push(match one {
-                Ok(one) => {
-                    let terms = terms.next().expect("terms of each text");
-                    TextAnswer::Terms(TermsAnswer::new(&shown, one, terms))
-                }
-                Err(error) => TextAnswer::Failed { error },
-            });
-        }
-        let whole = ExpandAnswer {
-            model: served.model.name(),
-            version: served.model.version(),
-            head: &name,
-            one: if is_single { results.pop() } else { None },
-            results: (!is_single).then_some(results),
+        let terms = |text| {
+            let terms = terms.next().expect("terms of each text");
+            TermsAnswer::new(&shown, text, terms)
         };
+        let whole = HeadAnswer::new((&served, &name), &known, is_single, patience, terms)?;
         Ok(render::json_in(&whole, room))
     };
     let response = stage(&call, size.work(), deadline, write).await?;
@@ -117,7 +101,7 @@ fn prepare(
     wanted: WantedTerms,
     explain: bool,
 ) -> Result<Known, ApiError> {
-    let (vectors, tokenised, text) = match source {
+    let (vectors, text) = match source {
         Source::Vectors(components, tokens) => {
             let dim = contract::TermExpander::token_dim(&**expander);
             let found = components.len() / tokens;
@@ -126,7 +110,7 @@ fn prepare(
                     kindred::Error::from(QueryError::Dimension { found, expected: dim }).into()
                 );
             }
-            (TokenVectors::Vectors(components), None, String::new())
+            (TokenVectors::Vectors(components), None)
         }
         Source::Text(text) => {
             let Some(tokens) = &expander.description().tokens else {
@@ -134,48 +118,20 @@ fn prepare(
                 return Err(ApiError::InvalidValue { field: "vectors".to_owned(), expected });
             };
             let vocabulary = Vocabulary::of_model(&call.model, tokens);
-            let tokenised = match &text {
-                Text::Whole(text) => vocabulary.tokenise(text),
-                Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
-            };
-            if tokenised.tokens.is_empty() {
-                return Err(super::heads::no_known_word(tokenised.unknown));
-            }
-            let text = match text {
-                _ if !explain => String::new(),
-                Text::Whole(text) => text,
-                Text::Tokens(words) => words.join(" "),
-            };
-            (token_rows(&tokenised), Some(tokenised), text)
+            let text = look_up(&vocabulary, text, explain)?;
+            (token_rows(&text.tokenised), Some(text))
         }
     };
     let expansion =
         wanted.of(expander, &call.model.table(), vectors).map_err(kindred::Error::from)?;
-    Ok(Known { tokenised, text, expansion: Some(expansion) })
+    Ok(Known { text, expansion: Some(expansion) })
 }
 
 /// About how large an answer is, without its terms.
 fn text_size(known: &Known) -> Size {
-    let unknown = known.tokenised.iter().flat_map(|text| &text.unknown).map(String::len).sum();
+    let unknown = known.text.iter().flat_map(|text| &text.tokenised.unknown);
+    let unknown = unknown.map(String::len).sum();
     Size::of_text(unknown)
-}
-
-#[derive(Serialize)]
-struct ExpandAnswer<'a> {
-    model: &'a str,
-    version: &'a str,
-    head: &'a str,
-    #[serde(flatten)]
-    one: Option<TextAnswer<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Vec<TextAnswer<'a>>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum TextAnswer<'a> {
-    Terms(TermsAnswer<'a>),
-    Failed { error: &'a ApiError },
 }
 
 /// What answers show.
@@ -225,12 +181,11 @@ struct TermAnswer<'a> {
 impl<'a> TermsAnswer<'a> {
     fn new(shown: &Shown<'a>, known: &'a Known, terms: &[Term]) -> Self {
         let Shown { expander, wanted, form, explain } = *shown;
-        let weights = wanted.weights(expander, terms);
-        let tokenised = known.tokenised.as_ref();
+        let (text, weights) = (known.text.as_ref(), wanted.weights(expander, terms));
         let weighted = terms.iter().zip(weights);
         let terms = match form {
             Form::Terms => {
-                let text = tokenised.map(|tokenised| (known.text.as_str(), tokenised));
+                let text = text.map(|text| (text.text.as_str(), &text.tokenised));
                 let term = |(term, weight): (&Term, f64)| TermAnswer {
                     term: expander.term(term.row),
                     weight,
@@ -246,8 +201,8 @@ impl<'a> TermsAnswer<'a> {
         };
         Self {
             terms,
-            unknown: tokenised.map_or(&[], |text| &text.unknown),
-            cut: tokenised.is_some_and(|text| text.is_cut),
+            unknown: text.map_or(&[], |text| &text.tokenised.unknown),
+            cut: text.is_some_and(|text| text.tokenised.is_cut),
         }
     }
 }

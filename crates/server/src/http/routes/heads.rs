@@ -1,16 +1,20 @@
-//! The heads of a model: finding one, and `GET /heads`.
+//! The heads of a model: finding one, looking up the words of its texts, the form of its answers, and `GET /heads`.
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::UnknownWord;
-use kindred::heads::HeadKind;
+use kindred::heads::{HeadKind, Tokenised, Vocabulary};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::http::ApiError;
+use crate::http::offload::check_deadline;
+use crate::http::parse::classification::Text;
 use crate::http::parse::negotiation;
 use crate::http::render;
 use crate::http::render::caching;
 use crate::models::{AnyHead, Call, ServedHead, ServedModel};
+use crate::workers::Patience;
 
 /// The head of this name and kind, or the only one of this kind.
 pub(super) fn find(
@@ -52,14 +56,89 @@ pub(super) fn find(
     Err(ApiError::NoSuchHead { reason })
 }
 
+/// A text whose words were looked up.
+pub(super) struct KnownText {
+    pub(super) tokenised: Tokenised,
+    /// The text, for an explanation; otherwise empty.
+    pub(super) text: String,
+}
+
+/// Looks up the words of a text. It is kept only if `explain` says so.
+pub(super) fn look_up(
+    vocabulary: &Vocabulary<'_>,
+    text: Text,
+    explain: bool,
+) -> Result<KnownText, ApiError> {
+    let tokenised = match &text {
+        Text::Whole(text) => vocabulary.tokenise(text),
+        Text::Tokens(words) => vocabulary.take(words.iter().map(String::as_str)),
+    };
+    if tokenised.tokens.is_empty() {
+        return Err(no_known_word(tokenised.unknown));
+    }
+    let text = match text {
+        _ if !explain => String::new(),
+        Text::Whole(text) => text,
+        Text::Tokens(words) => words.join(" "),
+    };
+    Ok(KnownText { tokenised, text })
+}
+
 /// The error for a text without a word that is known.
-pub(super) fn no_known_word(unknown: Vec<String>) -> ApiError {
+fn no_known_word(unknown: Vec<String>) -> ApiError {
     if unknown.is_empty() {
         let expected = "a text with at least one word".to_owned();
         return ApiError::InvalidValue { field: "text".to_owned(), expected };
     }
     let unknown = unknown.into_iter().map(|word| UnknownWord { word, suggestions: Vec::new() });
     ApiError::UnknownWord { unknown: unknown.collect() }
+}
+
+/// The answer to a request with texts.
+#[derive(Serialize)]
+pub(super) struct HeadAnswer<'a, T> {
+    model: &'a str,
+    version: &'a str,
+    head: &'a str,
+    #[serde(flatten)]
+    one: Option<TextAnswer<'a, T>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<TextAnswer<'a, T>>>,
+}
+
+/// The answer to one text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TextAnswer<'a, T> {
+    Found(T),
+    Failed { error: &'a ApiError },
+}
+
+impl<'a, T> HeadAnswer<'a, T> {
+    /// The answers that `found` gives to texts, and the errors of the others.
+    pub(super) fn new<K>(
+        (served, head): (&'a ServedModel, &'a str),
+        texts: &'a [Result<K, ApiError>],
+        is_single: bool,
+        patience: &Patience,
+        mut found: impl FnMut(&'a K) -> T,
+    ) -> Result<Self, ApiError> {
+        let mut results = Vec::with_capacity(texts.len());
+        for text in texts {
+            check_deadline(patience)?;
+            results.push(match text {
+                Ok(text) => TextAnswer::Found(found(text)),
+                Err(error) => TextAnswer::Failed { error },
+            });
+        }
+        Ok(Self {
+            model: served.model.name(),
+            version: served.model.version(),
+            head,
+            one: if is_single { results.pop() } else { None },
+            results: (!is_single).then_some(results),
+        })
+    }
 }
 
 /// `GET /heads`

@@ -1,0 +1,130 @@
+//! Heads from data to answers: `kindred train`, `import-head`, `classify`, `eval` and `verify`, and `/classify`.
+
+mod import;
+mod service;
+mod training;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, errors, kindred, prepared, program, top};
+
+/// A model of the words of `examples/requests.tsv`, and heads for it.
+struct Scratch {
+    folder: tempfile::TempDir,
+    _prepared: tempfile::TempDir,
+    model: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let data = fs::read_to_string(data()).unwrap().to_lowercase();
+        let words: BTreeSet<String> = data
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| word.chars().all(|c| c.is_ascii_alphabetic()) && !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let words = words.into_iter().chain(["ca", "n't", ".", ","].map(str::to_owned));
+        let (prepared, model) = prepared(&vectors(words));
+        Self { folder: tempfile::tempdir().unwrap(), _prepared: prepared, model }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn train(&self, name: &str, more: &[&str]) -> Output {
+        self.train_from(&data(), name, more)
+    }
+
+    fn train_from(&self, data: &Path, name: &str, more: &[&str]) -> Output {
+        let mut command = kindred(&["train", "classifier", "--model"]);
+        command.arg(&self.model).arg("--data").arg(data).arg("--out").arg(self.path(name));
+        command
+            .args([
+                "--epochs",
+                "20",
+                "--patience",
+                "20",
+                "--channels",
+                "20",
+                "--learning-rate",
+                "0.01",
+            ])
+            .args(more);
+        command.output().unwrap()
+    }
+
+    fn trained(&self, name: &str, more: &[&str]) -> PathBuf {
+        let output = self.train(name, more);
+        assert!(output.status.success(), "{}", errors(&output));
+        self.path(name)
+    }
+
+    fn classify(&self, head: &Path) -> Command {
+        let mut command = kindred(&["classify", "--json", "--model"]);
+        command.arg(&self.model).arg("--head").arg(head);
+        command
+    }
+}
+
+/// Words with vectors that look random, `[words, 16]`, as a vectors file.
+fn vectors(words: impl Iterator<Item = String>) -> String {
+    let line = |(row, word): (usize, String)| {
+        let component = |i: usize| ((row * 16 + i) as f64 * 12.9898).sin() * 43758.5453;
+        let numbers = (0..16).map(|i| format!("{:.3}", component(i).fract()));
+        format!("{word} {}\n", numbers.collect::<Vec<_>>().join(" "))
+    };
+    words.enumerate().map(line).collect()
+}
+
+fn data() -> PathBuf {
+    top().join("examples/requests.tsv")
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The commands of docs/classify.md, from data to answers, as a reader would type them one after the other.
+#[test]
+fn the_commands_of_the_page_run() {
+    let page = fs::read_to_string(top().join("docs/classify.md")).unwrap();
+    let part = page.split("## From data to answers").nth(1).unwrap().split("\n## ").next().unwrap();
+    let commands: Vec<&str> = part.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    assert!((8..=20).contains(&commands.len()), "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("examples")).unwrap();
+    fs::copy(top().join("examples/requests.tsv"), folder.path().join("examples/requests.tsv"))
+        .unwrap();
+    let mut service = None;
+    for line in commands {
+        if let Some(head) = line.strip_prefix("kindred serve --head ") {
+            let head = folder.path().join(head);
+            service = Some(Service::start(&["--head", head.to_str().unwrap()]));
+        } else if let Some(json) = line.strip_prefix("curl --json '") {
+            let (json, address) = json.split_once("' ").unwrap();
+            let path = address.strip_prefix("127.0.0.1:8080").unwrap();
+            let body = serde_json::from_str(json).unwrap();
+            let reply = service.as_ref().expect("it is served before").post(path, &body);
+            assert_eq!(
+                (reply.status, &reply.json()["labels"][0]["label"]),
+                (200, &json!("delivery"))
+            );
+        } else {
+            let mut shell = Command::new("sh");
+            let function = "kindred() { \"$KINDRED\" \"$@\"; }\n";
+            shell.args(["-ec", &format!("{function}{line}")]).current_dir(folder.path());
+            shell.env("KINDRED", fs::canonicalize(program()).unwrap());
+            shell.env("XDG_CACHE_HOME", folder.path());
+            let output = shell.output().unwrap();
+            assert!(output.status.success(), "{line}: {}", errors(&output));
+        }
+    }
+    assert!(service.is_some(), "the page serves the head");
+}

@@ -1,0 +1,173 @@
+//! Training on the command line, and what a trained head answers there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{Scratch, data, lines};
+use crate::support::{errors, kindred};
+
+#[test]
+fn a_head_from_data_to_answers() {
+    let scratch = Scratch::new();
+    let dev = data();
+    let output = scratch.train("head", &["--dev", dev.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("billing: 20, delivery: 20, technical: 20"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("accuracy 100.00 % of 60 texts"));
+    let head = scratch.path("head");
+
+    // The same weights with another number of threads, others with another seed.
+    let weights = |name: &str, more: &[&str]| {
+        let more = [&["--dev", dev.to_str().unwrap()], more].concat();
+        fs::read(scratch.trained(name, &more).join("weights.safetensors")).unwrap()
+    };
+    let first = fs::read(head.join("weights.safetensors")).unwrap();
+    assert!(weights("again", &["--threads", "3"]) == first);
+    assert!(weights("other", &["--seed", "2"]) != first);
+    let taken = errors(&scratch.train("head", &[]));
+    assert!(taken.contains("exists") && taken.contains("--replace"), "{taken}");
+
+    let mut verify = kindred(&["verify"]);
+    let verified = verify.arg(&scratch.model).arg("--head").arg(&head).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(said.contains("a classifier of billing, delivery, technical"), "{said}");
+
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&head).arg("--classification").arg(data());
+    let tables = String::from_utf8_lossy(&eval.output().unwrap().stdout).into_owned();
+    assert!(tables.contains("60 texts, 0 without a known word; accuracy 100.00 %"), "{tables}");
+    let report: Value =
+        serde_json::from_slice(&eval.arg("--json").output().unwrap().stdout).unwrap();
+    let found = &report["classification"][0];
+    assert_eq!((&found["accuracy"], &found["confusion"][0]), (&json!(1.0), &json!([20, 0, 0])));
+
+    // Words that only one label's texts have, and not the model.
+    let file = scratch.path("new.tsv");
+    let content = fs::read_to_string(data()).unwrap();
+    fs::write(&file, content.replace("technical\t", "technical\tZzxqy ")).unwrap();
+    let output = scratch.train_from(&file, "new", &["--add-words", "2"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let output = scratch.classify(&scratch.path("new")).arg("zzxqy").output().unwrap();
+    assert_eq!(lines(&output)[0]["labels"][0]["label"], "technical");
+
+    let text = "I can't log in to my zzxqy account.";
+    let output = scratch.classify(&head).args(["--explain", text]).output().unwrap();
+    let answer = &lines(&output)[0];
+    assert_eq!(answer["labels"][0]["label"], "technical", "{answer}");
+    assert_eq!(answer["unknown"], json!(["zzxqy"]));
+    let why = &answer["explanation"];
+    let shares = why["ngrams"].as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap());
+    let sum = shares.sum::<f64>() + why["base"].as_f64().unwrap() + why["others"].as_f64().unwrap();
+    assert!((sum - why["score"].as_f64().unwrap()).abs() < 1e-9, "{why}");
+
+    // Lines from a pipe; one has no known word.
+    let mut child = scratch.classify(&head);
+    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"where is my package\nzzxqy\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let answers = lines(&output);
+    assert_eq!(
+        (&answers[0]["labels"][0]["label"], output.status.code()),
+        (&json!("delivery"), Some(1))
+    );
+    assert_eq!(answers[1]["error"], "the model has none of its words");
+    assert!(errors(&output).contains("1 of the texts have no label"));
+}
+
+#[test]
+fn texts_with_several_labels_or_none() {
+    let scratch = Scratch::new();
+    // The requests, without the label `technical`, and with another where the text speaks of `my` things.
+    let content: String = fs::read_to_string(data())
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let (label, text) = line.split_once('\t').unwrap();
+            let mut labels: Vec<&str> =
+                [label].into_iter().filter(|&one| one != "technical").collect();
+            labels.extend(text.split(' ').any(|word| word == "my").then_some("mine"));
+            json!({"text": text, "labels": labels}).to_string() + "\n"
+        })
+        .collect();
+    let file = scratch.path("several.jsonl");
+    fs::write(&file, content).unwrap();
+    let dev = file.to_str().unwrap();
+    let output = scratch.train_from(&file, "head", &["--dev", dev]);
+    assert!(
+        errors(&output).contains("some texts have several labels or none"),
+        "{}",
+        errors(&output)
+    );
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("head: F1 9"), "{said}");
+    let head = scratch.path("head");
+
+    let output =
+        scratch.classify(&head).arg("Why is my invoice higher than last month").output().unwrap();
+    let labels = &lines(&output)[0]["labels"];
+    let (first, second) = (&labels[0], &labels[1]);
+    let names =
+        BTreeSet::from([&first["label"], &second["label"]].map(|name| name.as_str().unwrap()));
+    assert_eq!(names, BTreeSet::from(["billing", "mine"]), "{labels}");
+    assert!(second["probability"].as_f64().unwrap() > 0.5, "they add up to more than 1: {labels}");
+
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&head).arg("--classification").arg(&file);
+    let tables = String::from_utf8_lossy(&eval.output().unwrap().stdout).into_owned();
+    assert!(tables.contains(", F1 0.9"), "{tables}");
+    assert!(!tables.contains("given:"), "there is no table of one label against another: {tables}");
+
+    let report: Value =
+        serde_json::from_slice(&eval.arg("--json").output().unwrap().stdout).unwrap();
+    let found = &report["classification"][0];
+    let micro_f1 = found["micro_f1"].as_f64().unwrap();
+    assert!(micro_f1 > 0.9 && said.contains(&format!("{:.2} %", 100.0 * micro_f1)), "{found}");
+    assert!(found["labels"][0]["given"].as_u64().unwrap() > 0, "{found}");
+
+    // A head that gives one label can't be held against these texts.
+    let single = scratch.trained("single", &[]);
+    let mut eval = kindred(&["eval"]);
+    eval.arg(&scratch.model).arg("--head").arg(&single).arg("--classification").arg(&file);
+    let said = errors(&eval.output().unwrap());
+    assert!(said.contains("but the head gives one label to each text"), "{said}");
+    // One label each, and a probability of its own all the same.
+    let wanted = scratch.trained("wanted", &["--sigmoid"]);
+    let text = fs::read_to_string(wanted.join("head.json")).unwrap();
+    assert!(text.contains("\"probabilities\": \"sigmoid\""), "{text}");
+}
+
+#[test]
+fn what_is_wrong_with_data_and_options_is_said() {
+    let scratch = Scratch::new();
+    let file = |name: &str, text: &str| {
+        fs::write(scratch.path(name), text).unwrap();
+        scratch.path(name).to_str().unwrap().to_owned()
+    };
+    let refused = |more: &[&str]| {
+        let output = scratch.train("head", more);
+        assert!(!output.status.success() && !scratch.path("head").exists(), "{more:?}");
+        errors(&output)
+    };
+    let bad = file("bad.tsv", "a\tx\nno tab\n");
+    let said = refused(&["--dev", &bad]);
+    assert!(
+        said.contains("bad.tsv, line 2: it has no tab") && said.contains("--skip-bad-rows"),
+        "{said}"
+    );
+    let other = file("other.tsv", "sales\twhere is it\n");
+    assert!(
+        refused(&["--dev", &other])
+            .contains("the label \"sales\" is only in the texts that decide")
+    );
+    assert!(refused(&["--static", "--add-words", "2"]).contains("cannot be used with"));
+    assert!(refused(&["--dropout", "1"]).contains("--dropout must be less than 1"));
+    assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
+    fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
+    let said = refused(&["--dev", scratch.path("latin.tsv").to_str().unwrap()]);
+    assert!(said.contains("line 2: it is not UTF-8"), "{said}");
+}
