@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch's SPLADE head at the shapes of `cargo bench -p gpu-core --bench expand`, for comparison: forward, forward and backward,
-and peak memory beside the inputs, in float32 and bfloat16. Needs torch and an NVIDIA GPU."""
+and peak memory beside the inputs, in float32 and bfloat16. Needs torch and an NVIDIA GPU.
+
+--cpu: the forward pass in float32 on a processor, at the shape of `cargo bench -p cpu-core --bench expand`, on as many threads as
+torch takes."""
 import statistics
+import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -57,10 +62,31 @@ def measure(texts, tokens, dim, terms, sparsity, dtype):
           flush=True)
 
 
-print(torch.__version__, torch.cuda.get_device_name())
-print("| texts x tokens x components x terms | type | terms of a text | forward, ms | and backward, ms | peak, GiB |")
-print("|---|---|---|---|---|---|")
-for shape in SHAPES:
-    for dtype in (torch.float32, torch.bfloat16):
-        measure(*shape, dtype)
-        torch.cuda.empty_cache()
+@torch.no_grad()
+def measure_cpu(texts, tokens, dim, terms, sparsity):
+    torch.manual_seed(1)
+    x, w = torch.randn(texts, tokens, dim), torch.randn(dim, terms) / dim**0.5
+    bias = torch.full((terms,), -sparsity)
+    times = []
+    for _ in range(6):
+        began = time.perf_counter()
+        touched = (F.relu((x @ w + bias).amax(1)) > 0).sum().item() / texts
+        times.append(time.perf_counter() - began)
+    milliseconds = statistics.median(times[1:]) * 1e3
+    print(f"{texts} x {tokens} x {dim} x {terms}, float32, {torch.get_num_threads()} threads: {touched:.0f} terms of a text, {milliseconds:.0f} ms")
+
+
+def main():
+    if "--cpu" in sys.argv:
+        measure_cpu(8, 16, 300, 400_000, 4.2)
+        return
+    print(torch.__version__, torch.cuda.get_device_name())
+    print("| texts x tokens x components x terms | type | terms of a text | forward, ms | and backward, ms | peak, GiB |")
+    print("|---|---|---|---|---|---|")
+    for shape in SHAPES:
+        for dtype in (torch.float32, torch.bfloat16):
+            measure(*shape, dtype)
+            torch.cuda.empty_cache()
+
+
+main()

@@ -8,7 +8,7 @@
 --              queries at once
 --       NAME:PERCENT   get, with this share of another request: 3cosmul, pairdirection, analogy, rank (of 10 words),
 --              vocab_limit (of 200,000), k100, exclude (50 words), min_score or max_score (of 0.5), classify (a text of
---              16 words), texts (1,024 of them)
+--              16 words), texts (1,024 of them), expand (a text of 8 words)
 -- Ends with one line for scripts: "result", requests/s, p50 and p99 in ms, errors.
 
 -- A request costs little the second time: making one must not cost more than answering it.
@@ -102,8 +102,8 @@ local function each(count, form)
    return all
 end
 
-local function text()
-   return quoted(table.concat(each(16, random_word), " "))
+local function text(words)
+   return quoted(table.concat(each(words or 16, random_word), " "))
 end
 
 local RARE = {
@@ -122,6 +122,7 @@ local RARE = {
    min_score = function() return neighbors("&min_score=0.5") end,
    max_score = function() return neighbors("&max_score=0.5") end,
    classify = function() return post("/classify", '"text": ' .. text()) end,
+   expand = function() return post("/expand", '"text": ' .. text(8)) end,
    texts = function() return post("/classify", '"texts": [' .. table.concat(each(1024, text), ",") .. "]") end,
 }
 

@@ -9,7 +9,9 @@
 mod search;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fmt;
 use std::sync::Arc;
 
@@ -261,15 +263,18 @@ fn rank(terms: &mut Vec<Term>, top: usize) {
 pub struct PartOfExpansion {
     expansion: Expansion,
     searched: usize,
-    found: HashMap<Row, (f64, u32)>,
-    /// The result, once all tokens have been searched: much smaller than what was found.
+    /// The best terms of tokens whose lists were joined, and the lists of the tokens after them: each best first.
     terms: Vec<Term>,
+    lists: Vec<Vec<Term>>,
 }
+
+/// Lists that are joined together: more would take memory, fewer would be joined more often than needed.
+const LISTS: usize = 16;
 
 impl PartOfExpansion {
     /// An expansion of which no token has been searched.
     pub fn new(expansion: Expansion) -> Self {
-        Self { expansion, searched: 0, found: HashMap::new(), terms: Vec::new() }
+        Self { expansion, searched: 0, terms: Vec::new(), lists: Vec::new() }
     }
 
     /// What is expanded.
@@ -287,32 +292,23 @@ impl PartOfExpansion {
         self.searched == self.expansion.tokens
     }
 
-    /// Adds what the search for the next token found.
+    /// Adds what the search for the next token found, best first.
     pub fn add(&mut self, hits: &[Hit]) {
         let position = self.searched as u32;
         self.searched += 1;
-        for &Hit { row, score } in hits {
-            let (value, of) = self.found.entry(row).or_insert((score, position));
-            if score > *value {
-                (*value, *of) = (score, position);
-            }
-        }
-        if self.is_complete() {
-            self.terms = best_of(std::mem::take(&mut self.found), self.expansion.top);
-            return;
-        }
-        // Otherwise a long text would keep many terms that can no longer be in the answer.
-        if self.found.len() > self.expansion.top.saturating_mul(8) {
-            let kept = std::mem::take(&mut self.found);
-            let kept = best_of(kept, self.expansion.top);
-            self.found = kept.iter().map(|term| (term.row, (term.value, term.position))).collect();
+        let term = |&Hit { row, score }: &Hit| Term { row, value: score, position };
+        self.lists.push(hits.iter().map(term).collect());
+        if self.is_complete() || self.lists.len() == LISTS {
+            self.lists.push(std::mem::take(&mut self.terms));
+            self.terms = join(&self.lists, self.expansion.top);
+            self.lists = Vec::new();
         }
     }
 
     /// Completes it with all of the text's terms above its least value, in any order.
     pub fn complete(&mut self, mut terms: Vec<Term>) {
         rank(&mut terms, self.expansion.top);
-        (self.terms, self.searched, self.found) = (terms, self.expansion.tokens, HashMap::new());
+        (self.terms, self.searched, self.lists) = (terms, self.expansion.tokens, Vec::new());
     }
 
     /// The terms, once all tokens have been searched.
@@ -325,11 +321,52 @@ impl PartOfExpansion {
     }
 }
 
-fn best_of(found: HashMap<Row, (f64, u32)>, top: usize) -> Vec<Term> {
-    let term = |(row, (value, position))| Term { row, value, position };
-    let mut terms: Vec<Term> = found.into_iter().map(term).collect();
-    rank(&mut terms, top);
-    terms
+/// The first `top` terms of lists that are each best first. Of equal rows the best stays, and of equal values the first position.
+fn join(lists: &[Vec<Term>], top: usize) -> Vec<Term> {
+    /// The next term of a list.
+    struct Next<'a> {
+        term: Term,
+        rest: std::slice::Iter<'a, Term>,
+    }
+    impl Ord for Next<'_> {
+        /// The one that comes first is the greatest.
+        fn cmp(&self, other: &Self) -> Ordering {
+            let (a, b) = (&self.term, &other.term);
+            let by_value = a.value.total_cmp(&b.value);
+            by_value.then(b.row.cmp(&a.row)).then(b.position.cmp(&a.position))
+        }
+    }
+    impl PartialOrd for Next<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl PartialEq for Next<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other) == Ordering::Equal
+        }
+    }
+    impl Eq for Next<'_> {}
+
+    let next = |list| {
+        let mut rest = <[Term]>::iter(list);
+        rest.next().map(|&term| Next { term, rest })
+    };
+    let mut heads: BinaryHeap<Next<'_>> = lists.iter().filter_map(|list| next(list)).collect();
+    let (mut joined, mut known) = (Vec::new(), HashSet::new());
+    while let Some(mut head) = heads.peek_mut() {
+        if joined.len() == top {
+            break;
+        }
+        if known.insert(head.term.row) {
+            joined.push(head.term);
+        }
+        match head.rest.next() {
+            Some(&term) => head.term = term,
+            None => drop(PeekMut::pop(head)),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -435,7 +472,7 @@ mod tests {
         fn searches_of_tokens_join_to_the_formula(
             // Few distinct numbers, so that ties are common.
             rows in prop::collection::vec(-2i8..3, 2..60),
-            tokens in prop::collection::vec(-1i8..2, 0..24),
+            tokens in prop::collection::vec(-1i8..2, 0..90),
             top in 0usize..12,
             least in prop_oneof![Just(0.0), Just(1.0), Just(2.0)],
         ) {

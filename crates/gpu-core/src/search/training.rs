@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use contract::certificate::Lift;
 use contract::{HasTable, Metric, Table, score};
@@ -152,6 +153,11 @@ impl DeviceTerms {
         };
         // SAFETY: the tokens are those of the last pass, and the terms the table; this has both by exclusive reference.
         unsafe { self.gradients.compute(vectors, entries, way, &self.engine.stream) }
+    }
+
+    /// How long the device took for the last gradients, once it had the list of their entries.
+    pub fn gradients_time(&self) -> Duration {
+        self.gradients.device_time()
     }
 
     /// Reads the gradients that were computed last: those of terms, for the touched ones.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Engine, Filter, FilterParts, Hit, Query, QueryBatch, QueryVector, Row};
+use contract::{Engine, Filter, FilterParts, Hit, Metric, Query, QueryBatch, QueryVector, Row};
 use cpu_core::{FullScanEngine, ReferenceEngine};
 use gpu_core::Options;
 use gpu_core::search::{CudaEngine, Paths};
@@ -126,6 +126,10 @@ pub(crate) fn reference(model: &Arc<ModelStore>, queries: &[Query]) -> Vec<Vec<(
 pub(crate) fn check(what: &str, model: &Arc<ModelStore>, queries: &[Query]) {
     let expected = reference(model, queries);
     for (name, paths) in all_paths() {
+        // Under the dot product there is no 4-bit table, and no float32 score comes first.
+        if model.metric() == Metric::Dot && ["int4 and int8", "float32"].contains(&name) {
+            continue;
+        }
         let mut engine = engine(model, paths);
         let batch: QueryBatch<'_> = queries.iter().collect();
         let found = bits(&engine.search(&batch).unwrap());

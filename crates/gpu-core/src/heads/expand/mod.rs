@@ -5,7 +5,10 @@
 
 pub(crate) mod abi;
 
+use std::time::Duration;
+
 use cpu_core::heads::expand::gradients::{Entry, Gradients, TermGradients, Way};
+use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 
 use crate::GpuError;
@@ -32,6 +35,9 @@ pub(crate) struct GradientSums {
     of_tokens: Array<f32>,
     /// The touched terms, ascending.
     touched: Vec<u32>,
+    /// Before and after the sums, and how long they took.
+    around: [Event; 2],
+    device_time: Duration,
     /// Components of all tokens.
     token_components: usize,
     dim: usize,
@@ -100,6 +106,8 @@ impl GradientSums {
             of_biases: Array::zeroed(0)?,
             of_tokens: Array::zeroed(0)?,
             touched: Vec::new(),
+            around: [event()?, event()?],
+            device_time: Duration::ZERO,
             token_components: 0,
             dim: 0,
             by_group: modules.kernel(gradients::sum_by_group)?,
@@ -146,6 +154,7 @@ impl GradientSums {
             grow(&mut self.of_terms, self.touched.len() * dim)?;
             grow(&mut self.of_biases, self.touched.len())?;
             grow(&mut self.of_tokens, all)?;
+            self.around[0].record(stream).doing("recording an event")?;
             start_clearing(&self.of_tokens, all, stream)?;
             let (to, totals) = (self.of_terms.pointer_mut(), self.of_biases.pointer_mut());
             let params = params_of(
@@ -161,7 +170,16 @@ impl GradientSums {
             let params = params_of(&self.tokens, (terms, targets), to, dim, touched_tokens);
             self.launch(way, &params, stream)?;
         }
-        stream.synchronize().doing("computing gradients")
+        self.around[1].record(stream).doing("recording an event")?;
+        stream.synchronize().doing("computing gradients")?;
+        let took = self.around[1].elapsed_time_f32(&self.around[0]).doing("reading an event")?;
+        self.device_time = Duration::from_secs_f64(f64::from(took) / 1e3);
+        Ok(())
+    }
+
+    /// How long the device took for the gradients that were computed last, once it had all of their entries.
+    pub(crate) fn device_time(&self) -> Duration {
+        self.device_time
     }
 
     /// # Safety
@@ -176,17 +194,13 @@ impl GradientSums {
             return Ok(());
         }
         let (groups, dim) = (params.groups as usize, params.dim as usize);
-        // SAFETY: the caller's promise; a block or a warp for each group.
-        unsafe {
-            match way {
-                Way::ByTerm => self.by_group.launch(stream, Shape::grid(groups, 1), params),
-                Way::ByComponent => {
-                    let groups = groups.div_ceil(self.by_component.threads() / WARP);
-                    let shape = Shape::grid(groups, dim.div_ceil(WARP));
-                    self.by_component.launch(stream, shape, params)
-                }
-            }
-        }
+        let (kernel, parts) = match way {
+            Way::ByTerm => (&self.by_group, 1),
+            Way::ByComponent => (&self.by_component, dim.div_ceil(WARP)),
+        };
+        let shape = Shape::grid(groups.div_ceil(kernel.threads() / WARP), parts);
+        // SAFETY: the caller's promise; a warp for each group, in each part of the components.
+        unsafe { kernel.launch(stream, shape, params) }
     }
 
     /// Reads the gradients that were computed last.
@@ -306,6 +320,10 @@ fn params_of(
         dim: dim as i32,
         groups: groups as u32,
     }
+}
+
+fn event() -> Result<Event, GpuError> {
+    Event::new(EventFlags::DEFAULT).doing("making an event")
 }
 
 /// Makes room for this many values, which are lost.

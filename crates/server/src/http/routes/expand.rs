@@ -40,10 +40,6 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let deadline = same.deadline(body.timeout_ms())?;
         let ExpandRequest { texts, is_single, head, wanted, form, explain } = body.check()?;
         let head = find(&same, head.as_deref(), HeadKind::Expander)?;
-        if same.engine.name == "cuda" {
-            let reason = "the engine `cuda` expands no texts; serve the model with `--device cpu`";
-            return Err(ApiError::NoSuchHead { reason: reason.to_owned() });
-        }
         let AnyHead::Expander(expander) = head.head else { unreachable!("it is an expander") };
         let patience = patience.at_most(deadline);
         let ready = |source| prepare(&same, &expander, source, wanted, explain);
