@@ -11,6 +11,7 @@
 //! - [`workload`]: how a scheduler batches the input of engines;
 //! - [`classifier`]: text classifiers over the table's vectors, and their formula;
 //! - [`expansion`]: the terms that a text implies, and their formula;
+//! - [`token_search`]: which tokens of texts engines search for together;
 //! - [`certificate`]: the common parts of engines that scan rounded copies of the table.
 //!
 //! There is no I/O and there are no threads: this crate defines what is correct, the others implement it.
@@ -28,6 +29,7 @@ pub mod score;
 pub mod scoring;
 mod table;
 mod token_classifier;
+pub mod token_search;
 mod top_k;
 mod vector;
 pub mod workload;

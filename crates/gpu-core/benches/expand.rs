@@ -105,10 +105,10 @@ fn measure(gpu: &Gpu, shape: &Shape) {
     let touched = if is_dense { all_touched(shape) } else { device.touched_by_uploaded().unwrap() };
     let upload = milliseconds(|| device.upload(&vectors, &ends).unwrap());
     let entries: Vec<Entry> = touched.iter().map(|one| one.with(0.5)).collect();
-    let by = Way::ALL.map(|way| milliseconds(|| device.gradients(&entries, way).unwrap()));
+    let by = Way::ALL.map(|way| milliseconds(|| device.gradients(&entries, Some(way)).unwrap()));
     let on_device = Way::ALL.map(|way| {
         median((0..TIMES).map(|_| {
-            device.gradients(&entries, way).unwrap();
+            device.gradients(&entries, Some(way)).unwrap();
             device.gradients_time()
         }))
     });
@@ -123,7 +123,7 @@ fn measure(gpu: &Gpu, shape: &Shape) {
         all = milliseconds(|| {
             let touched = device.touched_by_uploaded().unwrap();
             let entries: Vec<Entry> = touched.iter().map(|one| one.with(0.5)).collect();
-            device.gradients(&entries, Way::ByTerm).unwrap();
+            device.gradients(&entries, None).unwrap();
             device.step(1e-6).unwrap();
         });
     }

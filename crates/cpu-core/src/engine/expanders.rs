@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::expansion::{TermSearch, expand_some, first_norm, next_expander};
+use contract::token_search::{TermSearch, expand_some, first_norm, next_expander};
 use contract::{
     Engine, EngineError, Expansion, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
     TermExpander, UsualCosts,

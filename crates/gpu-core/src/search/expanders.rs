@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use contract::expansion::{TermSearch, expand_some, first_norm, next_expander};
+use contract::token_search::{TermSearch, expand_some, first_norm, next_expander};
 use contract::{
     Engine, EngineError, FullPassQuery, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row,
     Table, Term, TermExpander,

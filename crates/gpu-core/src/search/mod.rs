@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::certificate::Lift;
-use contract::expansion::TermSearch;
+use contract::token_search::TermSearch;
 use contract::{
     Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
     Metric, PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,

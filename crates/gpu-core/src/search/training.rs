@@ -129,14 +129,14 @@ impl DeviceTerms {
         self.engine.upload_tokens(vectors)
     }
 
-    /// Computes all gradients of the texts that were uploaded last. `entries` are ordered by text, and those of a text by term.
+    /// Computes all gradients of the texts that were uploaded last, in one way of summing; `None`: in the faster one. `entries` are ordered by text, and those of a text by term.
     ///
     /// # Errors
     /// If the device fails, or lacks the memory.
     ///
     /// # Panics
     /// If an entry names a text, a position or a term that does not exist.
-    pub fn gradients(&mut self, entries: &[Entry], way: Way) -> Result<(), GpuError> {
+    pub fn gradients(&mut self, entries: &[Entry], way: Option<Way>) -> Result<(), GpuError> {
         let (resident, ends) = (&self.engine.resident, &self.ends);
         for entry in entries {
             let text = entry.text as usize;

@@ -136,7 +136,7 @@ fn expansions_are_those_of_the_formula() {
             assert!(bits_of(&engine.expand(&texts).unwrap()) == expected, "{name}");
             for (text, expected) in texts.iter().zip(&expected).take(12) {
                 let alone = bits_of(&engine.expand(&[text]).unwrap());
-                assert_eq!(alone, [expected.clone()], "{name}, alone");
+                assert_eq!(&alone[0], expected, "{name}, alone");
             }
             // Each text but the empty ones; the first twelve twice.
             assert_eq!(engine.counters().expanded, 36 + 9, "{name}");
@@ -151,7 +151,7 @@ fn expanders_share_the_device() {
     let own = model_under_dot(32, &rows, None);
     let biased = Arc::new(Biased { model: own.clone(), biases: vec![-1.5; rows.len()] });
     let expanders: [Arc<dyn TermExpander>; 2] =
-        [expander(&own, None), Arc::new(Expander { terms: biased.clone(), projection: None })];
+        [expander(&own, None), Arc::new(Expander { terms: biased, projection: None })];
     let mut engine = engine(&own, Paths::default());
     let texts: Vec<Expansion> =
         expanders.iter().flat_map(|expander| texts(&own, expander, &mut numbers)).collect();

@@ -101,7 +101,7 @@ fn gradients_have_the_bits_of_the_cpu() {
         let of = TextVectors::new(&vectors, dim, &ends);
         let expected = gradients(of, &terms.table(), &entries, Rows::Touched, &pool);
         for way in Way::ALL {
-            device.gradients(&entries, way).unwrap();
+            device.gradients(&entries, Some(way)).unwrap();
             let found = device.read_gradients().unwrap();
             assert_eq!(found.terms.terms, expected.terms.terms, "{way:?}");
             for (found, expected) in [
@@ -114,7 +114,7 @@ fn gradients_have_the_bits_of_the_cpu() {
                 assert!(same, "{way:?}, {rows} x {dim}");
             }
         }
-        device.gradients(&[], Way::ByTerm).unwrap();
+        device.gradients(&[], None).unwrap();
         let none = device.read_gradients().unwrap();
         assert!(none.terms.vectors.is_empty() && none.tokens.iter().all(|&x| x == 0.0));
     }
@@ -133,7 +133,7 @@ fn forward_after_steps_is_the_formula() {
             let (vectors, ends) = texts(20, dim, &mut numbers);
             let found = device.touched(&vectors, &ends).unwrap();
             let entries = entries(&found, &mut numbers);
-            device.gradients(&entries, Way::ByTerm).unwrap();
+            device.gradients(&entries, None).unwrap();
             let of = device.read_gradients().unwrap().terms;
             for (i, &term) in of.terms.as_ref().unwrap().iter().enumerate() {
                 let term = term as usize;

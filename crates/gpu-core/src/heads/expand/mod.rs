@@ -121,7 +121,8 @@ impl GradientSums {
         (&self.touched, self.of_terms.pointer(), self.of_biases.pointer())
     }
 
-    /// Computes all gradients in one way, and waits for them. `entries` are ordered by text, and those of a text by term; they name
+    /// Computes all gradients in one way, and waits for them. `None`: by component, which was faster at every shape (docs/expand.md).
+    /// `entries` are ordered by text, and those of a text by term; they name
     /// texts, positions and terms that exist.
     ///
     /// # Safety
@@ -133,9 +134,10 @@ impl GradientSums {
         &mut self,
         of: Vectors<'_>,
         entries: &[Entry],
-        way: Way,
+        way: Option<Way>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
+        let way = way.unwrap_or(Way::ByComponent);
         let Vectors { tokens, terms, ends, dim, .. } = of;
         let token_of = |entry: &Entry| {
             let start = (entry.text as usize).checked_sub(1).map_or(0, |before| ends[before]);
@@ -194,12 +196,14 @@ impl GradientSums {
             return Ok(());
         }
         let (groups, dim) = (params.groups as usize, params.dim as usize);
-        let (kernel, parts) = match way {
-            Way::ByTerm => (&self.by_group, 1),
-            Way::ByComponent => (&self.by_component, dim.div_ceil(WARP)),
+        let (kernel, shape) = match way {
+            Way::ByTerm => (&self.by_group, Shape::grid(groups, 1)),
+            Way::ByComponent => {
+                let groups = groups.div_ceil(self.by_component.threads() / WARP);
+                (&self.by_component, Shape::grid(groups, dim.div_ceil(WARP)))
+            }
         };
-        let shape = Shape::grid(groups.div_ceil(kernel.threads() / WARP), parts);
-        // SAFETY: the caller's promise; a warp for each group, in each part of the components.
+        // SAFETY: the caller's promise; a block or a warp for each group.
         unsafe { kernel.launch(stream, shape, params) }
     }
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{PartOfExpansion, TermExpander};
-use crate::{EngineError, Hit, Query, QueryBatch, Row, Table};
+use crate::{EngineError, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, TermExpander};
 
 /// Queries without a certificate that are answered together, by scoring every row.
 const FULL_SCAN_TOGETHER: usize = 8;
@@ -39,7 +38,7 @@ pub trait TermSearch {
 /// If the engine fails.
 ///
 /// # Panics
-/// If all texts are complete, or one does not [fit](super::Expansion::fits) the model.
+/// If all texts are complete, or one does not [fit](crate::Expansion::fits) the model.
 pub fn expand_some(
     parts: &mut [PartOfExpansion],
     model: &Table<'_>,

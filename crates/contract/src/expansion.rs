@@ -6,16 +6,12 @@
 //!
 //! Source: Formal et al. 2021, "SPLADE v2", equation 6, without its logarithm, which is monotone and is applied to the result.
 
-mod search;
-
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fmt;
 use std::sync::Arc;
-
-pub use search::{TermSearch, expand_some, first_norm, next_expander};
 
 use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, QueryVector, Row, Table, score};
 
