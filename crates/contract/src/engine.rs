@@ -235,7 +235,7 @@ pub trait Engine {
     /// nobody else has the expander any more.
     ///
     /// # Errors
-    /// See [`search`](Self::search). [`EngineError::NoExpanders`] if the engine expands no texts. After an error the parts can't be
+    /// See [`search`](Self::search). [`EngineError::NoExpander`] if the engine expands no texts, or none of an expander. After an error the parts can't be
     /// used.
     fn expand_part(
         &mut self,
@@ -243,7 +243,8 @@ pub trait Engine {
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
         let _ = (parts, go_on);
-        Err(EngineError::NoExpanders(self.description().name))
+        let reason = format!("`{}` has no expanders; use `--device cpu`", self.description().name);
+        Err(EngineError::NoExpander(reason))
     }
 
     /// Estimates the cost of expanding this text, in plain queries (k = 10, all rows) of a full batch.
@@ -287,9 +288,9 @@ pub enum EngineError {
     /// The engine classifies no texts.
     #[error("the engine `{0}` classifies no texts")]
     NoHeads(&'static str),
-    /// The engine expands no texts.
-    #[error("the engine `{0}` expands no texts; use `--device cpu`")]
-    NoExpanders(&'static str),
+    /// The engine expands no texts, or none of this expander.
+    #[error("the engine can't expand this text: {0}")]
+    NoExpander(String),
     /// The device failed, temporarily or for good.
     #[error("the device failed: {0}")]
     Device(String),

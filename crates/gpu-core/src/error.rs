@@ -65,7 +65,7 @@ pub enum GpuError {
     /// A text of a training step touches too many terms.
     #[error(
         "text {text} touches more terms than the GPU merges; raise the regularisation or lower the biases at the start, so that \
-         texts touch at most 2,000 terms, or train with --device cpu"
+         texts touch at most 1,000 terms, or train with --device cpu"
     )]
     TooManyTerms {
         /// The text's number in its step, from 0.

@@ -180,7 +180,7 @@ impl From<EngineError> for PassError {
             EngineError::ForeignQuery
             | EngineError::SearchOnly(_)
             | EngineError::NoHeads(_)
-            | EngineError::NoExpanders(_) => Self::Request(error.to_string()),
+            | EngineError::NoExpander(_) => Self::Request(error.to_string()),
             EngineError::Device(_) => Self::Device(error.to_string()),
         }
     }

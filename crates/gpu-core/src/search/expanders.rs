@@ -13,6 +13,7 @@ use super::CudaEngine;
 use super::abi::MAX_K;
 use super::expand::{FoundTerm, MAX_TEXTS, MAX_TOKENS, Tokens};
 use super::workspace::MAX_BATCH;
+use crate::GpuError;
 
 /// An expander whose terms are not the engine's own rows, or have other biases.
 pub(super) struct Expanding {
@@ -126,7 +127,11 @@ impl CudaEngine {
             Some(index) => index,
             None => {
                 let engine = self.beside(expander.terms(), query_norm());
-                let engine = engine.map_err(|error| self.failed(error))?;
+                let engine = engine.map_err(|error| match error {
+                    // The engine itself is fine.
+                    GpuError::DoesNotFit { .. } => EngineError::NoExpander(error.to_string()),
+                    error => self.failed(error),
+                })?;
                 self.expanders.push(Expanding { expander: expander.clone(), engine });
                 self.expanders.len() - 1
             }

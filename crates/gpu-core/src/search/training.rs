@@ -10,7 +10,7 @@ use contract::{HasTable, Metric, Table, score};
 use cpu_core::heads::expand::gradients::{Entry, Gradients, Touched, Way};
 
 use super::CudaEngine;
-use super::expand::{FoundTerm, Tokens};
+use super::expand::{FoundTerm, MAX_TEXTS, Tokens};
 use super::paths::{Counters, Paths};
 use crate::driver::Gpu;
 use crate::heads::Kept;
@@ -86,7 +86,7 @@ impl DeviceTerms {
     /// If the device fails, or a text touches more terms than the device merges.
     ///
     /// # Panics
-    /// If the last text does not end with the last token.
+    /// As for [`upload`](Self::upload).
     pub fn touched(&mut self, vectors: &[f32], ends: &[usize]) -> Result<Vec<Touched>, GpuError> {
         self.upload(vectors, ends)?;
         self.touched_by_uploaded()
@@ -121,15 +121,17 @@ impl DeviceTerms {
     /// If the device fails, or lacks the memory.
     ///
     /// # Panics
-    /// If the last text does not end with the last token.
+    /// If the last text does not end with the last token, or there are more than 1,024 texts.
     pub fn upload(&mut self, vectors: &[f32], ends: &[usize]) -> Result<(), GpuError> {
         let tokens = vectors.len() / self.engine.resident.dim;
         assert_eq!(ends.last().copied().unwrap_or(0), tokens, "texts end with the last token");
+        assert!(ends.len() <= MAX_TEXTS, "{} texts", ends.len());
         self.ends = ends.to_vec();
         self.engine.upload_tokens(vectors)
     }
 
-    /// Computes all gradients of the texts that were uploaded last, in one way of summing; `None`: in the faster one. `entries` are ordered by text, and those of a text by term.
+    /// Computes all gradients of the texts that were uploaded last, in one way of summing; `None`: in the faster one. `entries` are
+    /// ordered by text, and those of a text by term.
     ///
     /// # Errors
     /// If the device fails, or lacks the memory.
@@ -181,7 +183,10 @@ impl DeviceTerms {
         if !fit {
             let terms = Arc::new(self.owned()?);
             let gpu = Gpu::open(Some(resident.gpu.ordinal))?;
-            self.engine = engine(gpu, terms, self.query_norm, self.paths)?;
+            let mut engine = engine(gpu, terms, self.query_norm, self.paths)?;
+            // With the texts that were uploaded.
+            engine.token_passes = self.engine.token_passes.take();
+            self.engine = engine;
         }
         Ok(())
     }

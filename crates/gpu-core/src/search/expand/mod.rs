@@ -18,7 +18,7 @@ use abi::{ListTermsParams, MergeTermsParams, NOT_MERGED, TextTerms, TokenQueries
 /// The most terms of a pass, over all of its texts.
 const LISTED_TERMS: usize = 1 << 20;
 
-/// The most texts of a pass: each has room for at least 256 hits of its tokens, if there are 2^18 in all.
+/// The most texts of a pass: each has room for at least 1,024 hits of its tokens.
 pub(crate) const MAX_TEXTS: usize = 1024;
 
 /// The most tokens that an engine takes together.
@@ -97,10 +97,12 @@ impl CudaEngine {
         let mut passes = self.take_token_passes()?;
         self.begin();
         self.note_start()?;
-        // SAFETY: this function waits for the stream before anything else uses the buffers. After an error the engine is not
-        // used again.
-        unsafe { self.launch_tokens(&mut passes, tokens)? };
-        self.end(&mut || ())?;
+        // SAFETY: this function waits for the stream before anything else uses the buffers.
+        let launched = unsafe { self.launch_tokens(&mut passes, tokens) };
+        let done = launched.and_then(|()| self.end(&mut || ()));
+        // Kept after an error, too: some kernels may be under way until the stream has been synchronised.
+        let passes = self.token_passes.insert(passes);
+        done?;
         let term = |hit: &ScoredRow| FoundTerm { row: hit.row, value: hit.score, token: hit.query };
         let found = passes.ranges[..tokens.ends.len()].iter().map(|range| {
             let TextTerms { first, count } = *range;
@@ -108,7 +110,6 @@ impl CudaEngine {
             (count != NOT_MERGED).then(|| terms().iter().map(term).collect::<Vec<_>>())
         });
         let found: Vec<Option<Vec<FoundTerm>>> = found.collect();
-        self.token_passes = Some(passes);
         self.counters.certified += tokens.ends.last().copied().unwrap_or(0) as u64;
         Ok(found)
     }
@@ -121,10 +122,10 @@ impl CudaEngine {
     pub(super) fn upload_tokens(&mut self, vectors: &[f32]) -> Result<(), GpuError> {
         let mut passes = self.take_token_passes()?;
         // SAFETY: no pass is under way, and the stream is synchronised here.
-        unsafe { passes.vectors.upload(vectors, &self.stream)? };
-        self.stream.synchronize().doing("uploading tokens")?;
+        let started = unsafe { passes.vectors.upload(vectors, &self.stream) };
         self.token_passes = Some(passes);
-        Ok(())
+        started?;
+        self.stream.synchronize().doing("uploading tokens")
     }
 
     /// The vectors of the tokens of the last pass, on the device.
