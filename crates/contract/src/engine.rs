@@ -235,8 +235,8 @@ pub trait Engine {
     /// nobody else has the expander any more.
     ///
     /// # Errors
-    /// See [`search`](Self::search). [`EngineError::NoExpander`] if the engine expands no texts, or none of an expander. After an error the parts can't be
-    /// used.
+    /// See [`search`](Self::search). [`EngineError::NoExpander`] if the engine expands no texts, or none of an expander. After an
+    /// error the parts can't be used.
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],

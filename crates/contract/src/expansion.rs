@@ -7,7 +7,7 @@
 //! Source: Formal et al. 2021, "SPLADE v2", equation 6, without its logarithm, which is monotone and is applied to the result.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, QueryVector, Row, 
 const TOKENS_FOR_NORM: usize = 64;
 
 /// The least value of a term: the smallest number above zero.
-const LEAST: f64 = f64::from_bits(1);
+pub const LEAST: f64 = f64::from_bits(1);
 
 /// An expander: its terms, and what happens to the vectors of tokens.
 pub trait TermExpander: fmt::Debug + Send + Sync {
@@ -319,46 +319,24 @@ impl PartOfExpansion {
 
 /// The first `top` terms of lists that are each best first. Of equal rows the best stays, and of equal values the first position.
 fn join(lists: &[Vec<Term>], top: usize) -> Vec<Term> {
-    /// The next term of a list.
-    struct Next<'a> {
-        term: Term,
-        rest: std::slice::Iter<'a, Term>,
-    }
-    impl Ord for Next<'_> {
-        /// The one that comes first is the greatest.
-        fn cmp(&self, other: &Self) -> Ordering {
-            let (a, b) = (&self.term, &other.term);
-            let by_value = a.value.total_cmp(&b.value);
-            by_value.then(b.row.cmp(&a.row)).then(b.position.cmp(&a.position))
-        }
-    }
-    impl PartialOrd for Next<'_> {
-        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-            Some(self.cmp(other))
-        }
-    }
-    impl PartialEq for Next<'_> {
-        fn eq(&self, other: &Self) -> bool {
-            self.cmp(other) == Ordering::Equal
-        }
-    }
-    impl Eq for Next<'_> {}
-
-    let next = |list| {
-        let mut rest = <[Term]>::iter(list);
-        rest.next().map(|&term| Next { term, rest })
+    // The next term of each list. Better hits come first in the order of hits, so the best is the greatest here.
+    let next = |list: usize, at: usize| {
+        let &Term { row, value: score, position } = lists[list].get(at)?;
+        Some((Reverse((Hit { row, score }, position)), list, at))
     };
-    let mut heads: BinaryHeap<Next<'_>> = lists.iter().filter_map(|list| next(list)).collect();
+    let mut heads: BinaryHeap<_> = (0..lists.len()).filter_map(|list| next(list, 0)).collect();
     let (mut joined, mut known) = (Vec::new(), HashSet::new());
     while let Some(mut head) = heads.peek_mut() {
         if joined.len() == top {
             break;
         }
-        if known.insert(head.term.row) {
-            joined.push(head.term);
+        let (_, list, at) = *head;
+        let term = lists[list][at];
+        if known.insert(term.row) {
+            joined.push(term);
         }
-        match head.rest.next() {
-            Some(&term) => head.term = term,
+        match next(list, at + 1) {
+            Some(next) => *head = next,
             None => drop(PeekMut::pop(head)),
         }
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{EngineError, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, TermExpander};
+use crate::{
+    EngineError, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, TermExpander,
+};
 
 /// Queries without a certificate that are answered together, by scoring every row.
 const FULL_SCAN_TOGETHER: usize = 8;
@@ -52,6 +54,11 @@ pub fn expand_some(
 pub fn next_expander(parts: &[PartOfExpansion]) -> Option<Arc<dyn TermExpander>> {
     let first = parts.iter().find(|part| !part.is_complete())?;
     Some(first.expansion().expander().clone())
+}
+
+/// Whether an expander's terms are a model's own table: its rows, with its biases.
+pub fn is_same<T: ?Sized>(terms: &Arc<dyn HasTable>, own: &Arc<T>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(terms), Arc::as_ptr(own))
 }
 
 /// The mean norm of the tokens of the first text of this expander that has tokens.

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use contract::certificate::Lift;
 use contract::{Metric, Table};
 use model_store::format::Checksum;
 use model_store::{Mapped, ModelStore};
@@ -18,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
 use super::tables::Tables;
-use contract::certificate::Lift;
 
 /// The format version. It changes when older files would be misread: with the layout, rotation or rounding.
 const VERSION: u32 = 1;

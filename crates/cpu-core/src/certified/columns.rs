@@ -1,10 +1,10 @@
 //! The vectors that a pass scans for: one for each query that ranks by one vector, and one for each half-space of a
 //! formula's cover.
 
+use contract::certificate::Lift;
 use contract::{HalfSpace, Query, Ranking, Scoring, ScoringVector, Table};
 
 use super::bounds::round_down;
-use contract::certificate::Lift;
 
 /// Covers the rounding of a normal's length.
 const ROUNDING: f64 = 1e-9;

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use contract::HasTable;
+use contract::certificate::Lift;
 
 use super::cache::KeepIn;
 use super::tables::Tables;
 use super::{Options, cache};
 use crate::InstructionSet;
 use crate::full_scan::StartError;
-use contract::certificate::Lift;
 
 /// The outcome for the derived table.
 #[derive(Debug)]

@@ -9,6 +9,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use contract::certificate::Unit;
 use contract::{FilterParts, Query, Ranking, Row, Table};
 
 use super::bounds::{round_down, round_up};
@@ -20,7 +21,6 @@ use super::tables::Tables;
 use super::worker::Found;
 use crate::InstructionSet;
 use crate::threads::Workers;
-use contract::certificate::Unit;
 
 /// Maximum number of strips per task: 1024 rows. The first tasks are smaller, because thresholds rise between tasks,
 /// starting from nothing.

@@ -1,11 +1,11 @@
 //! From float32 rows to the derived table's planes.
 
+use contract::certificate::Lift;
 use contract::certificate::Rotation;
 use contract::{Row, Table};
 
 use super::bounds::widen_for_rounding;
 use super::layout::{BLOCK_ROWS, Layout, Line, RowScale, ZERO_LEVEL, upper_half_up};
-use contract::certificate::Lift;
 
 /// Where rows come from.
 #[derive(Debug, Clone, Copy)]

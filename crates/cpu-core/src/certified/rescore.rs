@@ -1,10 +1,10 @@
 //! Turns candidates into an answer: applies the contract's formula to every row that may still be in it.
 
+use contract::certificate::Unit;
 use contract::{Hit, Query, TopK};
 
 use super::pass::Candidate;
 use super::score::{ROWS, Scorer};
-use contract::certificate::Unit;
 
 /// An answer and its cost.
 pub(crate) struct Rescored {

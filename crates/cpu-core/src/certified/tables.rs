@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::Table;
+use contract::certificate::Lift;
 use contract::certificate::Rotation;
 use model_store::{Mapped, MappedMut};
 use rayon::ThreadPool;
@@ -13,7 +14,6 @@ use super::kernels::Block;
 use super::layout::{BLOCK_ROWS, Layout, Line};
 use super::quantise::Source;
 use crate::InstructionSet;
-use contract::certificate::Lift;
 
 /// Blocks per quantisation task.
 const BLOCKS_PER_TASK: usize = 64;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use contract::token_search::{TermSearch, expand_some, first_norm, next_expander};
+use contract::token_search::{TermSearch, expand_some, first_norm, is_same, next_expander};
 use contract::{
-    Engine, EngineError, Expansion, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
-    TermExpander, UsualCosts,
+    Engine, EngineError, Expansion, Hit, PartOfExpansion, Query, QueryBatch, TermExpander,
+    UsualCosts,
 };
 use model_store::ModelStore;
 
@@ -112,9 +112,4 @@ impl TermSearch for CertifiedSearch {
     fn scan_all(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         self.full().search(batch)
     }
-}
-
-/// Whether the terms are the model's own rows, with its biases.
-fn is_same(terms: &Arc<dyn HasTable>, model: &Arc<ModelStore>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(terms), Arc::as_ptr(model))
 }

@@ -7,6 +7,7 @@ use cust::stream::Stream;
 
 use super::Resident;
 use super::abi::{ChangeRowsParams, entries};
+use super::quantise::rotating_threads;
 use crate::GpuError;
 use crate::abi::DevicePointer;
 use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape};
@@ -29,14 +30,13 @@ impl RowChanges {
     /// If the device can't run the kernel.
     pub(crate) fn new(dim: usize) -> Result<Self, GpuError> {
         let vector_bytes = size_of::<f64>() * dim;
-        let threads = (dim.next_power_of_two() / 4).clamp(32, 256) as u32;
         let mut modules = Modules::default();
         let kernel = modules.kernel(entries::quantise_rows::change_rows)?;
         Ok(Self {
             rows: Room::new()?,
             slots: Room::new()?,
             too_long: Room::new()?,
-            kernel: kernel.allow_shared(vector_bytes)?.with_threads(threads),
+            kernel: kernel.allow_shared(vector_bytes)?.with_threads(rotating_threads(dim)),
             vector_bytes,
             _modules: modules,
         })

@@ -75,8 +75,8 @@ pub(crate) struct Int4 {
 }
 
 impl Resident {
-    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it. Shares the components with the tables `beside` it, if they
-    /// are the same. Calls `progress` with the number of bytes whose copies have started.
+    /// Uploads a table, whose rows are lifted like this, and derives the requested tables from it. Shares the components with the
+    /// tables `beside` it, if they are the same. Calls `progress` with the number of bytes whose copies have started.
     ///
     /// # Errors
     /// If the device lacks the memory, or fails.

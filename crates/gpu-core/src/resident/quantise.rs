@@ -9,6 +9,11 @@ use crate::GpuError;
 use crate::abi::DevicePointerMut;
 use crate::driver::{Array, Doing, Modules, Shape};
 
+/// The threads of a block that rotates vectors of `dim` components: one for each butterfly.
+pub(super) fn rotating_threads(dim: usize) -> u32 {
+    (dim.next_power_of_two() / 4).clamp(32, 256) as u32
+}
+
 /// The 8-bit table, and the 4-bit table if requested. `None` if no row has scores.
 #[allow(unsafe_code)]
 pub(super) fn quantise(
@@ -19,8 +24,7 @@ pub(super) fn quantise(
     let (rows, dim) = (resident.rows, resident.lifted_dim());
     let (chunks8, chunks4) = (dim.div_ceil(CHUNK8), dim.div_ceil(CHUNK4));
     let (vector_bytes, level_bytes) = (size_of::<f64>() * dim, CHUNK4 * chunks4);
-    // One butterfly of the rotation per thread.
-    let threads = (dim.next_power_of_two() / 4).clamp(32, 256) as u32;
+    let threads = rotating_threads(dim);
     let mut modules = Modules::default();
     let row_peaks = modules.kernel(entries::quantise_rows::row_peaks)?;
     let row_peaks = row_peaks.allow_shared(vector_bytes)?.with_threads(threads);

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use contract::token_search::{TermSearch, expand_some, first_norm, next_expander};
+use contract::token_search::{TermSearch, expand_some, first_norm, is_same, next_expander};
 use contract::{
-    Engine, EngineError, FullPassQuery, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row,
-    Table, Term, TermExpander,
+    Engine, EngineError, FullPassQuery, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, Term,
+    TermExpander,
 };
 
 use super::CudaEngine;
@@ -159,9 +159,4 @@ impl TermSearch for CudaEngine {
         let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
         Ok(answers.into_iter().map(|answer| answer.hits).collect())
     }
-}
-
-/// Whether the terms are the engine's own rows, with the same biases.
-fn is_same(terms: &Arc<dyn HasTable>, own: &Arc<dyn HasTable>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(terms), Arc::as_ptr(own))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::certificate::Lift;
+use contract::expansion::LEAST;
 use contract::{HasTable, Metric, Table, score};
 use cpu_core::heads::expand::gradients::{Entry, Gradients, Touched, Way};
 
@@ -20,9 +21,6 @@ use crate::{GpuError, Options, Precision};
 
 /// What rows may grow by before all of them are rounded again.
 const ROOM: f64 = 1.25;
-
-/// The least value of a term: the smallest number above zero.
-const LEAST: f64 = f64::from_bits(1);
 
 /// The terms of an expander on a GPU: a table under the metric `dot` with biases, whose rows change.
 pub struct DeviceTerms {

@@ -122,8 +122,7 @@ impl GradientSums {
     }
 
     /// Computes all gradients in one way, and waits for them. `None`: by component, which was faster at every shape (docs/expand.md).
-    /// `entries` are ordered by text, and those of a text by term; they name
-    /// texts, positions and terms that exist.
+    /// `entries` are ordered by text, and those of a text by term; they name texts, positions and terms that exist.
     ///
     /// # Safety
     /// The vectors are such as they say, and nothing changes them meanwhile.
