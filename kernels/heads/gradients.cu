@@ -10,38 +10,65 @@ __device__ __forceinline__ float* sum_of(const SumRowsParams& params, uint32_t g
     return params.sums + static_cast<size_t>(to) * params.dim;
 }
 
-// Component `i` of the sum of the entries [begin, end).
-__device__ __forceinline__ float sum_component(const SumRowsParams& params, uint32_t begin, uint32_t end, int i) {
-    double sum = 0.0;
-#pragma unroll 4
-    for (uint32_t entry = begin; entry < end; entry++) {
-        const float component = params.rows[static_cast<size_t>(params.indices[entry]) * params.dim + i];
-        sum = __fma_rn(static_cast<double>(params.weights[entry]), static_cast<double>(component), sum);
-    }
-    return __double2float_rn(sum);
-}
-
-// A block has a group, and its threads the components. Grid: (groups).
-extern "C" __global__ void sum_by_group(const SumRowsParams params) {
-    const uint32_t group = blockIdx.x, begin = params.begins[group], end = params.begins[group + 1];
-    float* const to = sum_of(params, group);
-    for (int i = threadIdx.x; i < params.dim; i += blockDim.x) to[i] = sum_component(params, begin, end, i);
-    if (threadIdx.x != 0 || params.totals == nullptr) return;
+// The sum of the weights of a group, by one thread of it.
+__device__ __forceinline__ void sum_weights(const SumRowsParams& params, uint32_t group, uint32_t begin, uint32_t end) {
     double total = 0.0;
     for (uint32_t entry = begin; entry < end; entry++) total = __dadd_rn(total, static_cast<double>(params.weights[entry]));
     params.totals[group] = __double2float_rn(total);
+}
+
+// Entries whose rows a warp loads before it adds them.
+constexpr int AHEAD = 2;
+
+// A warp has a group and part of its components, several for each lane, so that their loads overlap: 32 would wait for memory ten
+// times as often. Grid: (groups / warps of a block, components / (32 * SUMMED_TOGETHER)).
+extern "C" __global__ void sum_by_group(const SumRowsParams params) {
+    constexpr int TOGETHER = SUMMED_TOGETHER;
+    const uint32_t group = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    const int first = blockIdx.y * 32 * TOGETHER + threadIdx.x % 32, dim = params.dim;
+    if (group >= params.groups) return;
+    const uint32_t begin = params.begins[group], end = params.begins[group + 1];
+    double sums[TOGETHER] = {};
+    for (uint32_t at = begin; at < end; at += AHEAD) {
+        float weights[AHEAD], components[AHEAD][TOGETHER];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            const bool is_entry = at + k < end;
+            const uint32_t entry = is_entry ? at + k : at;
+            const float* const row = params.rows + static_cast<size_t>(params.indices[entry]) * dim;
+            weights[k] = is_entry ? params.weights[entry] : 0.0f;
+#pragma unroll
+            for (int j = 0; j < TOGETHER; j++) components[k][j] = is_entry && first + 32 * j < dim ? row[first + 32 * j] : 0.0f;
+        }
+        // Where there is no entry, 0 times 0 is added, which changes no sum: none is -0.0.
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            const double weight = weights[k];
+#pragma unroll
+            for (int j = 0; j < TOGETHER; j++) sums[j] = __fma_rn(weight, static_cast<double>(components[k][j]), sums[j]);
+        }
+    }
+    float* const to = sum_of(params, group);
+#pragma unroll
+    for (int j = 0; j < TOGETHER; j++) {
+        if (first + 32 * j < dim) to[first + 32 * j] = __double2float_rn(sums[j]);
+    }
+    if (first == 0 && params.totals != nullptr) sum_weights(params, group, begin, end);
 }
 
 // A block has 32 components of some groups, one warp each: so all blocks that run read the same part of the rows, which stays in
 // the second-level cache if it is used again. Grid: (groups / warps of a block, components / 32).
 extern "C" __global__ void sum_by_component(const SumRowsParams params) {
     const uint32_t group = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    const int lane = threadIdx.x % 32, i = blockIdx.y * 32 + lane;
-    if (group >= params.groups) return;
+    const int i = blockIdx.y * 32 + threadIdx.x % 32;
+    if (group >= params.groups || i >= params.dim) return;
     const uint32_t begin = params.begins[group], end = params.begins[group + 1];
-    if (i < params.dim) sum_of(params, group)[i] = sum_component(params, begin, end, i);
-    if (i != 0 || params.totals == nullptr) return;
-    double total = 0.0;
-    for (uint32_t entry = begin; entry < end; entry++) total = __dadd_rn(total, static_cast<double>(params.weights[entry]));
-    params.totals[group] = __double2float_rn(total);
+    double sum = 0.0;
+#pragma unroll 4
+    for (uint32_t entry = begin; entry < end; entry++) {
+        const float component = params.rows[static_cast<size_t>(params.indices[entry]) * params.dim + i];
+        sum = __fma_rn(static_cast<double>(params.weights[entry]), static_cast<double>(component), sum);
+    }
+    sum_of(params, group)[i] = __double2float_rn(sum);
+    if (i == 0 && params.totals != nullptr) sum_weights(params, group, begin, end);
 }

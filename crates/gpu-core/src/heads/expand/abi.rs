@@ -5,7 +5,10 @@ use crate::abi::{DevicePointer, DevicePointerMut};
 abi! {
     name: "heads/expand";
     uses: [];
-    constants {}
+    constants {
+        /// Components of a group that a lane of a warp sums together, by group.
+        SUMMED_TOGETHER: usize = 10;
+    }
     enums {}
     data {}
     unions {}

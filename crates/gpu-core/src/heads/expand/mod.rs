@@ -14,13 +14,21 @@ use cust::stream::Stream;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape, start_clearing};
-use abi::{SumRowsParams, entries};
+use abi::{SUMMED_TOGETHER, SumRowsParams, entries};
 
 /// Counters for each entry up to which entries are grouped by counting.
 const MOST_COUNTERS: usize = 8;
 
-/// Components of a warp in [`Way::ByComponent`].
+/// Lanes of a warp.
 const WARP: usize = 32;
+
+/// Components of a group that a warp sums.
+const fn components_of_warp(way: Way) -> usize {
+    match way {
+        Way::ByTerm => SUMMED_TOGETHER * WARP,
+        Way::ByComponent => WARP,
+    }
+}
 
 /// The kernels, and the gradients that were computed last.
 pub(crate) struct GradientSums {
@@ -121,7 +129,7 @@ impl GradientSums {
         (&self.touched, self.of_terms.pointer(), self.of_biases.pointer())
     }
 
-    /// Computes all gradients in one way, and waits for them. `None`: by component, which was faster at every shape (docs/expand.md).
+    /// Computes all gradients in one way, and waits for them. `None`: by term, which was faster at every shape (docs/expand.md).
     /// `entries` are ordered by text, and those of a text by term; they name texts, positions and terms that exist.
     ///
     /// # Safety
@@ -136,7 +144,7 @@ impl GradientSums {
         way: Option<Way>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let way = way.unwrap_or(Way::ByComponent);
+        let way = way.unwrap_or(Way::ByTerm);
         let Vectors { tokens, terms, ends, dim, .. } = of;
         let token_of = |entry: &Entry| {
             let start = (entry.text as usize).checked_sub(1).map_or(0, |before| ends[before]);
@@ -194,15 +202,13 @@ impl GradientSums {
         if params.groups == 0 {
             return Ok(());
         }
-        let (groups, dim) = (params.groups as usize, params.dim as usize);
-        let (kernel, shape) = match way {
-            Way::ByTerm => (&self.by_group, Shape::grid(groups, 1)),
-            Way::ByComponent => {
-                let groups = groups.div_ceil(self.by_component.threads() / WARP);
-                (&self.by_component, Shape::grid(groups, dim.div_ceil(WARP)))
-            }
+        let kernel = match way {
+            Way::ByTerm => &self.by_group,
+            Way::ByComponent => &self.by_component,
         };
-        // SAFETY: the caller's promise; a block or a warp for each group.
+        let groups = (params.groups as usize).div_ceil(kernel.threads() / WARP);
+        let shape = Shape::grid(groups, (params.dim as usize).div_ceil(components_of_warp(way)));
+        // SAFETY: the caller's promise; a warp for each group and part of its components.
         unsafe { kernel.launch(stream, shape, params) }
     }
 
@@ -212,19 +218,22 @@ impl GradientSums {
     /// If the device fails.
     pub(crate) fn read(&self) -> Result<Gradients, GpuError> {
         let touched = self.touched.len();
-        let first = |array: &Array<f32>, count: usize| -> Result<Vec<f32>, GpuError> {
-            let mut values = array.read()?;
-            values.truncate(count);
-            Ok(values)
+        let terms = TermGradients {
+            terms: Some(self.touched.clone()),
+            vectors: read_first(&self.of_terms, touched * self.dim)?,
+            biases: read_first(&self.of_biases, touched)?,
         };
-        Ok(Gradients {
-            terms: TermGradients {
-                terms: Some(self.touched.clone()),
-                vectors: first(&self.of_terms, touched * self.dim)?,
-                biases: first(&self.of_biases, touched)?,
-            },
-            tokens: first(&self.of_tokens, self.token_components)?,
-        })
+        Ok(Gradients { terms, ..self.read_of_tokens()? })
+    }
+
+    /// Reads those of tokens alone; those of terms are empty.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn read_of_tokens(&self) -> Result<Gradients, GpuError> {
+        let none =
+            TermGradients { terms: Some(Vec::new()), vectors: Vec::new(), biases: Vec::new() };
+        Ok(Gradients { terms: none, tokens: read_first(&self.of_tokens, self.token_components)? })
     }
 }
 
@@ -327,6 +336,13 @@ fn params_of(
 
 fn event() -> Result<Event, GpuError> {
     Event::new(EventFlags::DEFAULT).doing("making an event")
+}
+
+/// Reads the first values.
+fn read_first(array: &Array<f32>, count: usize) -> Result<Vec<f32>, GpuError> {
+    let mut values = array.read()?;
+    values.truncate(count);
+    Ok(values)
 }
 
 /// Makes room for this many values, which are lost.
