@@ -28,7 +28,7 @@ use super::edge::{CompressionContext, Edge};
 use super::parse::body::{BYTES_PER_BYTE, UNCOUNTED_BODY};
 use super::render::Until;
 use super::render::server_timing::{self, Timing};
-use super::routes::{self, HotRoute, Routes, search};
+use super::routes::{self, HotGet, HotRoute, Routes, search};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
 use scheduler::account::{Account, Full, Pool, Reservation};
@@ -228,12 +228,22 @@ impl Connection {
         seen.latest = Some(call.latest());
         // The router has these routes as well, and its answers are the same. But the router and its layers box and copy
         // about as much as the whole rest of a request.
-        let plain_get =
-            request.method() == Method::GET && !headers.contains_key(header::CONTENT_LENGTH);
-        let asked = match routes::hot_route(path).filter(|_| plain_get) {
-            Some(HotRoute::Nearest) => search::nearest(&call, headers, uri).await,
-            Some(HotRoute::Analogy) => search::analogy(&call, headers, uri).await,
-            None => {
+        let has_body = headers.contains_key(header::CONTENT_LENGTH);
+        let asked = match routes::hot_route(request.method(), path) {
+            Some(HotRoute::Get(HotGet::Nearest)) if !has_body => {
+                search::nearest(&call, headers, uri).await
+            }
+            Some(HotRoute::Get(HotGet::Analogy)) if !has_body => {
+                search::analogy(&call, headers, uri).await
+            }
+            Some(HotRoute::Post(way)) => {
+                request.extensions_mut().insert(call.clone());
+                let answered = Box::pin(routes::answer_post(call.clone(), request, way));
+                let response = in_time(answered, &call, call.latest()).await;
+                let timing = response.extensions().get::<Timing>().copied().unwrap_or_default();
+                Ok((response, timing))
+            }
+            _ => {
                 let of_model = name.is_some();
                 let deadline = call.deadline(None).ok().filter(|_| !routes::is_for_admins(path));
                 if of_model {

@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request};
 use axum::http::{Method, Uri};
 use axum::middleware::{self, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -29,11 +29,12 @@ use tower::Service;
 use self::table::{Access, Mention, ROUTES, Route, State};
 use crate::http::ApiError;
 use crate::http::edge::keys::require_admin;
+use crate::http::parse::body::Received;
 use crate::http::render::server_timing;
-use crate::models::Reloader;
+use crate::models::{Call, Reloader};
 use crate::observe::MAX_ROUTES;
 
-pub(super) use self::table::HotRoute;
+pub(super) use self::table::{HotGet, HotPost, HotRoute};
 pub use self::words::MAX_LISTED;
 
 /// The routers. Handlers find their request's [`Call`](crate::models::Call) in its extensions.
@@ -104,6 +105,18 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
 }
 
+/// Answers a POST of a route that bypasses the router. The request has its [`Call`](crate::models::Call) in its extensions.
+pub(super) async fn answer_post(call: Call, request: Request, way: HotPost) -> Response {
+    let answered = match Received::from_request(request, &()).await {
+        Err(error) => Err(error),
+        Ok(received) => match way {
+            HotPost::Classify => classify::post_classify(call, received).await,
+            HotPost::Expand => expand::post_expand(call, received).await,
+        },
+    };
+    answered.unwrap_or_else(IntoResponse::into_response)
+}
+
 /// Splits a path `/models/NAME/ROUTE` into the name, not decoded, and the route's path. `None` for a path without a
 /// model's name.
 pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
@@ -113,10 +126,15 @@ pub(super) fn split_model_name(path: &str) -> Option<(&str, &str)> {
     Some((name, if matches!(path, "" | "/") { "/model" } else { path }))
 }
 
-/// The handler of a GET of this path, if it bypasses the router. The path is without a model's name.
+/// The handler of this method of this path, if it bypasses the router. The path is without a model's name.
 #[inline]
-pub(super) fn hot_route(path: &str) -> Option<HotRoute> {
-    find_past_router(path).map(|(_, _, way)| way)
+pub(super) fn hot_route(method: &Method, path: &str) -> Option<HotRoute> {
+    let (.., way) = find_past_router(path)?;
+    let known = match way {
+        HotRoute::Get(_) => Method::GET,
+        HotRoute::Post(_) => Method::POST,
+    };
+    (*method == known).then_some(way)
 }
 
 /// Whether a path, without a model's name, belongs to a route for admins.
@@ -148,7 +166,7 @@ const _: () = assert!(LABELS.len() <= MAX_ROUTES, "observe::MAX_ROUTES is too sm
 
 /// Index, path and handler of each route that bypasses the router.
 const PAST_ROUTER: [(usize, &str, HotRoute); count_past_router()] = {
-    let mut routes = [(0, "", HotRoute::Nearest); count_past_router()];
+    let mut routes = [(0, "", HotRoute::Get(HotGet::Nearest)); count_past_router()];
     let (mut row, mut found) = (0, 0);
     while row < ROUTES.len() {
         if let Some(way) = ROUTES[row].hot_route {
@@ -256,11 +274,14 @@ mod tests {
             let path = route.path.replace("{word}", "king").replace("{file}", "x.js");
             assert_eq!(label(&path), route.path);
             if let Some(way) = route.hot_route {
-                assert_eq!(hot_route(&path), Some(way));
+                let hot = |method| hot_route(&method, &path);
+                assert_eq!(hot(route.method.name().parse().unwrap()), Some(way));
+                assert_eq!(hot(Method::DELETE), None);
             }
         }
         assert_eq!(LABELS.iter().filter(|label| **label == "/nearest").count(), 1);
-        assert_eq!((LABELS.last(), hot_route("/rank")), (Some(&"other"), None));
+        assert_eq!((LABELS.last(), hot_route(&Method::POST, "/rank")), (Some(&"other"), None));
+        assert_eq!(hot_route(&Method::POST, "/nearest"), None, "its GET is meant");
         assert!(is_for_admins("/admin/reload") && !is_for_admins("/nearest"));
     }
 

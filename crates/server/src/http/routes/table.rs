@@ -22,12 +22,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Get, "/nearest", || get(search::get_nearest))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Nearest)
+        .hot_route(HotRoute::Get(HotGet::Nearest))
         .line("/nearest?word=frog&k=5", ""),
     Route::new(Get, "/analogy", || get(search::get_analogy))
         .of_a_model()
         .searches()
-        .hot_route(HotRoute::Analogy)
+        .hot_route(HotRoute::Get(HotGet::Analogy))
         .line("/analogy?expression=king+-+man+%2B+woman", ""),
     Route::new(Post, "/nearest", || post(search::post_nearest))
         .of_a_model()
@@ -53,10 +53,12 @@ pub(super) const ROUTES: &[Route] = &[
     Route::new(Post, "/classify", || post(classify::post_classify))
         .of_a_model()
         .searches()
+        .hot_route(HotRoute::Post(HotPost::Classify))
         .line("/classify", "labels of texts, by a trained head"),
     Route::new(Post, "/expand", || post(expand::post_expand))
         .of_a_model()
         .searches()
+        .hot_route(HotRoute::Post(HotPost::Expand))
         .line("/expand", "terms that texts imply, with weights"),
     Route::new(Get, "/words", || get(words::get_words))
         .of_a_model()
@@ -113,11 +115,23 @@ pub(super) enum Access {
     Admin,
 }
 
-/// The routes whose GET bypasses the router, because it is very frequent.
+/// The routes that bypass the router, because they are very frequent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum HotRoute {
+    Get(HotGet),
+    Post(HotPost),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum HotGet {
     Nearest,
     Analogy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum HotPost {
+    Classify,
+    Expand,
 }
 
 /// How the text at `/` mentions a route.
