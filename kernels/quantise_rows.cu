@@ -124,8 +124,8 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     }
 }
 
-// Takes a step against the gradients of some rows and their biases (metric `dot`), and rounds those rows again in their places. Their
-// tiles' steps stay; the tiles' residuals grow if they must. Grid: (rows). Dynamic shared memory: [lift.dim] float64.
+// Changes some rows and their biases (metric `dot`), and rounds those rows again in their places. Their tiles' steps stay; the tiles'
+// residuals grow if they must. Grid: (rows). Dynamic shared memory: [lift.dim] float64.
 extern "C" __global__ void change_rows(const ChangeRowsParams params) {
     extern __shared__ double values[];
     __shared__ double space[32];
@@ -133,9 +133,12 @@ extern "C" __global__ void change_rows(const ChangeRowsParams params) {
     const LiftView& lift = params.lift;
     const uint32_t row = params.rows[blockIdx.x], slot = params.slots[blockIdx.x];
     float* const components = params.components + static_cast<size_t>(row) * table.dim;
-    const float* const gradient = params.gradients + static_cast<size_t>(blockIdx.x) * table.dim;
-    for (int i = threadIdx.x; i < table.dim; i += blockDim.x) components[i] = fmaf(-params.rate, gradient[i], components[i]);
-    if (threadIdx.x == 0) params.biases[row] = fmaf(-params.rate, params.bias_gradients[blockIdx.x], params.biases[row]);
+    const auto changed = [&](float value, float by) { return params.is_step != 0 ? fmaf(-params.rate, by, value) : by; };
+    if (blockIdx.x < params.vectors) {
+        const float* const by = params.components_by + static_cast<size_t>(blockIdx.x) * table.dim;
+        for (int i = threadIdx.x; i < table.dim; i += blockDim.x) components[i] = changed(components[i], by[i]);
+    }
+    if (threadIdx.x == 0) params.biases[row] = changed(params.biases[row], params.biases_by[blockIdx.x]);
     lifted_row(table, lift, row, values);
     TileScale& scale = params.scales[slot / TILE_ROWS];
     const float step = scale.step;

@@ -1,6 +1,7 @@
 //! Expanding texts over HTTP and on the command line: terms, forms, options and faults.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -244,6 +245,7 @@ fn an_expander_learns_which_words_are_relevant() {
         let rank: f64 = rank.and_then(|rank| rank.parse().ok()).unwrap_or_default();
         assert!(is_right && said.contains("learnt from 216 pairs") && rank > 0.95, "{said}{error}");
         assert!(error.contains("epoch 40: loss"), "{error}");
+        assert!(said.contains(" on the CPU") || said.contains(" on a GPU"), "{said}");
     }
     let weights = |head: &str| fs::read(folder.path().join(head).join("weights.safetensors"));
     let is_same = weights("learnt").unwrap() == weights("again").unwrap();
@@ -260,6 +262,13 @@ fn an_expander_learns_which_words_are_relevant() {
 
     let (is_right, _, error) = train("pairs.tsv", "x", "--loss margin");
     assert!(!is_right && error.contains("240 of 240 have none"), "{error}");
+    // A GPU that is not there is not replaced in silence, and nothing is written.
+    let (is_right, _, error) = train("pairs.tsv", "x", "--device cuda:31");
+    assert!(
+        !is_right && error.contains("--device cuda:31: ") && error.contains("--device cpu"),
+        "{error}"
+    );
+    assert!(!Path::new(&path("x")).exists());
     let (is_right, _, error) = train("bad.tsv", "x", "--batch 8");
     assert!(!is_right && error.contains("line 2: it has 1 columns"), "{error}");
 }

@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use contract::Engine;
 pub use contract::Precision;
+use cpu_core::heads::expand::train::Accelerator;
 use model_store::ModelStore;
 
 pub use error::GpuError;
@@ -72,6 +73,29 @@ pub fn engine(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Box<dyn E
     #[cfg(not(feature = "cuda"))]
     {
         let _ = (model, options);
+        Err(GpuError::NotBuilt)
+    }
+}
+
+/// What trains an expander on a GPU: its terms' vectors `[terms, dim]` and biases `[terms]`, for tokens whose norm is about
+/// `token_norm`.
+///
+/// # Errors
+/// As [`engine`].
+///
+/// # Panics
+/// If there are no biases, or not as many vectors.
+pub fn accelerator(
+    vectors: &[f32],
+    biases: &[f32],
+    token_norm: f64,
+    options: Options<'_>,
+) -> Result<Box<dyn Accelerator>, GpuError> {
+    #[cfg(feature = "cuda")]
+    return Ok(Box::new(search::DeviceTerms::of_vectors(vectors, biases, token_norm, options)?));
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = (vectors, biases, token_norm, options);
         Err(GpuError::NotBuilt)
     }
 }

@@ -108,10 +108,9 @@ abi! {
             /// `[changed]`: the rows, and their slots.
             rows: DevicePointer<u32>,
             slots: DevicePointer<u32>,
-            /// `[changed, dim]`.
-            gradients: DevicePointer<f32>,
-            /// `[changed]`.
-            bias_gradients: DevicePointer<f32>,
+            /// `[vectors, dim]` and `[changed]`: gradients if `is_step`, else new values.
+            components_by: DevicePointer<f32>,
+            biases_by: DevicePointer<f32>,
             /// `[rows, dim]` and `[rows]`: the table's.
             components: DevicePointerMut<f32>,
             biases: DevicePointerMut<f32>,
@@ -120,6 +119,9 @@ abi! {
             scales: DevicePointerMut<TileScale>,
             /// `[1]`: set to 1 if a row becomes longer than 1, so that all must be divided by more.
             too_long: DevicePointerMut<u32>,
+            /// How many of the rows, from the first, have new vectors; the others have new biases alone.
+            vectors: u32,
+            is_step: u32,
             /// What gradients are multiplied by.
             rate: f32,
             unused: u32,

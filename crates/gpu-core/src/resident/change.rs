@@ -12,12 +12,26 @@ use crate::GpuError;
 use crate::abi::DevicePointer;
 use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape};
 
+/// How rows change.
+#[derive(Clone, Copy)]
+struct Change {
+    /// `[vectors, dim]` and `[rows]`: gradients, or new values.
+    components: DevicePointer<f32>,
+    biases: DevicePointer<f32>,
+    vectors: usize,
+    /// For gradients.
+    rate: Option<f32>,
+}
+
 /// The kernel that changes rows, and its buffers.
 pub(crate) struct RowChanges {
     // In the order in which they must be dropped: buffers, then the kernel, then its module.
     rows: Room<u32>,
     slots: Room<u32>,
     too_long: Room<u32>,
+    /// New values.
+    components: Room<f32>,
+    biases: Room<f32>,
     kernel: Kernel<ChangeRowsParams>,
     vector_bytes: usize,
     _modules: Modules,
@@ -36,6 +50,8 @@ impl RowChanges {
             rows: Room::new()?,
             slots: Room::new()?,
             too_long: Room::new()?,
+            components: Room::new()?,
+            biases: Room::new()?,
             kernel: kernel.allow_shared(vector_bytes)?.with_threads(rotating_threads(dim)),
             vector_bytes,
             _modules: modules,
@@ -59,6 +75,56 @@ impl RowChanges {
         rate: f32,
         stream: &Stream,
     ) -> Result<bool, GpuError> {
+        let change = Change {
+            components: gradients,
+            biases: bias_gradients,
+            vectors: rows.len(),
+            rate: Some(rate),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.change(resident, rows, change, stream) }
+    }
+
+    /// Gives rows new biases, and the first of them new vectors, and rounds them again. Returns as [`step`](Self::step).
+    ///
+    /// # Safety
+    /// As for [`step`](Self::step).
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) unsafe fn replace(
+        &mut self,
+        resident: &Resident,
+        rows: &[u32],
+        (vectors, biases): (&[f32], &[f32]),
+        stream: &Stream,
+    ) -> Result<bool, GpuError> {
+        let dim = resident.dim;
+        assert!(vectors.len() <= rows.len() * dim && biases.len() == rows.len(), "rows' values");
+        // SAFETY: no kernel uses the buffers, because each call waits for its own; `change` synchronises the stream.
+        unsafe {
+            self.components.upload(vectors, stream)?;
+            self.biases.upload(biases, stream)?;
+        }
+        let change = Change {
+            components: self.components.pointer(),
+            biases: self.biases.pointer(),
+            vectors: vectors.len() / dim,
+            rate: None,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.change(resident, rows, change, stream) }
+    }
+
+    /// # Safety
+    /// As for [`step`](Self::step).
+    unsafe fn change(
+        &mut self,
+        resident: &Resident,
+        rows: &[u32],
+        change: Change,
+        stream: &Stream,
+    ) -> Result<bool, GpuError> {
         if rows.is_empty() {
             return Ok(true);
         }
@@ -77,14 +143,16 @@ impl RowChanges {
             lift: resident.lift_view(),
             rows: self.rows.pointer(),
             slots: self.slots.pointer(),
-            gradients,
-            bias_gradients,
+            components_by: change.components,
+            biases_by: change.biases,
             components: resident.components.pointer_mut(),
             biases: Array::pointer_mut(biases),
             tiles8: quantised.int8.pointer_mut(),
             scales: quantised.scales.pointer_mut(),
             too_long: self.too_long.pointer_mut(),
-            rate,
+            vectors: change.vectors as u32,
+            is_step: u32::from(change.rate.is_some()),
+            rate: change.rate.unwrap_or_default(),
             unused: 0,
         };
         let shape = Shape::grid(rows.len(), 1).shared(self.vector_bytes);

@@ -9,6 +9,8 @@ use contract::certificate::Lift;
 use contract::expansion::LEAST;
 use contract::{HasTable, Metric, Table, score};
 use cpu_core::heads::expand::gradients::{Entry, Gradients, Touched, Way};
+use cpu_core::heads::expand::train::{Accelerator, Declined};
+use rayon::prelude::*;
 
 use super::CudaEngine;
 use super::expand::{FoundTerm, MAX_TEXTS, Tokens};
@@ -75,6 +77,20 @@ impl DeviceTerms {
             query_norm,
             paths,
         })
+    }
+
+    /// As [`new`](Self::new), from terms' vectors `[terms, dim]` and biases `[terms]`.
+    ///
+    /// # Errors
+    /// If there is no such GPU, or the table does not fit.
+    pub fn of_vectors(
+        vectors: &[f32],
+        biases: &[f32],
+        query_norm: f64,
+        options: Options<'_>,
+    ) -> Result<Self, GpuError> {
+        let terms = Owned::new(vectors.to_vec(), biases.to_vec());
+        Self::new(Arc::new(terms), query_norm, options)
     }
 
     /// The terms that each text touches, ordered by text, then by term: those above zero, with the first position of their maximum.
@@ -178,9 +194,38 @@ impl DeviceTerms {
         let (resident, stream) = (&self.engine.resident, &self.engine.stream);
         // SAFETY: the engine's tables are its own, and it has no pass under way; the gradients are those of these rows.
         let fit = unsafe { self.changes.step(resident, rows, (of_rows, of_biases), rate, stream)? };
+        self.made_again_unless(fit)
+    }
+
+    /// Gives terms new biases, and the first of them new vectors `[some, dim]`. Only these are rounded again, unless one has grown too
+    /// much.
+    ///
+    /// # Errors
+    /// If the device fails.
+    ///
+    /// # Panics
+    /// If there is not one bias for each term, or there are more vectors, or a term is named twice or does not exist.
+    pub fn replace(
+        &mut self,
+        terms: &[u32],
+        biases: &[f32],
+        vectors: &[f32],
+    ) -> Result<(), GpuError> {
+        let (resident, stream) = (&self.engine.resident, &self.engine.stream);
+        let mut sorted = terms.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.is_sorted_by(|a, b| a < b), "distinct terms");
+        assert!(sorted.last().is_none_or(|&last| (last as usize) < resident.rows), "terms");
+        // SAFETY: the engine's tables are its own, and it has no pass under way; the terms are distinct rows.
+        let fit = unsafe { self.changes.replace(resident, terms, (vectors, biases), stream)? };
+        self.made_again_unless(fit)
+    }
+
+    /// Rounds all rows again, unless they are as long as they may be.
+    fn made_again_unless(&mut self, fit: bool) -> Result<(), GpuError> {
         if !fit {
             let terms = Arc::new(self.owned()?);
-            let gpu = Gpu::open(Some(resident.gpu.ordinal))?;
+            let gpu = Gpu::open(Some(self.engine.resident.gpu.ordinal))?;
             let mut engine = engine(gpu, terms, self.query_norm, self.paths)?;
             // With the texts that were uploaded.
             engine.token_passes = self.engine.token_passes.take();
@@ -204,10 +249,43 @@ impl DeviceTerms {
     }
 
     fn owned(&self) -> Result<Owned, GpuError> {
-        let dim = self.engine.resident.dim;
         let (components, biases) = self.engine.resident.read()?;
-        let norms = components.chunks_exact(dim).map(score::norm).collect();
-        Ok(Owned { components, norms, biases: biases.unwrap_or_default(), dim })
+        Ok(Owned::new(components, biases.unwrap_or_default()))
+    }
+}
+
+impl Owned {
+    fn new(components: Vec<f32>, biases: Vec<f32>) -> Self {
+        let dim = components.len() / biases.len();
+        let norms = components.par_chunks_exact(dim).map(score::norm).collect();
+        Self { components, norms, biases, dim }
+    }
+}
+
+impl Accelerator for DeviceTerms {
+    fn touched(&mut self, vectors: &[f32], ends: &[usize]) -> Result<Vec<Touched>, Declined> {
+        if ends.len() > MAX_TEXTS {
+            return Err(Declined::TooMany);
+        }
+        Ok(Self::touched(self, vectors, ends)?)
+    }
+
+    fn gradients(&mut self, entries: &[Entry], of_terms: bool) -> Result<Gradients, Declined> {
+        Self::gradients(self, entries, None)?;
+        Ok(if of_terms { self.read_gradients()? } else { self.gradients.read_of_tokens()? })
+    }
+
+    fn replace(&mut self, terms: &[u32], biases: &[f32], vectors: &[f32]) -> Result<(), Declined> {
+        Ok(Self::replace(self, terms, biases, vectors)?)
+    }
+}
+
+impl From<GpuError> for Declined {
+    fn from(error: GpuError) -> Self {
+        match error {
+            GpuError::TooManyTerms { .. } => Self::TooMany,
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 

@@ -57,12 +57,17 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
             made.left_out
         );
     }
+    if let Some(reason) = &made.gpu_failure {
+        eprintln!("the GPU failed, and the CPU went on alone, with the same result: {reason}");
+    }
     let [pairs, dev] = made.pairs;
+    let device = if made.on_gpu { "on a GPU" } else { "on the CPU" };
     let quality = match made.quality {
         Some(quality) => format!("mean reciprocal rank {quality:.4} of {dev} pairs"),
         None => "no epoch was complete".to_owned(),
     };
-    say!("{out}: learnt from {pairs} pairs; {quality}; {:.1} s", started.elapsed().as_secs_f64())
+    let seconds = started.elapsed().as_secs_f64();
+    say!("{out}: learnt from {pairs} pairs; {quality}; {seconds:.1} s {device}")
 }
 
 fn learn(
@@ -105,7 +110,8 @@ fn learn(
         };
     let tokens = tokens(model, arguments.tokens);
     let terms = arguments.vocab.get();
-    let made = train(model, [data, dev], tokens, terms, &settings, &pool, &mut on_progress);
+    let on = (arguments.device, &pool);
+    let made = train(model, [data, dev], tokens, terms, &settings, on, &mut on_progress);
     bar.finish_and_clear();
     made.map_err(|error| CommandError::Usage(error.to_string()))
 }

@@ -7,21 +7,23 @@ use std::sync::Arc;
 
 use contract::Row;
 use cpu_core::heads::expand::train::{
-    Data, Example, Loss, Progress, Settings, Terms, Trained, train,
+    Data, Example, Loss, Progress, Settings, Terms, Trained, train_with,
 };
+use gpu_core::GpuError;
 use model_store::ModelStore;
 use model_store::head::{ExpanderDescription, ExpanderWeights, Tokens};
 use rayon::ThreadPool;
 use serde_json::json;
 
 use super::Vocabulary;
+use crate::device::Device;
 pub use pairs::{Pair, Pairs};
 
 /// The part of the data that decides which epoch is the best, if no other data do.
 const DEV_PART: usize = 10;
 
 /// Why nothing was trained.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ExpanderTrainError {
     /// No pair has known words on both sides.
     #[error(
@@ -39,6 +41,16 @@ pub enum ExpanderTrainError {
         /// All pairs.
         of: usize,
     },
+    /// The GPU that was asked for can't be used.
+    #[error(
+        "--device {device}: {source}; use --device cpu, or --device auto to use a GPU only if there is one"
+    )]
+    Gpu {
+        /// The requested device.
+        device: Device,
+        /// Why it can't be used.
+        source: GpuError,
+    },
 }
 
 /// What training made.
@@ -54,19 +66,23 @@ pub struct MadeExpander {
     pub pairs: [usize; 2],
     /// Pairs that were left out, because the model has none of the words of a side.
     pub left_out: usize,
+    /// Whether a GPU helped.
+    pub on_gpu: bool,
+    /// Why it failed, if it did. The CPU then went on alone.
+    pub gpu_failure: Option<String>,
 }
 
-/// Trains an expander whose terms are the first `terms` words of the model.
+/// Trains an expander whose terms are the first `terms` words of the model. The device changes nothing but the time.
 ///
 /// # Errors
-/// If there is nothing to learn from.
+/// If there is nothing to learn from, or the GPU can't be used.
 pub fn train_expander(
     model: &Arc<ModelStore>,
     [train_pairs, dev_pairs]: [&Pairs; 2],
     tokens: Tokens,
     terms: usize,
     settings: &Settings,
-    pool: &ThreadPool,
+    (device, pool): (Device, &ThreadPool),
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<MadeExpander, ExpanderTrainError> {
     model.words().make_table();
@@ -116,8 +132,25 @@ pub fn train_expander(
         dim: model.dim(),
         terms: Terms::First(terms),
     };
-    let Trained { biases, projection, vectors, steps, quality } =
-        train(data, settings, pool, on_progress);
+    let mut on_gpu = false;
+    let accelerate = &mut |vectors: &[f32], biases: &[f32], token_norm: f64| {
+        let ordinal = match device {
+            Device::Cpu => return Ok(None),
+            Device::Auto => None,
+            Device::Cuda(ordinal) => ordinal,
+        };
+        let options = gpu_core::Options { ordinal, ..gpu_core::Options::default() };
+        match gpu_core::accelerator(vectors, biases, token_norm, options) {
+            Ok(accelerator) => {
+                on_gpu = true;
+                Ok(Some(accelerator))
+            }
+            Err(_) if device == Device::Auto => Ok(None),
+            Err(source) => Err(ExpanderTrainError::Gpu { device, source }),
+        }
+    };
+    let Trained { biases, projection, vectors, steps, quality, accelerator_failure: gpu_failure } =
+        train_with(data, settings, pool, accelerate, on_progress)?;
     let rows = (terms < model.rows()).then(|| (0..terms as u32).map(Row).collect());
     let pairs = [train_examples.len(), dev.len()];
     let loss = match settings.loss {
@@ -148,5 +181,5 @@ pub fn train_expander(
         ..ExpanderDescription::of_model(model, tokens)
     };
     let weights = ExpanderWeights { rows, vectors, biases: Some(biases), projection };
-    Ok(MadeExpander { description, weights, quality, pairs, left_out })
+    Ok(MadeExpander { description, weights, quality, pairs, left_out, on_gpu, gpu_failure })
 }

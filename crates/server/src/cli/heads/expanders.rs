@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use kindred::device::Device;
 use kindred::heads::{Form, WantedTerms};
 
 use super::{ModelArguments, TokensArguments, above_zero, model_folder, not_negative};
@@ -105,6 +106,9 @@ pub struct TrainExpanderArguments {
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
     pub seed: u64,
+    /// What learns: auto (a GPU if there is one), cpu, cuda or cuda:N; the result is the same
+    #[arg(long, value_name = "DEVICE", default_value = "auto", requires = "data")]
+    pub device: Device,
     /// Number of threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,

@@ -9,7 +9,8 @@
 //! - `forward`: the terms that they touch, exactly;
 //! - `loss`: InfoNCE or a margin, and the FLOPS regulariser; derivatives by weights;
 //! - `step`: derivatives by what is trained, and how that changes (`adam`);
-//! - `start`: a bias with which a text touches a given number of terms.
+//! - `start`: a bias with which a text touches a given number of terms;
+//! - `accelerator`: what computes instead of the host, with the same bits.
 //!
 //! Every sum has one order, and first stages only skip what cannot matter. So the same data, settings and seed give the same weights
 //! on any number of threads.
@@ -17,6 +18,7 @@
 //! Sources: Formal et al. 2021, "SPLADE"; Paria et al. 2020, "Minimizing FLOPs to learn efficient sparse representations";
 //! van den Oord et al. 2018 (InfoNCE); Loshchilov and Hutter 2019 (AdamW).
 
+mod accelerator;
 mod adam;
 mod batch;
 mod forward;
@@ -26,15 +28,18 @@ mod start;
 mod step;
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use model_store::synth::split_mix;
 use rayon::ThreadPool;
 
 use crate::heads::train::shuffled;
+use accelerator::{Accelerated, token_norm};
 use batch::Batch;
 use step::Trainer;
 
+pub use accelerator::{Accelerate, Accelerator, Declined};
 pub use settings::{Data, Example, Loss, Settings, StartBias, Terms};
 
 /// How far training is.
@@ -93,6 +98,8 @@ pub struct Trained {
     /// The mean reciprocal rank of the relevant text among all texts of up to 256 deciding examples, where equal scores rank before
     /// it. `None` without deciding examples, or before an epoch was complete.
     pub quality: Option<f64>,
+    /// Why the accelerator failed, if it did. The host then went on alone.
+    pub accelerator_failure: Option<String>,
 }
 
 /// Deciding examples that are ranked together.
@@ -112,8 +119,28 @@ pub fn train(
     pool: &ThreadPool,
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Trained {
+    let host = &mut |_: &[f32], _: &[f32], _| Ok::<_, Infallible>(None);
+    train_with(data, settings, pool, host, on_progress).unwrap_or_else(|never| match never {})
+}
+
+/// The same with an accelerator. It changes nothing but the time.
+///
+/// # Errors
+/// If none can be made, by `accelerate`.
+///
+/// # Panics
+/// As [`train`].
+pub fn train_with<E>(
+    data: Data<'_>,
+    settings: &Settings,
+    pool: &ThreadPool,
+    accelerate: Accelerate<'_, E>,
+    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Trained, E> {
     settings::check(data, settings);
     let mut trainer = Trainer::new(data, settings, pool);
+    let accelerator = accelerate(&trainer.vectors, &trainer.biases, token_norm(data))?;
+    trainer.accelerated = Accelerated::new(accelerator);
     let mut best: Option<Trained> = None;
     'epochs: for epoch in 1..=settings.epochs {
         let order = shuffled(data.train.len(), split_mix(settings.seed).wrapping_add(epoch as u64));
@@ -134,7 +161,7 @@ pub fn train(
                 break 'epochs;
             }
         }
-        let quality = quality(&trainer, data.dev);
+        let quality = quality(&mut trainer, data.dev);
         let is_better = quality > best.as_ref().and_then(|best| best.quality)
             || best.is_some() && quality == best.as_ref().and_then(|best| best.quality);
         if quality.is_some() && is_better && trainer.steps() >= settings.warm_up {
@@ -144,11 +171,12 @@ pub fn train(
             break;
         }
     }
-    best.unwrap_or_else(|| trainer.trained(None))
+    let trained = best.unwrap_or_else(|| trainer.trained(None));
+    Ok(Trained { accelerator_failure: trainer.accelerated.failure, ..trained })
 }
 
 /// [`Trained::quality`].
-fn quality(trainer: &Trainer<'_>, examples: &[Example]) -> Option<f64> {
+fn quality(trainer: &mut Trainer<'_>, examples: &[Example]) -> Option<f64> {
     let mut sum = 0.0;
     for some in examples.chunks(RANKED_TOGETHER) {
         let some: Vec<&Example> = some.iter().collect();

@@ -6,6 +6,7 @@ use contract::Table;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use super::accelerator::Accelerated;
 use super::adam::{Change, Moments};
 use super::batch::{Batch, project};
 use super::forward::Forward;
@@ -39,6 +40,7 @@ pub(super) struct Trainer<'a> {
     of_projection: Moments,
     of_vectors: Moments,
     steps: usize,
+    pub(super) accelerated: Accelerated,
 }
 
 /// The gradients of a step, in the shapes of what they change.
@@ -51,9 +53,13 @@ pub(super) struct Gradients {
 
 /// What a batch gave.
 struct Found {
-    /// The words' vectors before and after the projection, `[words, dim]`.
+    /// Where each text's words end, and the words' vectors after the projection, one text after the other.
+    words_end: Vec<usize>,
+    expanded: Vec<f32>,
+    /// Whether the accelerator has these texts.
+    is_accelerated: bool,
+    /// The words' vectors before the projection, `[words, dim]`.
     rows: Vec<f32>,
-    words: Vec<f32>,
     touched: Vec<Touched>,
     ends: Vec<usize>,
     weights: Vec<f64>,
@@ -84,6 +90,7 @@ impl<'a> Trainer<'a> {
             projection,
             vectors,
             steps: 0,
+            accelerated: Accelerated::default(),
         }
     }
 
@@ -99,6 +106,7 @@ impl<'a> Trainer<'a> {
             vectors: self.settings.own_vectors.then(|| self.vectors.to_vec()),
             steps: self.steps,
             quality,
+            accelerator_failure: None,
         }
     }
 
@@ -110,12 +118,14 @@ impl<'a> Trainer<'a> {
         let change = |learning_rate| Change::new(steps, learning_rate, settings.weight_decay);
         let of_biases = change(settings.bias_learning_rate);
         let start = |_| start_bias;
+        let before = if self.accelerated.is_there() { self.biases.clone() } else { Vec::new() };
         of_biases.apply(&mut self.biases, &mut self.of_biases, &gradients.biases, start);
         let (change, dim) = (change(settings.learning_rate), self.data.dim);
         if let (Some(projection), Some(gradient)) = (&mut self.projection, &gradients.projection) {
             let identity = |i| if i / dim == i % dim { 1.0 } else { 0.0 };
             change.apply(projection, &mut self.of_projection, gradient, identity);
         }
+        let mut with_vectors: &[u32] = &[];
         if let Some(TermGradients { terms: Some(terms), vectors, .. }) = &gradients.vectors {
             change.apply_rows(
                 self.vectors.to_mut(),
@@ -125,7 +135,9 @@ impl<'a> Trainer<'a> {
                 dim,
                 self.pool,
             );
+            with_vectors = terms;
         }
+        self.accelerated.replace(&before, &self.biases, with_vectors, &self.vectors, dim);
         gradients.means
     }
 
@@ -139,19 +151,31 @@ impl<'a> Trainer<'a> {
         [flops_queries, flops_texts].map(|factor| f64::from(factor) * part)
     }
 
-    fn found(&self, batch: &Batch<'_>) -> Found {
+    fn found(&mut self, batch: &Batch<'_>) -> Found {
         let dim = self.data.dim;
         let rows = batch.rows(self.data.vectors, dim);
         let words = project(rows.clone(), self.projection.as_deref(), dim, self.pool);
         let (terms, biases) = (&self.vectors[..], &self.biases[..]);
-        let forward = Forward { words: &words, texts: &batch.texts, terms, biases, dim };
-        let (touched, ends) = forward.touched(self.pool);
+        let (expanded, words_end) = (batch.expanded(&words, dim), batch.ends());
+        let found = self.accelerated.ask(|accelerator| accelerator.touched(&expanded, &words_end));
+        let is_accelerated = found.is_some();
+        let (touched, ends) = match found {
+            Some(touched) => {
+                let end = |text| touched.partition_point(|one| (one.text as usize) <= text);
+                let ends = (0..words_end.len()).map(end).collect();
+                (touched, ends)
+            }
+            None => {
+                let forward = Forward { words: &words, texts: &batch.texts, terms, biases, dim };
+                forward.touched(self.pool)
+            }
+        };
         let weight = |one: &Touched| match self.settings.log1p {
             true => one.value.ln_1p(),
             false => one.value,
         };
         let weights = touched.iter().map(weight).collect();
-        Found { rows, words, touched, ends, weights }
+        Found { words_end, expanded, is_accelerated, rows, touched, ends, weights }
     }
 
     fn weights<'b>(&self, batch: &Batch<'_>, found: &'b Found) -> Weights<'b> {
@@ -160,12 +184,13 @@ impl<'a> Trainer<'a> {
     }
 
     /// The scores of all texts of a batch for each query.
-    pub(super) fn scores(&self, batch: &Batch<'_>) -> Vec<Vec<f64>> {
-        self.weights(batch, &self.found(batch)).scores(self.pool)
+    pub(super) fn scores(&mut self, batch: &Batch<'_>) -> Vec<Vec<f64>> {
+        let found = self.found(batch);
+        self.weights(batch, &found).scores(self.pool)
     }
 
     /// The gradients of the loss and of the FLOPS by these factors.
-    pub(super) fn gradients(&self, batch: &Batch<'_>, flops: [f64; 2]) -> Gradients {
+    pub(super) fn gradients(&mut self, batch: &Batch<'_>, flops: [f64; 2]) -> Gradients {
         let (dim, terms, pool) = (self.data.dim, self.biases.len(), self.pool);
         let found = self.found(batch);
         let weights = self.weights(batch, &found);
@@ -176,13 +201,20 @@ impl<'a> Trainer<'a> {
             one.with((derivative * slope) as f32)
         };
         let entries: Vec<Entry> = found.touched.iter().zip(by_weights).map(entry).collect();
-        let (expanded, ends) = (batch.expanded(&found.words, dim), batch.ends());
-        let texts = TextVectors::new(&expanded, dim, &ends);
-        let vectors = (self.settings.own_vectors)
-            .then(|| term_gradients(texts, terms, &entries, Rows::Touched, pool));
+        let texts = TextVectors::new(&found.expanded, dim, &found.words_end);
+        let own_vectors = self.settings.own_vectors;
+        let accelerated = (found.is_accelerated && (own_vectors || self.projection.is_some()))
+            .then(|| self.accelerated.ask(|by| by.gradients(&entries, own_vectors)))
+            .flatten();
+        let (of_terms, of_tokens) = accelerated.map(|all| (all.terms, all.tokens)).unzip();
+        let vectors = own_vectors.then(|| {
+            of_terms.unwrap_or_else(|| term_gradients(texts, terms, &entries, Rows::Touched, pool))
+        });
         let projection = self.projection.is_some().then(|| {
-            let table = Table::new(&self.vectors, &self.norms, dim).under_dot(Some(&self.biases));
-            let of_tokens = token_gradients(texts, &table, &entries, pool);
+            let of_tokens = of_tokens.unwrap_or_else(|| {
+                let table = Table::new(&self.vectors, &self.norms, dim);
+                token_gradients(texts, &table.under_dot(Some(&self.biases)), &entries, pool)
+            });
             self.projection_gradient(batch, &found.rows, &of_tokens)
         });
         Gradients { means, biases: bias_gradients(terms, &entries), projection, vectors }

@@ -1,5 +1,6 @@
 //! Tests of training, by what they need: plain loops, finite differences, or a task whose answer is planted.
 
+mod accelerator;
 mod forward;
 mod gradients;
 mod learning;

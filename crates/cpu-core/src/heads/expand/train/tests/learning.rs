@@ -12,7 +12,7 @@ const LEARNED: usize = 100;
 
 /// A planted task. The second half of a vector has what a term means. Terms have that alone; for each there is a word of queries whose
 /// first half has the same under a hidden projection, and whose second half mostly misleads. A text has the terms of its query.
-fn planted(count: usize) -> (Vec<f32>, Vec<Example>) {
+pub(super) fn planted(count: usize) -> (Vec<f32>, Vec<Example>) {
     let (half, terms) = (HIDDEN, PLANTED_TERMS);
     let meanings = random(terms * half, 1);
     // A reflection: I − 2 · u · uᵀ / |u|².
@@ -73,7 +73,7 @@ fn recall(vectors: &[f32], trained: &Trained) -> f64 {
     found as f64 / all as f64
 }
 
-fn planted_settings() -> Settings {
+pub(super) fn planted_settings() -> Settings {
     Settings {
         bias: StartBias::TermsPerText(20.0),
         flops_queries: 0.1,
