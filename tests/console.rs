@@ -157,7 +157,7 @@ fn bad_lines_are_said_with_their_numbers_and_the_others_answered() {
         "line 3: ",
         "two words need an operator between them; a word with a space in it needs double quotes",
         "line 4: the model does not have `frogz`; did you mean frog",
-        "line 5: unknown command `:nonsense`; commands: :classify, :head, :k, :compare",
+        "line 5: unknown command `:nonsense`; commands: :classify, :expand, :head, :k, :compare",
         "line 6: the expression can't be read at column",
         "line 7: the model does not have `froggz`, `kingz`",
         "instead of `kingz`, did you mean king",
@@ -204,7 +204,7 @@ fn commands_hold_for_the_lines_behind_them() {
 fn texts_are_classified_here_and_by_url() {
     let service = Service::with_default_model();
     let input = ":classify a moving and funny film\n:explain on\n:classify not bad, xyzzyq\n:classify xyzzyq\n\
-        :head nope\n:classify good";
+        :head nope";
     let local = piped(here(&["console", "--json"]), input);
     let url = format!("http://{}", service.address);
     let remote = piped(kindred(&["console", "--json", "--url", &url]), input);
@@ -225,6 +225,34 @@ fn texts_are_classified_here_and_by_url() {
     assert_eq!(answers[0], answers[1], "to the bit");
     let text = out(&piped(here(&["console"]), ":explain\n:classify not bad, xyzzyq"));
     assert!(text.contains("negative because of") && text.contains("unknown: xyzzyq"), "{text}");
+}
+
+#[test]
+fn texts_are_expanded_here_and_by_url() {
+    let service = Service::with_default_model();
+    // A head holds for its own kind.
+    let input = ":head sentiment\n:k 3\n:expand cheap flights xyzzyq\n:head nearby\n:expand frog\n:classify good\n:expand xyzzyq";
+    let url = format!("http://{}", service.address);
+    let local = piped(here(&["console", "--json"]), input);
+    let remote = piped(kindred(&["console", "--json", "--url", &url]), input);
+    let served = service
+        .post("/expand", &json!({"text": "cheap flights xyzzyq", "top": 3, "explain": true}));
+    for output in [&local, &remote] {
+        assert_eq!(output.status.code(), Some(1));
+        let [first, second, third] = &objects(output)[..] else { panic!("{}", out(output)) };
+        assert_eq!((&first["asked"], &first["line"]), (&json!("cheap flights xyzzyq"), &json!(3)));
+        assert_eq!(first["terms"], served.json()["terms"], "to the bit");
+        assert_eq!((&first["unknown"], &first["head"]), (&json!(["xyzzyq"]), &json!("nearby")));
+        assert_eq!(second["terms"].as_array().unwrap().len(), 3);
+        assert_eq!(third["head"], "sentiment");
+        let said = err(output);
+        assert!(said.contains("line 7: ") && said.contains("xyzzyq"), "{said}");
+    }
+    let text = out(&piped(here(&["console"]), ":expand cheap flights xyzzyq"));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("  from ")).count(), 10, "k is 10: {text}");
+    assert!(lines[1].starts_with("   1  cheap ") && lines[1].ends_with("  from cheap"), "{text}");
+    assert!(text.contains("   unknown: xyzzyq\n") && text.contains("engine"), "{text}");
 }
 
 #[test]

@@ -207,6 +207,104 @@ fn an_expander_is_made_verified_served_and_asked() {
     assert!(!is_right && error.contains("it is not a classifier"), "{error}");
 }
 
+/// A NumPy file of float32.
+fn npy(shape: &str, is_fortran: bool, numbers: &[f32]) -> Vec<u8> {
+    let order = if is_fortran { "True" } else { "False" };
+    let head = format!("{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+    let length = (head.len() as u16).to_le_bytes();
+    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    [b"\x93NUMPY\x01\x00".to_vec(), length.to_vec(), head.into_bytes(), numbers].concat()
+}
+
+#[test]
+fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
+    let folder = items();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let expand = |file: &str, options: &[&str]| {
+        let start = ["expand", "--model", &path("items"), "--vectors", &path(file)];
+        let output = kindred(&[&start[..], options].concat()).output().unwrap();
+        let said = String::from_utf8(output.stdout.clone()).unwrap();
+        (output.status.code(), said, errors(&output))
+    };
+    let lines = |said: &str| -> Vec<Value> {
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let service = Service::start(&["--model", &path("items"), "--device", "cpu"]);
+
+    fs::write(path("one.npy"), npy("(2, 2)", false, &[2.0, 2.0, -3.0, 0.0])).unwrap();
+    let body = json!({"vectors": [[2, 2], [-3, 0]], "explain": true});
+    let served = service.post("/expand", &body).json();
+    // (2, 2) gives wing 4, flow 3, u.s. 4, zero 0.5; (-3, 0) gives noise 3.
+    assert_eq!(terms(&served).len(), 5);
+    let (code, said, error) = expand("one.npy", &["--json", "--explain"]);
+    assert_eq!(code, Some(0), "{error}");
+    let [answer] = &lines(&said)[..] else { panic!("{said}") };
+    assert_eq!((&answer["terms"], &answer["vectors"]), (&served["terms"], &json!(path("one.npy"))));
+    assert!((terms(answer)[0].1 - 4f64.ln_1p()).abs() < 1e-15, "{said}");
+    let (_, said, _) = expand("one.npy", &["--explain", "--top", "4"]);
+    assert!(
+        said.contains("  1.6094  wing  (token 0)\n") && said.contains("noise  (token 1)"),
+        "{said}"
+    );
+    let (_, said, _) = expand("one.npy", &["--format", "impacts"]);
+    let impacts = json!({"wing": 161, "u.s.": 161, "flow": 139, "noise": 139, "zero": 41});
+    assert_eq!(lines(&said)[0]["impacts"], impacts);
+
+    // More texts than are expanded together, each as it is alone.
+    let numbers: Vec<f32> = (0..600 * 4).map(|i| (i * 37 % 101) as f32 / 8.0 - 6.0).collect();
+    fs::write(path("many.npy"), npy("(600, 2, 2)", false, &numbers)).unwrap();
+    let (code, said, error) = expand("many.npy", &["--json"]);
+    let answers = lines(&said);
+    assert_eq!((code, answers.len()), (Some(0), 600), "{error}");
+    for (index, answer) in answers.iter().enumerate() {
+        assert_eq!(answer["index"], index);
+    }
+    for index in [0, 1, 255, 256, 599] {
+        let own = &numbers[index * 4..][..4];
+        let served = service.post("/expand", &json!({"vectors": [own[..2], own[2..]]})).json();
+        assert_eq!(answers[index]["terms"], served["terms"], "{index}");
+    }
+    let (_, said, _) = expand("many.npy", &[]);
+    assert!(said.starts_with(&format!("{}[0]\n", path("many.npy"))), "{said}");
+
+    let good = [1.0; 4];
+    for (bytes, parts) in [
+        (npy("(2,)", false, &good[..2]), ["the shape [2]", "array[None]"]),
+        (
+            npy("(2, 3)", false, &[0.0; 6]),
+            ["[2, 3], but this expander takes [tokens, 2]", "encoder"],
+        ),
+        (npy("(1, 2, 3)", false, &[0.0; 6]), ["the shape [1, 2, 3]", "encoder that the terms"]),
+        (npy("(0, 2)", false, &[]), ["the shape [0, 2]", "at least one vector"]),
+        (npy("(3, 0, 2)", false, &[]), ["the shape [3, 0, 2]", "at least one vector"]),
+        (npy("(1, 1, 2, 2)", false, &good), ["the shape [1, 1, 2, 2]", "[texts, tokens, 2]"]),
+        (npy("()", false, &good[..1]), ["the shape []", "save the tokens' vectors"]),
+        (npy("(2, 2)", true, &good), ["Fortran order", "numpy.ascontiguousarray"]),
+        (npy("(2, 2)", false, &good[..3]), ["2 × 2 numbers of 4 bytes, but 12 bytes", "cut off"]),
+        (npy("(4611686018427387904, 2)", false, &good), ["bytes follow", "its header is wrong"]),
+        (
+            npy("(2, 2)", false, &[1.0, 1.0, 1.0, f32::NAN]),
+            ["bad.npy, token 1, component 1: NaN", "encoder"],
+        ),
+        (
+            npy("(2, 1, 2)", false, &[1.0, 1.0, f32::INFINITY, 1.0]),
+            ["bad.npy, text 1, token 0, component 0: inf", "mend"],
+        ),
+        (b"wing 2 0\n".to_vec(), ["not a NumPy file", "numpy.save(path, array)"]),
+        (Vec::new(), ["not a NumPy file", ".npy"]),
+    ] {
+        fs::write(path("bad.npy"), bytes).unwrap();
+        let (code, said, error) = expand("bad.npy", &[]);
+        assert_eq!((code, said.as_str()), (Some(1), ""), "{error}");
+        assert!(
+            error.contains("bad.npy") && parts.iter().all(|part| error.contains(part)),
+            "{error}"
+        );
+    }
+    let (code, _, error) = expand("one.npy", &["wing"]);
+    assert!(code == Some(2) && error.contains("cannot be used with"), "{error}");
+}
+
 #[test]
 fn an_expander_learns_which_words_are_relevant() {
     let folder = tempfile::tempdir().unwrap();

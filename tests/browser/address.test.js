@@ -23,6 +23,8 @@ test("an address says what was asked, whatever the words are", () => {
       { ...plain, kind: "compare", compare: word, with: `${word} `, fold: true, k: 1000 },
       { ...plain, kind: "classify", classify: `${word}\n${word}`, head: null, label: null },
       { ...plain, kind: "classify", classify: word, head: word, label: word, model: word },
+      { ...plain, kind: "expand", expand: `${word}\n${word}`, head: null, k: 100 },
+      { ...plain, kind: "expand", expand: word, head: word, model: word },
     ]) {
       const address = write(question);
       assert.deepEqual(read(address), question, address);

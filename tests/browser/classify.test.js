@@ -16,7 +16,7 @@ const painted = (page) =>
   page.locator("#answer .painted").evaluate((whole) =>
     [...whole.childNodes].map((part) => ({
       text: part.textContent,
-      covering: (part.dataset?.ngrams ?? "").split(" ").filter(Boolean).map(Number),
+      covering: (part.dataset?.ranges ?? "").split(" ").filter(Boolean).map(Number),
       side: ["for", "against"].find((side) => part.classList?.contains(side)) ?? "",
       isUnknown: part.classList?.contains("unknown") ?? false,
       strength: Number(part.style?.getPropertyValue("--share") ?? 0),
@@ -26,7 +26,7 @@ const painted = (page) =>
 
 /** The n-grams of the table and their shares as shown. */
 const shares = (page) =>
-  page.locator("#answer .ngrams tbody tr[data-ngrams]").evaluateAll((rows) =>
+  page.locator("#answer .ngrams tbody tr[data-ranges]").evaluateAll((rows) =>
     rows.map((row) => [row.cells[0].textContent, Number(row.cells[2].textContent.replace("−", "-"))]),
   );
 
@@ -118,7 +118,7 @@ test("another label is explained when it is chosen, and the address says so", as
 test("the n-gram that is pointed at is marked in text and table", async () => {
   const page = await open("#classify=what+a+waste+of+time");
   await classified(page);
-  const row = page.locator("#answer .ngrams [data-ngrams='0']");
+  const row = page.locator("#answer .ngrams [data-ranges='0']");
   await row.hover();
   assert.equal((await page.locator(".painted .pointed-at").allTextContents()).join(""), await row.locator("th").textContent());
   await page.locator("h1").hover();
@@ -204,6 +204,7 @@ test("keyboard only: the tab, a text of two lines, a label", async () => {
   const page = await open();
   const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
   await page.locator("#tab-word").focus();
+  await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("ArrowLeft");
   assert.equal(await focus(), "tab-classify");
   await page.locator("#text-examples .chip").first().waitFor();

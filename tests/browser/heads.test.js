@@ -19,9 +19,15 @@ const train = (name, ...more) => {
   kindred("train", "classifier", "--model", model, "--data", data, "--dev", data, "--out", path, ...size, ...more);
   return path;
 };
+const expander = (name, terms) => {
+  const path = join(folder, name);
+  kindred("train", "expander", "--model", model, "--out", path, "--terms", terms);
+  return path;
+};
 const { service, open } = await explorer([
   "--keep-tables", "false", "--model", `shop=${model}`, "--model", `bare=${bare}`,
   "--head", train("requests"), "--head", `short=${train("short", "--limit", "2")}`,
+  "--head", expander("near", "3"), "--head", expander("wide", "20"),
 ]);
 
 const parameters = (page) => new URLSearchParams(new URL(page.url()).hash.slice(1));
@@ -78,7 +84,7 @@ test("a model without a head: the two commands, and the service's message", asyn
   const page = await open("#model=bare", { failing: /404/ });
   assert.equal(await page.locator("#no-head").isVisible(), false);
   await page.click("#tab-classify");
-  const commands = page.locator("#no-head pre");
+  const commands = page.locator("#no-head pre:visible");
   await commands.waitFor();
   assert.match(await commands.textContent(), /^kindred train classifier --model DIR --data FILE --out HEAD\nkindred serve --model DIR --head HEAD$/);
   assert.equal(await page.locator("#head").isVisible(), false);
@@ -93,11 +99,62 @@ test("a model without a head: the two commands, and the service's message", asyn
   assert.equal(await commands.isVisible(), false);
 });
 
+test("of several expanders one is chosen, and classifiers are not among them", async () => {
+  const page = await open();
+  await page.click("#tab-classify");
+  await becomes(() => page.locator("#head option").allTextContents(), ["requests", "short"]);
+  await page.selectOption("#head", "short");
+  await settled(page);
+  // The classifier that is chosen there is not asked here, even before the expanders are known.
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route("**/heads", async (route) => (await released, route.continue()));
+  await page.click("#tab-expand");
+  await page.fill("#expand", text);
+  await page.keyboard.press("Enter");
+  release();
+  await shows(page, `Terms of “${text}”`);
+  assert.deepEqual(await page.locator("#head option").allTextContents(), ["near", "wide"]);
+  assert.deepEqual([...parameters(page)], [["expand", text]]);
+  assert.match(await page.locator("#answer").textContent(), /By the head near,/);
+  const termsOf = async (head) => (await service.post("expand", { text, head, top: 20 })).terms.map(({ term }) => term);
+  const shown = () => page.locator("#answer li a").allTextContents();
+  assert.deepEqual(await shown(), await termsOf("near"));
+  await page.selectOption("#head", "wide");
+  await becomes(shown, await termsOf("wide"));
+  assert.notDeepEqual(await termsOf("near"), await termsOf("wide"));
+  assert.equal(parameters(page).get("head"), "wide");
+  const other = await open(new URL(page.url()).hash);
+  await becomes(() => other.inputValue("#head"), "wide");
+  assert.match(await other.locator("#answer").textContent(), /By the head wide,/);
+  // The model has not all words of the usual examples, so a word of its own is one.
+  const [example, ...rest] = await other.locator("#text-examples .chip").allTextContents();
+  assert.deepEqual(rest, []);
+  assert.ok(words.includes(example), example);
+});
+
+test("a model without an expander: the two commands, and the service's message", async () => {
+  const page = await open("#model=bare", { failing: /404/ });
+  await page.click("#tab-expand");
+  const commands = page.locator("#no-head pre:visible");
+  await commands.waitFor();
+  assert.match(await commands.textContent(), /^kindred train expander --model DIR --out HEAD\nkindred serve --model DIR --head HEAD$/);
+  await page.fill("#expand", "yes");
+  await page.keyboard.press("Enter");
+  await becomes(async () => (await page.locator("#notice p").count()) > 0, true);
+  const { detail } = await service.post("models/bare/expand", { text: "yes" });
+  assert.equal(await page.locator("#notice p").first().textContent(), detail);
+  for (const command of (await commands.textContent()).split("\n")) assert.ok(detail.includes(command), detail);
+  // The commands for a classifier are others.
+  await page.click("#tab-classify");
+  await becomes(async () => (await commands.textContent()).includes("train classifier"), true);
+});
+
 test("another model has other heads", async () => {
   const page = await open(`#${new URLSearchParams({ classify: text, head: "short", label: "delivery" })}`, { failing: /404/ });
   await shows(page, `Labels of “${text}”`);
   await page.selectOption("#model", "bare");
-  await page.locator("#no-head pre").waitFor();
+  await page.locator("#no-head pre:visible").waitFor();
   assert.deepEqual([...parameters(page)], [["classify", text], ["model", "bare"]]);
   await becomes(async () => (await page.locator("#notice").textContent()).includes("has no classifier"), true);
   await settled(page);

@@ -101,16 +101,19 @@ impl ImpliedTerms {
         expander: &Expander,
         wanted: &WantedTerms,
         terms: &[contract::Term],
-        (text, tokenised): (&str, Tokenised),
+        text: Option<(String, Tokenised)>,
     ) -> Self {
+        let known = text.as_ref().map(|(text, tokenised)| (text.as_str(), tokenised));
         let term = |(term, weight): (&contract::Term, f64)| ImpliedTerm {
             word: expander.term(term.row).to_owned(),
             row: term.row.0,
             weight,
-            token: cause(term, Some((text, &tokenised))),
+            token: cause(term, known),
         };
         let terms = terms.iter().zip(wanted.weights(expander, terms)).map(term).collect();
-        Self { terms, unknown: tokenised.unknown, is_cut: tokenised.is_cut }
+        let (unknown, is_cut) =
+            text.map(|(_, tokenised)| (tokenised.unknown, tokenised.is_cut)).unwrap_or_default();
+        Self { terms, unknown, is_cut }
     }
 }
 

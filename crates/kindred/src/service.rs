@@ -1,5 +1,7 @@
 //! A model with an engine of its own, and the questions that they answer.
 
+mod expand;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use contract::{Engine, EngineDescription, TokenText};
 use model_store::ModelStore;
 use scheduler::account::Account;
 
-use crate::answer::{Answer, Classified, ImpliedTerms, Ranks, used};
+use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
 use crate::device::Device;
@@ -20,8 +22,7 @@ use crate::evaluation::run::Evaluation;
 use crate::evaluation::scheduled::QueueAnswers;
 use crate::evaluation::similarities::Pair;
 use crate::heads::{
-    Expander, Head, HeadError, Tokenised, Vocabulary, WantedTerms, built_in, built_in_expander,
-    own_terms, token_rows,
+    Expander, Head, HeadError, Tokenised, Vocabulary, built_in, built_in_expander, own_terms,
 };
 use crate::question::{Checked, MAX_RANKED, placed, prepare, prepare_rank};
 use crate::queue::{Limits, QueueStatistics};
@@ -362,71 +363,6 @@ impl Kindred {
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
                 Ok(Classified::new(&head, &scores, text))
-            });
-            Ok(answers.collect())
-        })
-    }
-
-    /// The terms that some texts imply, each text's largest weight first. A text without a word that the model has is an error of its
-    /// own.
-    ///
-    /// ```
-    /// use kindred::heads::WantedTerms;
-    /// use kindred::{Kindred, Model, Settings};
-    ///
-    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
-    /// let expander = kindred.built_in_expander().unwrap();
-    /// let wanted = WantedTerms { top: 5, ..WantedTerms::default() };
-    /// let answers = kindred.expand(&expander, ["cheap flights", "?!"], wanted).wait()?;
-    /// let terms = &answers[0].as_ref().unwrap().terms;
-    /// assert!(terms.iter().any(|term| term.word == "inexpensive"));
-    /// assert!(answers[1].is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for another model, or takes no texts.
-    pub fn expand<T: AsRef<str>>(
-        &self,
-        expander: &Arc<Expander>,
-        texts: impl IntoIterator<Item = T>,
-        wanted: WantedTerms,
-    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let (asking, model) = (self.asking(None), self.store());
-        let about = expander.description();
-        let tokens = about.tokens.as_ref().filter(|_| about.model.version == model.version());
-        let prepared = tokens
-            .ok_or_else(|| {
-                Error::invalid("head", "an expander of texts that was made for this model")
-            })
-            .and_then(|tokens| {
-                let vocabulary = Vocabulary::of_model(model, tokens);
-                let prepare = |text: T| {
-                    let text = text.as_ref().to_owned();
-                    let tokenised = vocabulary.tokenise(&text);
-                    let rows = (!tokenised.tokens.is_empty()).then(|| token_rows(&tokenised));
-                    let expansion =
-                        rows.map(|rows| wanted.of(expander, &model.table(), rows)).transpose()?;
-                    Ok((text, tokenised, expansion))
-                };
-                texts.into_iter().map(prepare).collect::<Result<Vec<_>, Error>>()
-            });
-        let expander = expander.clone();
-        Answering::new(&self.shared.timer, async move {
-            let mut prepared = prepared?;
-            let expansions = prepared.iter_mut().filter_map(|(_, _, expansion)| expansion.take());
-            let expansions: Vec<_> = expansions.collect();
-            let terms = match expansions.is_empty() {
-                true => Vec::new(),
-                false => asking.expand(expansions).await?.terms,
-            };
-            let mut terms = terms.into_iter();
-            let answers = prepared.into_iter().map(|(text, tokenised, _)| {
-                if tokenised.tokens.is_empty() {
-                    return Err(Error::invalid("text", "a text with a word that the model has"));
-                }
-                let terms = terms.next().ok_or(Error::Internal)?;
-                Ok(ImpliedTerms::new(&expander, &wanted, &terms, (&text, tokenised)))
             });
             Ok(answers.collect())
         })

@@ -8,14 +8,14 @@ export const DEFAULT_K = 20;
 const MOST_K = 1000;
 
 /** The kinds of query, with their fields. */
-export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], classify: ["classify"] };
+export const KINDS = { word: ["word"], text: ["text"], analogy: ["analogy"], compare: ["compare", "with"], classify: ["classify"], expand: ["expand"] };
 
 /** What an address of this kind may also have: the head, and the label that is explained. */
-const ALSO = { classify: ["head", "label"] };
+const ALSO = { classify: ["head", "label"], expand: ["head"] };
 
 /**
  * Reads the query from an address.
- * @returns {object} `{kind, word | text | analogy | compare and with | classify, head and label, k, limit, fold, model}`;
+ * @returns {object} `{kind, word | text | analogy | compare and with | classify, head and label | expand and head, k, limit, fold, model}`;
  *   the kind is null if there is no query, or an incomplete one
  */
 export function read(hash = location.hash) {

@@ -3,8 +3,8 @@
 import { ask } from "./api.js";
 import { write } from "./address.js";
 import { count, make, number, within } from "./dom.js";
-import { loadHeads } from "./heads.js";
-import { paint, signed } from "./paint.js";
+import { headToAsk, loadHeads, note, notesOnReading } from "./heads.js";
+import { paint, watch } from "./paint.js";
 
 /** The most labels that are listed. */
 const MOST_LABELS = 20;
@@ -13,8 +13,7 @@ const MOST_LABELS = 20;
 export async function find(question, signal) {
   const { classify: text, label, model } = question;
   const heads = await loadHeads(question, question.head, signal);
-  // Of several heads, the first is the one that the form shows.
-  const name = question.head ?? (heads.length > 1 ? heads[0].name : null);
+  const name = headToAsk(question, heads);
   const body = { text, ...(name && { head: name }), explain: true, ...(label && { explain_label: label }), top: MOST_LABELS };
   const found = await ask("classify", { body, model, signal });
   const head = heads.find((head) => head.name === found.answer.head);
@@ -53,13 +52,11 @@ function list(labels, explanation, question) {
   return make("ol", { class: "hits" }, rows);
 }
 
-function notes({ head: name, labels, unknown = [], cut }, head) {
-  const note = (text) => make("p", { class: "note" }, text);
+function notes(answer, head) {
+  const { head: name, labels } = answer;
   const more = (head?.labels.length ?? 0) - labels.length;
-  const { limit, cut: end } = head?.tokens ?? {};
   return [
-    cut ? note(`The text is too long for this head. Only its ${end === "start" ? "last" : "first"} ${count(limit)} tokens (words and punctuation) were read.`) : null,
-    unknown.length > 0 ? note(`Unknown words, dotted in the text: ${unknown.join(", ")}.`) : null,
+    ...notesOnReading(answer, head),
     more > 0 ? note(`${count(more)} less probable ${more === 1 ? "label is" : "labels are"} not shown.`) : null,
     head?.probabilities === "sigmoid" ? note("Any number of these labels may be right, so the probabilities need not add up to 1.") : null,
     note(`By the head ${name}. Choose a label to see what speaks for it.`),
@@ -69,7 +66,7 @@ function notes({ head: name, labels, unknown = [], cut }, head) {
 /** The painted text, and the shares in numbers. */
 function reasons(text, unknown, { label, score, base, ngrams, others, exact }) {
   const name = within(label);
-  const painted = paint(text, ngrams, unknown);
+  const painted = paint(text, ngrams, unknown, reasonsOf(ngrams));
   const shares = table(label, ngrams, [["other n-grams", others], ["without the text", base]], score);
   const part = make(
     "section",
@@ -84,13 +81,22 @@ function reasons(text, unknown, { label, score, base, ngrams, others, exact }) {
       unknown.length > 0 ? [" ", make("span", { class: "unknown" }, "Dotted"), ": unknown."] : null,
     ),
     shares,
-    make("p", { class: "note" }, exact
+    note(exact
       ? `Each channel of the head takes its maximum from one n-gram, so these shares add up to the class score of ${name}.`
       : "This head has several dense layers. So a share is the gradient of the class score times the n-gram's value: an approximation."),
   );
   watch(part);
   return part;
 }
+
+/** A share with its sign. */
+const signed = (share) => (share < 0 ? number(share) : `+${number(share)}`);
+
+/** Says which n-grams cover a piece of the text. */
+const reasonsOf = (ngrams) => (covering, share) => {
+  const lines = covering.map((index) => `${ngrams[index].text}: ${signed(ngrams[index].share)}`);
+  return covering.length > 1 ? [...lines, `together: ${signed(share)}`] : lines;
+};
 
 function table(label, ngrams, rest, score) {
   const sizes = ngrams.map(({ share }) => share);
@@ -104,30 +110,13 @@ function table(label, ngrams, rest, score) {
     make("span", { class: "give" }, side(share, 1)),
   );
   const row = (name, share, more = {}) =>
-    make("tr", more, make("th", { scope: "row" }, name), make("td", {}, more["data-ngrams"] ? bars(share) : null), make("td", {}, signed(share)));
+    make("tr", more, make("th", { scope: "row" }, name), make("td", {}, more["data-ranges"] ? bars(share) : null), make("td", {}, signed(share)));
   return make(
     "table",
     { class: "ngrams" },
     make("caption", { class: "hidden" }, `N-grams with their shares of the class score of ${label}`),
     make("thead", { class: "hidden" }, make("tr", {}, ["n-gram", "as a bar", "share"].map((name) => make("th", { scope: "col" }, name)))),
-    make("tbody", {}, ngrams.map(({ text, share }, index) => row(text, share, { "data-ngrams": String(index) })), rest.map(([name, share]) => row(name, share, { class: "rest" }))),
+    make("tbody", {}, ngrams.map(({ text, share }, index) => row(text, share, { "data-ranges": String(index) })), rest.map(([name, share]) => row(name, share, { class: "rest" }))),
     make("tfoot", {}, make("tr", { class: "sum" }, make("th", { scope: "row" }, "class score"), make("td", {}), make("td", {}, number(score)))),
   );
-}
-
-/** Highlights an n-gram in the text when it is pointed at in the table; the other way round, all that cover a piece. */
-function watch(part) {
-  const indices = (element) => element.dataset.ngrams.split(" ").filter((index) => index !== "");
-  part.addEventListener("pointerover", (event) => {
-    const at = event.target.closest("[data-ngrams]");
-    const pointed = new Set(at ? indices(at) : []);
-    for (const element of part.querySelectorAll("[data-ngrams]")) {
-      const isPiece = at?.closest(".painted") && element.closest(".painted");
-      const isMarked = isPiece ? element === at : indices(element).some((index) => pointed.has(index));
-      element.classList.toggle("pointed-at", isMarked);
-    }
-  });
-  part.addEventListener("pointerleave", () => {
-    for (const element of part.querySelectorAll(".pointed-at")) element.classList.remove("pointed-at");
-  });
 }

@@ -10,32 +10,43 @@ const EXAMPLES = [
   { kind: "analogy", analogy: "king - man + woman", needs: ["king", "man", "woman"] },
   { kind: "analogy", analogy: "paris - france + japan", needs: ["paris", "france", "japan"] },
   { kind: "compare", compare: "coffee", with: "tea", needs: ["coffee", "tea"] },
+  { kind: "expand", expand: "cheap flights to the coast", needs: ["cheap", "flights", "to", "the", "coast"] },
+  { kind: "expand", expand: "how do frogs breathe under water", needs: ["how", "do", "frogs", "breathe", "under", "water"] },
 ];
 
 /** The examples of a model; requested once, until another model is selected. */
 let known = { model: undefined, examples: [] };
 
-/** Shows them with the options of a query; returns the first, or null if there is none. */
+/** Shows those about words, with the options of a query; returns the first, or null if there is none. */
 export async function showExamples(question, signal) {
-  const { model } = question;
-  if (known.model !== model) known = { model, examples: await examplesOf(model, signal) };
-  const chips = known.examples.map((example) => {
+  const examples = (await examplesOf(question.model, signal)).filter(({ kind }) => kind !== "expand");
+  const chips = examples.map((example) => {
     const text = example.kind === "compare" ? `${example.compare} and ${example.with}` : example[example.kind];
     return make("a", { class: "chip", href: write({ ...question, ...example }) }, text);
   });
   byId("examples").replaceChildren(make("span", {}, "Try"), ...chips);
   byId("examples").hidden = chips.length === 0;
-  return known.examples[0] ?? null;
+  return examples[0] ?? null;
 }
 
-/** The examples whose words a model has, or otherwise one of its frequent words. */
-async function examplesOf(model, signal) {
+/** The examples of a model. */
+export async function examplesOf(model, signal) {
+  if (known.model !== model) known = { model, examples: await fitting(model, signal) };
+  return known.examples;
+}
+
+/** The examples whose words a model has, and otherwise one of its frequent words, as a word and as a text. */
+async function fitting(model, signal) {
   const words = [...new Set(EXAMPLES.flatMap((example) => example.needs))];
   const body = { pairs: words.map((word) => [word, word]) };
   const { answer } = await ask("similarity", { body, model, signal });
   const has = new Map(words.map((word, index) => [word, !answer.results[index].error]));
   const examples = EXAMPLES.filter((example) => example.needs.every((word) => has.get(word)));
-  if (examples.length > 0) return examples;
-  const frequent = await ask("words", { parameters: { prefix: "", limit: 300 }, model, signal });
-  return frequent.answer.words.slice(-1).map(({ word }) => ({ kind: "word", word }));
+  const isText = ({ kind }) => kind === "expand";
+  if (examples.every(isText)) {
+    const frequent = await ask("words", { parameters: { prefix: "", limit: 300 }, model, signal });
+    examples.push(...frequent.answer.words.slice(-1).map(({ word }) => ({ kind: "word", word, needs: [word] })));
+  }
+  if (examples.some(isText)) return examples;
+  return [...examples, ...examples.slice(0, 1).map(({ needs }) => ({ kind: "expand", expand: needs.join(" ") }))];
 }

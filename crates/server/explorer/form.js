@@ -2,7 +2,7 @@
 
 import { KINDS, read, write } from "./address.js";
 import { byId } from "./dom.js";
-import { chosenHead, loadHeads } from "./heads.js";
+import { KIND_OF_HEAD, chosenHead, loadHeads } from "./heads.js";
 import { isDefault, showModel } from "./model.js";
 import { suggest } from "./suggest.js";
 
@@ -40,8 +40,9 @@ function choose(kind) {
     tab.tabIndex = isChosen ? 0 : -1;
   }
   for (const part of document.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(kind);
-  document.querySelector(".go").textContent = kind === "classify" ? "Classify" : "Find";
-  byId("question").setAttribute("aria-labelledby", `tab-${kind}`);
+  const tab = byId(`tab-${kind}`);
+  document.querySelector(".go").textContent = kind in KIND_OF_HEAD ? tab.textContent : "Find";
+  byId("question").setAttribute("aria-labelledby", tab.id);
   byId("search").dataset.kind = kind;
 }
 
@@ -49,7 +50,7 @@ function choose(kind) {
 function chooseTab(kind) {
   choose(kind);
   // The query itself will report any error.
-  if (kind === "classify") loadHeads(options(), chosenHead()).catch(() => {});
+  if (kind in KIND_OF_HEAD) loadHeads({ kind, ...options() }, chosenHead(kind)).catch(() => {});
 }
 
 /** The first field of the current kind of query. */
@@ -74,7 +75,7 @@ function asked() {
     question[field] = byId(field).value.trim();
     if (question[field] === "") return { missing: byId(field) };
   }
-  if (kind === "classify") Object.assign(question, { head: chosenHead(), label: null });
+  if (kind in KIND_OF_HEAD) Object.assign(question, { head: chosenHead(kind), label: null });
   // A text is shown in the word's field, and stays a text until it is changed.
   const isText = kind === "word" && shown?.kind === "text" && shown.text.trim() === question.word;
   return { question: isText ? { ...question, kind: "text", text: question.word } : question };
@@ -121,10 +122,12 @@ export function watchForm(again) {
   for (const field of ["word", "compare", "with"]) suggest(byId(field), { model, chosen: submit });
   suggest(byId("analogy"), { model, expression: true });
   byId("search").addEventListener("submit", submit);
-  byId("classify").addEventListener("keydown", (event) => {
-    // Input methods take Enter to choose a character.
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
-  });
+  for (const kind of Object.keys(KIND_OF_HEAD)) {
+    byId(kind).addEventListener("keydown", (event) => {
+      // Input methods take Enter to choose a character.
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+    });
+  }
   for (const option of ["k", "limit", "fold", "model", "head"]) byId(option).addEventListener("change", changed);
   for (const tab of tabs()) {
     tab.addEventListener("click", () => {

@@ -7,6 +7,7 @@ import * as classify from "./classify.js";
 import * as compare from "./compare.js";
 import { byId, make } from "./dom.js";
 import { showExamples } from "./examples.js";
+import * as expand from "./expand.js";
 import { fillIn, firstField, setShown, watchForm } from "./form.js";
 import * as heatMap from "./heat_map.js";
 import { watchHighlights } from "./highlight.js";
@@ -17,7 +18,7 @@ import { clearNotice, showNotice, stopRetrying } from "./notice.js";
 import { MOST_WORDS, similarities, withCenter } from "./similarities.js";
 import { showTimings } from "./timings.js";
 
-const views = { word: neighbours, text: neighbours, analogy, compare, classify };
+const views = { word: neighbours, text: neighbours, analogy, compare, classify, expand };
 /** Aborts the current query when another one starts. */
 let running = new AbortController();
 

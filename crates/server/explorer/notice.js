@@ -3,6 +3,7 @@
 import { Problem, Unreachable, address, apiKey } from "./api.js";
 import { inQuotes, quoted, write } from "./address.js";
 import { byId, make } from "./dom.js";
+import { KIND_OF_HEAD } from "./heads.js";
 import { placesOf } from "./paint.js";
 
 /** The interval between checks whether the service is back. */
@@ -91,11 +92,11 @@ function unknown(words, question) {
 function instead(question, word, other) {
   const changed = { ...question };
   for (const field of ["word", "compare", "with"]) if (changed[field] === word) changed[field] = other;
-  if (question.kind === "classify") {
-    const text = question.classify;
+  if (question.kind in KIND_OF_HEAD) {
+    const text = question[question.kind];
     // From the end, so that the places before it stay what they are.
     const replace = (text, [start, end]) => text.slice(0, start) + other + text.slice(end);
-    changed.classify = placesOf(text, word).reverse().reduce(replace, text);
+    changed[question.kind] = placesOf(text, word).reverse().reduce(replace, text);
   }
   if (question.kind === "analogy") {
     // Only whole words, with or without sign, weight and quotes.

@@ -1,9 +1,6 @@
-/** A text painted with the shares of its n-grams. */
+/** A text painted with the shares of its parts, and the highlighting of parts beside their list. */
 
-import { make, number } from "./dom.js";
-
-/** A share with its sign. */
-export const signed = (share) => (share < 0 ? number(share) : `+${number(share)}`);
+import { make } from "./dom.js";
 
 /**
  * Places in a text.
@@ -42,43 +39,67 @@ export function placesOf(text, word) {
 }
 
 /**
- * Divides a text where n-grams or unknown words begin and end. N-grams overlap; what several cover has the sum of their
- * shares.
- * @param {{start, end, share}[]} ngrams in bytes of UTF-8, as the service gives them
+ * Divides a text where ranges (n-grams, tokens) or unknown words begin and end. N-grams overlap; what several cover has
+ * the sum of their shares.
+ * @param {{start, end, share}[]} parts the ranges in bytes of UTF-8, as the service gives them
  * @param {string[]} unknown
- * @returns {{text, covering, share, isUnknown}[]} the pieces in order; `covering`: the indices of n-grams
+ * @returns {{text, covering, share, isUnknown}[]} the pieces in order; `covering`: the indices of ranges
  */
-export function pieces(text, ngrams, unknown = []) {
-  const places = placesOfBytes(text, ngrams.flatMap(({ start, end }) => [start, end]));
-  const ranges = ngrams.map(({ start, end }) => [places.get(start), places.get(end)]);
+export function pieces(text, parts, unknown = []) {
+  const places = placesOfBytes(text, parts.flatMap(({ start, end }) => [start, end]));
+  const ranges = parts.map(({ start, end }) => [places.get(start), places.get(end)]);
   const left = unknown.flatMap((word) => placesOf(text, word));
   const cuts = [...new Set([0, ...ranges.flat(), ...left.flat(), text.length])].sort((a, b) => a - b);
   return cuts.slice(1).map((end, index) => {
     const start = cuts[index];
     const covers = ([from, to]) => from <= start && end <= to;
     const covering = ranges.flatMap((range, index) => (covers(range) ? [index] : []));
-    const share = covering.reduce((sum, index) => sum + ngrams[index].share, 0);
+    const share = covering.reduce((sum, index) => sum + parts[index].share, 0);
     return { text: text.slice(start, end), covering, share, isUnknown: left.some(covers) };
   });
 }
 
-/** The text as an element. `data-ngrams` of each tinted part names the n-grams that cover it. */
-export function paint(text, ngrams, unknown) {
-  const parts = pieces(text, ngrams, unknown);
+/**
+ * The text as an element. `data-ranges` of each tinted piece names the ranges that cover it.
+ * @param {function} reasons `(covering, share)`: the lines that a piece shows when it is pointed at
+ */
+export function paint(text, ranges, unknown, reasons) {
+  const parts = pieces(text, ranges, unknown);
   const most = Math.max(...parts.map(({ share }) => Math.abs(share)), Number.MIN_VALUE);
   const element = ({ text, covering, share, isUnknown }) => {
     if (covering.length === 0 && !isUnknown) return text;
     const side = share > 0 ? "for" : share < 0 ? "against" : "";
-    const lines = covering.map((index) => `${ngrams[index].text}: ${signed(ngrams[index].share)}`);
-    if (covering.length > 1) lines.push(`together: ${signed(share)}`);
-    if (isUnknown) lines.push("unknown word");
+    const lines = [...reasons(covering, share), ...(isUnknown ? ["unknown word"] : [])];
     const attributes = {
       class: `${side}${isUnknown ? " unknown" : ""}`.trim(),
       title: lines.join("\n"),
       "--share": Math.abs(share) / most,
-      "data-ngrams": covering.join(" "),
+      "data-ranges": covering.join(" "),
     };
     return make(side === "" ? "span" : "mark", attributes, text);
   };
   return make("p", { class: "painted", dir: "auto" }, parts.map(element));
+}
+
+/**
+ * Highlights what is pointed at or focused: with a line of the list its ranges in the text, and with a piece of the text
+ * the lines of all ranges that cover it.
+ */
+export function watch(part) {
+  const ranges = (element) => element.dataset.ranges.split(" ").filter((index) => index !== "");
+  const mark = (event) => {
+    const at = event.target.closest("[data-ranges]");
+    const pointed = new Set(at ? ranges(at) : []);
+    const isPiece = (element) => element.closest(".painted") !== null;
+    for (const element of part.querySelectorAll("[data-ranges]")) {
+      const isSameSide = at && isPiece(at) === isPiece(element);
+      const isMarked = isSameSide ? element === at : ranges(element).some((index) => pointed.has(index));
+      element.classList.toggle("pointed-at", isMarked);
+    }
+  };
+  const clear = () => {
+    for (const element of part.querySelectorAll(".pointed-at")) element.classList.remove("pointed-at");
+  };
+  for (const name of ["pointerover", "focusin"]) part.addEventListener(name, mark);
+  for (const name of ["pointerleave", "focusout"]) part.addEventListener(name, clear);
 }

@@ -8,6 +8,7 @@ export const VIEWS = [
   { name: "analogy", hash: "#analogy=king+-+man+%2B+woman", ready: "#heat .cell" },
   { name: "compare", hash: "#compare=coffee&with=tea", ready: "#heat .cell" },
   { name: "classify", hash: "#classify=not+bad+at+all%2C+but+qqqq+and+far+too+long", ready: "#answer .ngrams" },
+  { name: "expand", hash: "#expand=cheap+flights+to+the+qqqq+coast", ready: "#answer .expanded li" },
   { name: "unknown", hash: "#word=oceann", ready: "#notice .chip", failing: /404/ },
   { name: "bad-expression", hash: "#analogy=king+-+-+man", ready: "#notice .pointed", failing: /400/ },
 ];

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Input;
-use super::formats::{MAX_RECORD_BYTES, NpyList, Parsed, parse_component};
-use super::lines::{CHUNK_BYTES, for_each_line};
+use super::array::{self, Array};
+use super::formats::{MAX_RECORD_BYTES, NpyNumbers, Parsed, parse_component};
+use super::lines::for_each_line;
 use super::unpack::{self, Unpacked, file_name};
 use crate::ModelError;
 
@@ -26,7 +27,7 @@ impl Biases {
         unpack::read(Input::File(path), None, |unpacked| {
             let mut head = Vec::new();
             let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
-            let (unit, biases) = if NpyList::begins(&head) {
+            let (unit, biases) = if NpyNumbers::begins(&head) {
                 (("row", 0), read_npy(unpacked, head, more)?)
             } else {
                 (("line", 1), read_text(unpacked, head, more)?)
@@ -82,27 +83,20 @@ impl Biases {
 
 fn read_npy(
     unpacked: &mut Unpacked<'_>,
-    mut bytes: Vec<u8>,
-    mut more: bool,
+    bytes: Vec<u8>,
+    more: bool,
 ) -> Result<Vec<f32>, ModelError> {
     let so_far = unpacked.progress().clone();
-    let NpyList { count, number, start } =
-        NpyList::read(&bytes).map_err(|reason| so_far.bad(reason))?;
-    while more {
-        more = unpacked.fill(&mut bytes, CHUNK_BYTES)?;
-    }
-    // The header was read from these bytes.
-    let numbers = &bytes[start as usize..];
-    let size = number.bytes() as u64;
-    if Some(numbers.len() as u64) != count.checked_mul(size) {
-        return Err(so_far.bad(format!(
-            "its header announces {count} numbers of {size} bytes, but {} bytes follow; the file is cut off, or \
-             its header is wrong",
-            numbers.len()
-        )));
-    }
-    let mut biases = Vec::new();
-    number.read(numbers, &mut biases);
+    let Array { numbers: biases, .. } = array::read_npy(unpacked, bytes, more, |shape| {
+        let found = shape.len();
+        if found == 1 {
+            return Ok(());
+        }
+        Err(format!(
+            "its array has {found} dimensions instead of 1 (one number for each row); save it with \
+             numpy.save(path, array.ravel())"
+        ))
+    })?;
     match biases.iter().position(|bias| !bias.is_finite()) {
         None => Ok(biases),
         Some(row) => Err(so_far.bad(format!(

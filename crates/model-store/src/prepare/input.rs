@@ -68,7 +68,7 @@ impl<'a> Packed<'a> {
                 let can_not_read = |e| ModelError::io("read", path)(e);
                 let metadata = file.metadata().map_err(can_not_read)?;
                 if metadata.is_dir() {
-                    let reason = "it is a folder; `prepare` reads a vectors file".to_owned();
+                    let reason = "it is a folder; give a file".to_owned();
                     return Err(ModelError::BadInput { path: path.to_owned(), reason });
                 }
                 if metadata.is_file() {

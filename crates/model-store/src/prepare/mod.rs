@@ -22,6 +22,7 @@
 //!
 //! [`prepare_folder`] does the same from a file to a folder.
 
+mod array;
 mod biases;
 mod folder;
 mod formats;
@@ -39,6 +40,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+pub use array::{Array, read_array};
 use biases::Biases;
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;

@@ -1,10 +1,13 @@
-//! `kindred expand`: the terms that texts imply.
+//! `kindred expand`: the terms that texts imply, or vectors of their tokens.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use contract::TermExpander as _;
 use kindred::heads::{Expander, Form, Formed, WantedTerms};
 use kindred::{Device, ImpliedTerms, Kindred, Model, Settings};
-use serde_json::{Map, Value, json};
+use model_store::prepare::{Array, read_array};
+use serde_json::{Value, json};
 
 use super::{CommandError, each_batch, model_of_head, print};
 use crate::cli::ExpandArguments;
@@ -15,7 +18,7 @@ const TOGETHER: usize = 256;
 /// Prints the terms that texts imply.
 ///
 /// # Errors
-/// If the head or the model can't be used, or a text has no known word.
+/// If the head, the model or the file of vectors can't be used, or a text has no known word.
 pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
     let wanted = WantedTerms {
         top: arguments.top,
@@ -46,6 +49,9 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         })?,
     };
     let mut asked = Asked { arguments, kindred: &kindred, expander, wanted, unanswered: 0 };
+    if let Some(path) = &arguments.vectors {
+        return asked.answer_vectors(path);
+    }
     each_batch(&arguments.texts, TOGETHER, |some| asked.answer(some))?;
     match asked.unanswered {
         0 => Ok(()),
@@ -66,25 +72,70 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn answer(&mut self, texts: &[String]) -> Result<(), CommandError> {
         let answers = self.kindred.expand(&self.expander, texts, self.wanted).wait()?;
-        let form = if self.arguments.json { Some(Form::Terms) } else { self.arguments.format };
         for (text, answer) in texts.iter().zip(answers) {
-            let line = match (answer, form) {
-                (Ok(terms), Some(form)) => self.json(text, &terms, form),
-                (Ok(terms), None) => self.lines(text, &terms),
-                (Err(error), form) => {
+            let asked = json!({"text": text});
+            match answer {
+                Ok(terms) => self.print(text, asked, &terms)?,
+                Err(error) => {
                     self.unanswered += 1;
-                    match form {
+                    let line = match self.form() {
                         Some(_) => json!({"text": text, "error": error.to_string()}).to_string(),
                         None => format!("{text}\n  {error}"),
-                    }
+                    };
+                    print((line + "\n").as_bytes())?;
                 }
-            };
-            print((line + "\n").as_bytes())?;
+            }
         }
         Ok(())
     }
 
-    fn json(&self, text: &str, found: &ImpliedTerms, form: Form) -> String {
+    /// Answers the texts of a file of vectors.
+    fn answer_vectors(&self, path: &Path) -> Result<(), CommandError> {
+        let name = path.display().to_string();
+        let dim = self.expander.token_dim();
+        let Array { shape, numbers } = read_array(path, |shape| check_shape(shape, dim as u64))?;
+        let tokens = shape[shape.len() - 2];
+        let is_single = shape.len() == 2;
+        if let Some(place) = numbers.iter().position(|number| !number.is_finite()) {
+            let (token, component) = (place / dim, place % dim);
+            let (text, token) = (token / tokens, token % tokens);
+            let text = if is_single { String::new() } else { format!("text {text}, ") };
+            return Err(CommandError::Usage(format!(
+                "{name}, {text}token {token}, component {component}: {} is not a finite float32; leave out such vectors, or mend \
+                 the encoder that made them",
+                numbers[place]
+            )));
+        }
+        for (batch, some) in numbers.chunks(TOGETHER * tokens * dim).enumerate() {
+            let texts = some.chunks(tokens * dim).map(<[f32]>::to_vec);
+            let answers = self.kindred.expand_vectors(&self.expander, texts, self.wanted);
+            for (text, terms) in answers.wait()?.iter().enumerate() {
+                let index = batch * TOGETHER + text;
+                let (title, asked) = match is_single {
+                    true => (name.clone(), json!({"vectors": name})),
+                    false => (format!("{name}[{index}]"), json!({"vectors": name, "index": index})),
+                };
+                self.print(&title, asked, terms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The form of an answer in JSON; `None` for lines.
+    fn form(&self) -> Option<Form> {
+        if self.arguments.json { Some(Form::Terms) } else { self.arguments.format }
+    }
+
+    /// Prints the terms of a text: below its title, or in JSON with what was asked.
+    fn print(&self, title: &str, asked: Value, found: &ImpliedTerms) -> Result<(), CommandError> {
+        let line = match self.form() {
+            Some(form) => self.json(asked, found, form),
+            None => self.lines(title, found),
+        };
+        print((line + "\n").as_bytes())
+    }
+
+    fn json(&self, mut answer: Value, found: &ImpliedTerms, form: Form) -> String {
         let terms = match form {
             Form::Terms => {
                 let term = |term: &kindred::ImpliedTerm| {
@@ -102,22 +153,24 @@ impl Asked<'_> {
                 json!(Formed { form, terms: terms.collect() })
             }
         };
-        let mut answer =
-            Map::from_iter([("text".to_owned(), json!(text)), (form.name().to_owned(), terms)]);
+        answer[form.name()] = terms;
         if !found.unknown.is_empty() {
-            answer.insert("unknown".to_owned(), json!(found.unknown));
+            answer["unknown"] = json!(found.unknown);
         }
         if found.is_cut {
-            answer.insert("cut".to_owned(), json!(true));
+            answer["cut"] = json!(true);
         }
-        Value::Object(answer).to_string()
+        answer.to_string()
     }
 
-    fn lines(&self, text: &str, found: &ImpliedTerms) -> String {
-        let mut lines = vec![text.to_owned()];
+    fn lines(&self, title: &str, found: &ImpliedTerms) -> String {
+        let mut lines = vec![title.to_owned()];
         for term in &found.terms {
-            let why = term.token.text.as_deref().filter(|_| self.arguments.explain);
-            let why = why.map(|token| format!("  ({token})")).unwrap_or_default();
+            let why = match &term.token.text {
+                _ if !self.arguments.explain => String::new(),
+                Some(token) => format!("  ({token})"),
+                None => format!("  (token {})", term.token.position),
+            };
             lines.push(format!("  {:7.4}  {}{why}", term.weight, term.word));
         }
         if !found.unknown.is_empty() {
@@ -128,4 +181,28 @@ impl Asked<'_> {
         }
         lines.join("\n")
     }
+}
+
+/// Refuses shapes other than `[tokens, dim]` and `[texts, tokens, dim]`, and arrays without vectors.
+fn check_shape(shape: &[u64], dim: u64) -> Result<(), String> {
+    let is_right = matches!(shape.len(), 2 | 3);
+    if is_right && shape[shape.len() - 1] == dim && shape.iter().all(|&length| length > 0) {
+        return Ok(());
+    }
+    let found = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let cure = match shape {
+        [length] if *length == dim => {
+            "save the vector of one token with numpy.save(path, array[None])"
+        }
+        [.., last] if is_right && *last != dim => {
+            "use the encoder that the terms were made with, or an expander for this one"
+        }
+        _ if is_right => "give at least one vector",
+        _ => {
+            "save the tokens' vectors of one text, or those of several texts with equally many tokens"
+        }
+    };
+    Err(format!(
+        "its array has the shape [{found}], but this expander takes [tokens, {dim}] or [texts, tokens, {dim}]; {cure}"
+    ))
 }

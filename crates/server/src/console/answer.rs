@@ -39,17 +39,39 @@ pub(super) struct Input {
     pub(super) rank: Option<u32>,
 }
 
-/// An answer to `/classify`: the fields that are shown.
+/// An answer to `/classify` or `/expand`: the fields that are shown.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(super) struct Labelled {
-    pub(super) labels: Vec<Label>,
+pub(super) struct OfText {
+    #[serde(flatten)]
+    pub(super) found: Found,
     /// Words that were left out.
     #[serde(default)]
     pub(super) unknown: Vec<String>,
     /// Whether the text was too long.
     #[serde(default)]
     pub(super) cut: bool,
-    pub(super) explanation: Option<Explanation<'static>>,
+}
+
+/// What a head found in a text.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Found {
+    Labels { labels: Vec<Label>, explanation: Option<Explanation<'static>> },
+    Terms { terms: Vec<ImpliedTerm> },
+}
+
+/// A term that a text implies.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct ImpliedTerm {
+    pub(super) term: String,
+    pub(super) weight: f64,
+    pub(super) token: Token,
+}
+
+/// The token of the text that gave a term.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Token {
+    pub(super) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

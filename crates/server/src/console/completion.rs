@@ -146,6 +146,8 @@ mod tests {
             ("nothing", 0, &[]),
             ("steer", 0, &["steers"]),
             (":co", 0, &[":compare"]),
+            (":ex", 0, &[":expand", ":explain"]),
+            (":expand fro", 8, &["frog", "frogs"]),
             (" :m", 1, &[":method", ":model"]),
         ] {
             assert_eq!(

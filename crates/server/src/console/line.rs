@@ -4,6 +4,7 @@ use super::ConsoleError;
 use super::question::Question;
 use super::service::{Service, has_word};
 use kindred::expression;
+use kindred::heads::HeadKind;
 use kindred::method::Method;
 use kindred::options::MAX_K;
 
@@ -13,9 +14,9 @@ pub(super) enum Line<'a> {
     Empty,
     /// A word or an expression.
     Question(&'a str),
-    /// A text to classify.
-    Text(&'a str),
-    /// The name of the head that classifies; empty for the only one.
+    /// A text for a head of this kind.
+    Text(HeadKind, &'a str),
+    /// The name of the head to ask; empty for the only one of each kind.
     Head(&'a str),
     Command(Command),
 }
@@ -34,10 +35,11 @@ pub(super) enum Command {
 }
 
 /// The names of the commands, their arguments, and what they do.
-pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 10] = [
     (":classify", "TEXT", "show the labels that the model's head gives to a text"),
-    (":head", "NAME", "choose the head, if the model has several"),
-    (":k", "N", "set the number of neighbours"),
+    (":expand", "TEXT", "show the terms that a text implies, with weights and tokens"),
+    (":head", "NAME", "choose the classifier or the expander, if the model has several"),
+    (":k", "N", "set the number of neighbours and of terms"),
     (
         ":compare",
         "[on|off]",
@@ -69,13 +71,25 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, ConsoleError> {
     }
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match name {
-        ":classify" if rest.is_empty() => {
-            let expected = "a text, as in `:classify a moving and funny film`";
-            Err(ConsoleError::BadLine(format!("`{line}`: {name} takes {expected}")))
-        }
-        ":classify" => Ok(Line::Text(rest.trim_start())),
+        ":classify" => text(HeadKind::Classifier, line, rest, "a moving and funny film"),
+        ":expand" => text(HeadKind::Expander, line, rest, "cheap flights to the coast"),
         ":head" => Ok(Line::Head(rest.trim_start())),
         _ => command(line).map(Line::Command),
+    }
+}
+
+/// A command with a text, such as `example`.
+fn text<'a>(
+    kind: HeadKind,
+    line: &'a str,
+    text: &'a str,
+    example: &str,
+) -> Result<Line<'a>, ConsoleError> {
+    match text.trim_start() {
+        "" => Err(ConsoleError::BadLine(format!(
+            "`{line}`: {line} takes a text, as in `{line} {example}`"
+        ))),
+        text => Ok(Line::Text(kind, text)),
     }
 }
 
@@ -152,7 +166,8 @@ mod tests {
             (":compare", Line::Command(Command::Compare(None))),
             (":compare off", Line::Command(Command::Compare(Some(false)))),
             (":explain on", Line::Command(Command::Explain(Some(true)))),
-            (":classify  not  bad ", Line::Text("not  bad")),
+            (":classify  not  bad ", Line::Text(HeadKind::Classifier, "not  bad")),
+            (":expand  cheap  flights ", Line::Text(HeadKind::Expander, "cheap  flights")),
             (":head x", Line::Head("x")),
             (":method 3CosMul", Line::Command(Command::Method(Method::ThreeCosMul))),
             (" :quit", Line::Command(Command::Quit)),
@@ -171,8 +186,12 @@ mod tests {
             (":compare maybe", "on, off"),
             (":method best", "pairdirection"),
             (":model x", "nothing"),
-            (":kk 5", ":classify, :head, :k, :compare, :explain, :method, :model, :help, :quit"),
+            (
+                ":kk 5",
+                ":classify, :expand, :head, :k, :compare, :explain, :method, :model, :help, :quit",
+            ),
             (":classify", ":classify takes a text"),
+            (":expand ", ":expand takes a text, as in `:expand cheap"),
         ] {
             let said = read(line).unwrap_err().to_string();
             assert!(said.contains(part), "{line}: {said}");

@@ -6,13 +6,12 @@ use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::answer::{Answer, Input, Label, Labelled, Neighbor, Term};
+use super::answer::{Answer, Input, Term};
 use super::compare::Comparison;
 use super::line::COMMANDS;
 use super::service::{Facts, Times};
 use super::session::Answered;
 use crate::escape::escaped;
-use kindred::heads::{Explanation, NGram};
 
 /// How answers are printed to standard output.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +19,14 @@ pub struct Form {
     pub(super) json: bool,
     /// If true, print bars, and scores with few digits. If false, print all digits, which read back as the same
     /// float64.
-    terminal: bool,
+    pub(super) terminal: bool,
     colours: bool,
 }
 
 /// Length of the longest bar, in columns.
 const BAR: usize = 20;
-const DIM: &str = "\x1b[2m";
-const CYAN: &str = "\x1b[36m";
+pub(super) const DIM: &str = "\x1b[2m";
+pub(super) const CYAN: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Form {
@@ -39,7 +38,7 @@ impl Form {
         Self { json, terminal, colours }
     }
 
-    fn coloured(self, colour: &str, text: &str) -> String {
+    pub(super) fn coloured(self, colour: &str, text: &str) -> String {
         if self.colours && !text.is_empty() {
             format!("{colour}{text}{PLAIN}")
         } else {
@@ -81,20 +80,13 @@ impl Form {
         if answer.neighbors.is_empty() {
             writeln!(out, "   no neighbours: no row passes the filters")?;
         }
-        let words: Vec<String> = answer.neighbors.iter().map(|n| escaped(&n.word)).collect();
-        let score = |n: &Neighbor| {
-            if self.terminal { format!("{:.6}", n.score) } else { n.score.to_string() }
-        };
-        let scores: Vec<String> = answer.neighbors.iter().map(score).collect();
-        let wide = words.iter().map(|word| word.width()).max().unwrap_or_default();
-        let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
+        let scored = answer.neighbors.iter().map(|n| (n.word.as_str(), n.score));
+        let ranking = self.ranking(scored);
         // Scores of 3CosMul and PairDirection may be larger than 1.
         let longest = answer.neighbors.iter().map(|n| n.score).fold(1.0, f64::max);
-        for (index, neighbor) in answer.neighbors.iter().enumerate() {
-            let (word, score) = (&words[index], &scores[index]);
-            let pad = " ".repeat(wide - word.width());
+        for (start, neighbor) in ranking.iter().zip(&answer.neighbors) {
             let row = neighbor.row;
-            write!(out, "{:>4}  {word}{pad}  {score:score_wide$}", index + 1)?;
+            write!(out, "{start}")?;
             if self.terminal {
                 let bar = bar(neighbor.score / longest);
                 writeln!(out, "  row {row:<7}  {}", self.coloured(CYAN, &bar))?;
@@ -118,51 +110,19 @@ impl Form {
         Ok(())
     }
 
-    /// Prints the labels of a text, given the answer's JSON, the answer and its times.
-    pub(super) fn labels(
-        self,
-        out: &mut dyn Write,
-        asked: &str,
-        line: Option<u64>,
-        (body, labelled, times): (&[u8], &Labelled, Option<Times>),
-    ) -> io::Result<()> {
-        if self.json {
-            let mut besides = known(asked, line);
-            if let Some(times) = &times {
-                besides.insert("times_ms".into(), times_as_json(times));
-            }
-            return json_line(out, besides, body);
-        }
-        if line.is_some() {
-            writeln!(out, "{}", escaped(asked))?;
-        }
-        let names: Vec<String> = labelled.labels.iter().map(|one| escaped(&one.label)).collect();
-        let wide = names.iter().map(|name| name.width()).max().unwrap_or_default();
-        for (name, Label { probability, .. }) in names.iter().zip(&labelled.labels) {
-            if self.terminal {
-                let (pad, bar) = (" ".repeat(wide - name.width()), bar(*probability));
-                let bar = self.coloured(CYAN, &bar);
-                writeln!(out, "   {name}{pad}  {:5.1} %  {bar}", 100.0 * probability)?;
-            } else {
-                writeln!(out, "   {name}  {probability}")?;
-            }
-        }
-        for line in labelled.explanation.iter().flat_map(explanation_lines) {
-            writeln!(out, "   {}", escaped(&line))?;
-        }
-        if !labelled.unknown.is_empty() {
-            writeln!(out, "   unknown: {}", escaped(&labelled.unknown.join(" ")))?;
-        }
-        if labelled.cut {
-            writeln!(out, "   the text was too long; a part of it was left out")?;
-        }
-        if let Some(times) = &times {
-            writeln!(out, "{}", self.coloured(DIM, &times_in_words(times)))?;
-        }
-        if line.is_some() {
-            writeln!(out)?;
-        }
-        out.flush()
+    /// The start of each line of a ranking, in columns: its place, its name, its score.
+    pub(super) fn ranking<'n>(self, scored: impl Iterator<Item = (&'n str, f64)>) -> Vec<String> {
+        let score =
+            |score: f64| if self.terminal { format!("{score:.6}") } else { score.to_string() };
+        let (names, scores): (Vec<String>, Vec<String>) =
+            scored.map(|(name, of)| (escaped(name), score(of))).unzip();
+        let wide = widest(&names);
+        let score_wide = scores.iter().map(String::len).max().unwrap_or_default();
+        let line = |(index, (name, score)): (usize, (&String, &String))| {
+            let name = padded(name, wide);
+            format!("{:>4}  {name}  {score:score_wide$}", index + 1)
+        };
+        names.iter().zip(&scores).enumerate().map(line).collect()
     }
 
     /// Prints what is known about the model: the service's JSON, or text for people.
@@ -194,17 +154,6 @@ impl Form {
     }
 }
 
-/// An explanation for people. Nothing is escaped yet.
-pub(crate) fn explanation_lines(explanation: &Explanation<'_>) -> Vec<String> {
-    let Explanation { label, ngrams, others, base, .. } = explanation;
-    let ngram = |NGram { text, share, .. }: &NGram<'_>| format!("{share:+7.3}  {text}");
-    let mut lines = vec![format!("{label} because of")];
-    lines.extend(ngrams.iter().map(ngram));
-    lines.push(format!("{others:+7.3}  other n-grams"));
-    lines.push(format!("{base:+7.3}  without the text"));
-    lines
-}
-
 /// Prints the commands.
 pub(super) fn help(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Enter a word (frog), an expression (king - man + woman), or a command:")?;
@@ -228,10 +177,20 @@ pub(super) fn banner(facts: &Facts) -> String {
 }
 
 /// A bar of this fraction of the longest one, in eighths of a column.
-fn bar(part: f64) -> String {
+pub(super) fn bar(part: f64) -> String {
     let eighths = (part.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
     let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + rest
+}
+
+/// The width of the widest of these names, in columns.
+pub(super) fn widest(names: &[String]) -> usize {
+    names.iter().map(|name| name.width()).max().unwrap_or_default()
+}
+
+/// A name with spaces behind it, this wide.
+pub(super) fn padded(name: &str, wide: usize) -> String {
+    format!("{name}{}", " ".repeat(wide - name.width()))
 }
 
 fn term_in_words(term: &Term) -> String {
@@ -243,7 +202,7 @@ fn term_in_words(term: &Term) -> String {
     }
 }
 
-fn times_in_words(times: &Times) -> String {
+pub(super) fn times_in_words(times: &Times) -> String {
     let Times { queue, engine, total, round_trip } = times;
     let mut text = format!(
         "   look-up {:.3} ms, queue {queue:.3} ms, engine {engine:.3} ms, total {total:.3} ms",
@@ -268,7 +227,7 @@ fn comparison_in_words(comparison: &Comparison) -> String {
 }
 
 /// The question, and the number of its line.
-fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
+pub(super) fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     let mut besides = Map::new();
     besides.insert("asked".into(), asked.into());
     if let Some(line) = line {
@@ -277,7 +236,7 @@ fn known(asked: &str, line: Option<u64>) -> Map<String, Value> {
     besides
 }
 
-fn times_as_json(times: &Times) -> Value {
+pub(super) fn times_as_json(times: &Times) -> Value {
     let Times { queue, engine, total, round_trip } = *times;
     let of = to_microseconds;
     let mut milliseconds = json!({"look_up": of(times.look_up()), "queue": of(queue),
@@ -302,7 +261,11 @@ fn add_times(besides: &mut Map<String, Value>, answered: &Answered) {
 
 /// Writes one line of JSON: the fields of `besides`, then those of the service's answer. Numbers keep their digits, and
 /// white space is removed.
-fn json_line(out: &mut dyn Write, besides: Map<String, Value>, body: &[u8]) -> io::Result<()> {
+pub(super) fn json_line(
+    out: &mut dyn Write,
+    besides: Map<String, Value>,
+    body: &[u8],
+) -> io::Result<()> {
     // Joins the two objects into one. The first is never empty, so a comma follows it.
     let besides = Value::Object(besides).to_string();
     let open = besides.strip_suffix('}').unwrap_or(&besides);
@@ -335,6 +298,13 @@ fn to_microseconds(milliseconds: f64) -> f64 {
 mod tests {
     use super::*;
 
+    impl Form {
+        /// Text for a terminal without colours, or for a pipe.
+        pub(in crate::console) fn test(terminal: bool) -> Self {
+            Self { json: false, terminal, colours: false }
+        }
+    }
+
     fn answered(words: &[(&str, f64)]) -> Answered {
         let neighbors: Vec<Value> = words
             .iter()
@@ -358,7 +328,7 @@ mod tests {
     #[test]
     fn columns_are_aligned_in_any_script_and_nothing_steers_the_terminal() {
         let found = answered(&[("日本", 0.5), ("a\u{1b}[2J", 0.25), ("toad", 1.0 / 3.0)]);
-        let form = Form { json: false, terminal: true, colours: false };
+        let form = Form::test(true);
         let text = text(form, "x", None, &found);
         assert!(!text.contains('\u{1b}') && text.contains(r"a\u{1b}[2J"), "{text}");
         let columns: Vec<usize> = text
@@ -373,7 +343,7 @@ mod tests {
 
     #[test]
     fn where_no_terminal_is_all_digits_are_given() {
-        let form = Form { json: false, terminal: false, colours: false };
+        let form = Form::test(false);
         let text = text(form, "frog", Some(1), &answered(&[("toad", 1.0 / 3.0)]));
         assert!(text.starts_with("frog\n") && text.contains("0.3333333333333333 "), "{text}");
         assert!(!text.contains('█'));

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::ConsoleError;
-use super::answer::{Answer, Labelled};
+use super::answer::{Answer, OfText};
 use super::compare::{Comparison, difference};
 use super::in_process::InProcess;
 use super::question::Question;
@@ -13,7 +14,9 @@ use super::remote::Remote;
 use super::service::{Service, Times, answered};
 use crate::cli::AnswerSource;
 use kindred::Options;
+use kindred::heads::HeadKind;
 use kindred::method::Method;
+use kindred::options::DEFAULT_K;
 
 /// The service that answers, and the options of all questions.
 pub struct Session {
@@ -24,8 +27,9 @@ pub struct Session {
     pub(super) method: Option<Method>,
     /// Whether answers are compared with the reference's.
     pub(super) compare: bool,
-    /// The head that classifies; `None` for the only one.
-    pub(super) head: Option<String>,
+    /// The head of each kind; `None` for the only one.
+    classifier: Option<String>,
+    expander: Option<String>,
 }
 
 /// The reference, which is made when it is first needed.
@@ -42,6 +46,26 @@ pub(super) struct Answered {
     pub(super) answer: Answer,
     pub(super) times: Option<Times>,
     pub(super) comparison: Option<Comparison>,
+}
+
+/// A head's answer about a text.
+pub(super) struct AnsweredText {
+    /// The answer's JSON, as received.
+    pub(super) body: Vec<u8>,
+    pub(super) answer: OfText,
+    pub(super) times: Option<Times>,
+}
+
+/// An answer to `/heads`: the fields that are used.
+#[derive(Deserialize)]
+struct Heads {
+    heads: Vec<ListedHead>,
+}
+
+#[derive(Deserialize)]
+struct ListedHead {
+    name: String,
+    kind: HeadKind,
 }
 
 impl Session {
@@ -75,7 +99,8 @@ impl Session {
             options: options.clone(),
             method,
             compare: false,
-            head: None,
+            classifier: None,
+            expander: None,
         };
         session.set_compare(compare)?;
         Ok(session)
@@ -119,21 +144,55 @@ impl Session {
         Ok(Answered { body: reply.body, answer, times: reply.times, comparison })
     }
 
-    /// The labels of a text: the answer's JSON, the answer, and where the time went.
-    pub(super) fn classify(
+    /// The labels of a text, or its terms with their tokens.
+    pub(super) fn ask_head(
         &self,
+        kind: HeadKind,
         text: &str,
-    ) -> Result<(Vec<u8>, Labelled, Option<Times>), ConsoleError> {
+    ) -> Result<AnsweredText, ConsoleError> {
         let mut body = json!({"text": text});
-        if let Some(head) = &self.head {
+        let (path, head) = match kind {
+            HeadKind::Classifier => {
+                if self.options.explain == Some(true) {
+                    body["explain"] = json!(true);
+                }
+                ("/classify", &self.classifier)
+            }
+            HeadKind::Expander => {
+                body["top"] = json!(self.options.k.unwrap_or(DEFAULT_K));
+                body["explain"] = json!(true);
+                ("/expand", &self.expander)
+            }
+        };
+        if let Some(head) = head {
             body["head"] = json!(head);
         }
-        if self.options.explain == Some(true) {
-            body["explain"] = json!(true);
+        let reply = self.service.ask(path, Some(&body), None)?;
+        let answer = answered(&*self.service, &reply)?;
+        Ok(AnsweredText { body: reply.body, answer, times: reply.times })
+    }
+
+    /// Chooses the head of this name among those of its kind, or without a name the only one of each kind. Returns what
+    /// was chosen, for people.
+    pub(super) fn choose_head(&mut self, name: &str) -> Result<String, ConsoleError> {
+        if name.is_empty() {
+            (self.classifier, self.expander) = (None, None);
+            return Ok("the heads are the only ones of their kinds".to_owned());
         }
-        let reply = self.service.ask("/classify", Some(&body), None)?;
-        let labelled = answered(&*self.service, &reply)?;
-        Ok((reply.body, labelled, reply.times))
+        let Heads { heads } = answered(&*self.service, &self.service.ask("/heads", None, None)?)?;
+        let Some(head) = heads.iter().find(|head| head.name == name) else {
+            let names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(ConsoleError::Refused(format!(
+                "there is no head `{name}`; heads: {names}"
+            )));
+        };
+        let (place, kind) = match head.kind {
+            HeadKind::Classifier => (&mut self.classifier, "classifier"),
+            HeadKind::Expander => (&mut self.expander, "expander"),
+        };
+        *place = Some(name.to_owned());
+        Ok(format!("the {kind} is {name}"))
     }
 
     fn reference(&mut self) -> Result<&InProcess, ConsoleError> {

@@ -54,17 +54,14 @@ impl Turn<'_> {
                 self.question(&question, text)?;
                 Ok(Then::Continue)
             }
-            Line::Text(text) => {
-                let (body, labelled, times) = self.session.classify(text)?;
-                self.form.labels(self.out, text, self.number, (&body, &labelled, times))?;
+            Line::Text(kind, text) => {
+                let answered = self.session.ask_head(kind, text)?;
+                self.form.of_text(self.out, text, self.number, &answered)?;
                 Ok(Then::Continue)
             }
             Line::Head(name) => {
-                self.session.head = (!name.is_empty()).then(|| name.to_owned());
-                self.say(&format!(
-                    "the head is {}",
-                    if name.is_empty() { "the only one" } else { name }
-                ))?;
+                let chosen = self.session.choose_head(name)?;
+                self.say(&chosen)?;
                 Ok(Then::Continue)
             }
             Line::Command(command) => self.command(command),

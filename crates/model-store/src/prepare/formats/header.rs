@@ -28,16 +28,16 @@ impl Word2vecHeader {
     }
 }
 
-/// Numbers, one for each row, after the header of a NumPy file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::prepare) struct NpyList {
-    pub(in crate::prepare) count: u64,
+/// The numbers of a NumPy file, whatever their shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::prepare) struct NpyNumbers {
+    pub(in crate::prepare) shape: Vec<u64>,
     pub(in crate::prepare) number: Number,
     /// The offset of the first number.
     pub(in crate::prepare) start: u64,
 }
 
-impl NpyList {
+impl NpyNumbers {
     /// Whether these bytes begin like a NumPy file.
     pub(in crate::prepare) fn begins(head: &[u8]) -> bool {
         head.starts_with(SIGNATURE)
@@ -45,17 +45,16 @@ impl NpyList {
 
     /// Reads the header.
     pub(in crate::prepare) fn read(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, shape, bytes, .. } = npy_header(head)?;
-        let &[count] = shape.as_slice() else {
-            return Err(format!(
-                "its array has {} dimensions instead of 1 (one number for each row); save it with \
-                 numpy.save(path, array.ravel())",
-                shape.len()
-            ));
-        };
-        Ok(Self { count, number: number_of(&descr)?, start: bytes })
+        let NpyHeader { descr, fortran_order, shape, bytes } = npy_header(head)?;
+        if fortran_order && shape.len() > 1 {
+            return Err(FORTRAN_ORDER.into());
+        }
+        Ok(Self { number: number_of(&descr)?, shape, start: bytes })
     }
 }
+
+const FORTRAN_ORDER: &str = "its array is in Fortran order (column by column); save it with numpy.save(path, \
+                             numpy.ascontiguousarray(array))";
 
 fn npy_header(head: &[u8]) -> Result<NpyHeader, String> {
     NpyHeader::read(head).map_err(|reason| format!("its npy header can't be read ({reason})"))
@@ -96,11 +95,7 @@ impl NumbersHeader {
             ));
         };
         if fortran_order {
-            return Err(
-                "its array is in Fortran order (column by column); save it with numpy.save(path, \
-                 numpy.ascontiguousarray(array))"
-                    .into(),
-            );
+            return Err(FORTRAN_ORDER.into());
         }
         let number = number_of(&descr)?;
         let dim = usize::try_from(dim).unwrap_or(usize::MAX);

@@ -13,7 +13,7 @@ mod word2vec;
 use std::fmt;
 
 pub(super) use detect::BYTE_ORDER_MARK;
-pub(super) use header::NpyList;
+pub(super) use header::NpyNumbers;
 pub(super) use plan::{Plan, Unit, plan};
 pub(crate) use text::ends_in_a_number;
 pub(super) use text::parse_component;

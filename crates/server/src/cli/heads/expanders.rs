@@ -118,11 +118,16 @@ pub(in crate::cli) const EXPAND_EXAMPLES: &str = "\
 Without texts, each line of standard input is one. A text without a known word is an error on standard error; if there was \
 one, the exit code is 1.
 
+With --vectors, the vectors of tokens come from an encoder of your own. Padding counts as tokens, so save texts of different \
+lengths in a file each. The answers are those of the same `vectors` in POST /expand.
+
 Examples:
   kindred expand 'cheap flights'
   kindred expand --top 10 --max-ratio 0.3 --explain 'cheap flights'
   kindred expand --model models/items --json < texts.txt    # a model under the metric dot: its own words
-  kindred expand --format rank_features 'cheap flights'     # the field of a document of OpenSearch";
+  kindred expand --format rank_features 'cheap flights'     # the field of a document of OpenSearch
+  python3 -c 'import numpy; numpy.save(\"tokens.npy\", encode(\"cheap flights\").astype(\"<f4\"))'
+  kindred expand --model models/terms --vectors tokens.npy";
 
 /// Arguments of `expand`.
 #[derive(Debug, Clone, Args)]
@@ -131,6 +136,10 @@ pub struct ExpandArguments {
     /// Texts to expand [default: the lines of standard input]
     #[arg(value_name = "TEXT")]
     pub texts: Vec<String>,
+    /// Expand vectors of tokens instead: a NumPy file (.npy) of float32, [tokens, components] for one text or
+    /// [texts, tokens, components]
+    #[arg(long, value_name = "FILE", conflicts_with = "texts")]
+    pub vectors: Option<PathBuf>,
     /// The model.
     #[command(flatten)]
     pub model: ModelArguments,

@@ -1,0 +1,142 @@
+//! Expanding texts, and vectors of an encoder's tokens.
+
+use std::sync::Arc;
+
+use contract::{Expansion, TokenVectors};
+
+use super::Kindred;
+use crate::Error;
+use crate::answer::ImpliedTerms;
+use crate::answering::Answering;
+use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
+
+/// What is expanded.
+struct Prepared {
+    /// The text and its tokens; `None` if there are only vectors.
+    text: Option<(String, Tokenised)>,
+    /// `None` if no word of the text is known.
+    expansion: Option<Expansion>,
+}
+
+impl Kindred {
+    /// The terms that some texts imply, each text's largest weight first. A text without a word that the model has is an error of its
+    /// own.
+    ///
+    /// ```
+    /// use kindred::heads::WantedTerms;
+    /// use kindred::{Kindred, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let expander = kindred.built_in_expander().unwrap();
+    /// let wanted = WantedTerms { top: 5, ..WantedTerms::default() };
+    /// let answers = kindred.expand(&expander, ["cheap flights", "?!"], wanted).wait()?;
+    /// let terms = &answers[0].as_ref().unwrap().terms;
+    /// assert!(terms.iter().any(|term| term.word == "inexpensive"));
+    /// assert!(answers[1].is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`] for all of them; [`Error::InvalidValue`] if the expander was made for another model, or takes no texts.
+    pub fn expand<T: AsRef<str>>(
+        &self,
+        expander: &Arc<Expander>,
+        texts: impl IntoIterator<Item = T>,
+        wanted: WantedTerms,
+    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let model = self.store();
+        let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
+        let prepared = tokens
+            .ok_or_else(|| {
+                Error::invalid("head", "an expander of texts that was made for this model")
+            })
+            .and_then(|tokens| {
+                let vocabulary = Vocabulary::of_model(model, tokens);
+                let prepare = |text: T| {
+                    let text = text.as_ref().to_owned();
+                    let tokenised = vocabulary.tokenise(&text);
+                    let rows = (!tokenised.tokens.is_empty()).then(|| token_rows(&tokenised));
+                    let expansion =
+                        rows.map(|rows| wanted.of(expander, &model.table(), rows)).transpose()?;
+                    Ok(Prepared { text: Some((text, tokenised)), expansion })
+                };
+                texts.into_iter().map(prepare).collect()
+            });
+        self.expand_prepared(expander, prepared, wanted)
+    }
+
+    /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text, with the components that the
+    /// expander takes.
+    ///
+    /// ```
+    /// use kindred::heads::WantedTerms;
+    /// use kindred::{Kindred, Model, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let expander = kindred.built_in_expander().unwrap();
+    /// let model = kindred.model();
+    /// let frog = model.vector(model.row("frog").unwrap()).unwrap().to_vec();
+    /// let answers = kindred.expand_vectors(&expander, [frog], WantedTerms::default()).wait()?;
+    /// assert_eq!(answers[0].terms[0].word, "frog");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAnswered`]; [`Error::InvalidValue`] if the expander was made for another model, or a text has no vector; an error
+    /// of queries if a vector is not finite or has another number of components.
+    pub fn expand_vectors(
+        &self,
+        expander: &Arc<Expander>,
+        texts: impl IntoIterator<Item = Vec<f32>>,
+        wanted: WantedTerms,
+    ) -> Answering<'_, Result<Vec<ImpliedTerms>, Error>> {
+        let prepare = |components: Vec<f32>| {
+            if components.is_empty() {
+                return Err(Error::invalid("vectors", "the vector of at least one token"));
+            }
+            let vectors = TokenVectors::Vectors(components);
+            let expansion = wanted.of(expander, &self.store().table(), vectors)?;
+            Ok(Prepared { text: None, expansion: Some(expansion) })
+        };
+        let prepared = match self.fits(expander) {
+            true => texts.into_iter().map(prepare).collect(),
+            false => Err(Error::invalid("head", "an expander that was made for this model")),
+        };
+        let answers = self.expand_prepared(expander, prepared, wanted);
+        Answering::new(&self.shared.timer, async move { answers.await?.into_iter().collect() })
+    }
+
+    /// Whether an expander was made for this model.
+    fn fits(&self, expander: &Expander) -> bool {
+        expander.description().model.version == self.store().version()
+    }
+
+    fn expand_prepared(
+        &self,
+        expander: &Arc<Expander>,
+        prepared: Result<Vec<Prepared>, Error>,
+        wanted: WantedTerms,
+    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let (asking, expander) = (self.asking(None), expander.clone());
+        Answering::new(&self.shared.timer, async move {
+            let mut prepared = prepared?;
+            let expansions: Vec<Option<Expansion>> =
+                prepared.iter_mut().map(|one| one.expansion.take()).collect();
+            let is_known: Vec<bool> = expansions.iter().map(Option::is_some).collect();
+            let expansions: Vec<Expansion> = expansions.into_iter().flatten().collect();
+            let terms = match expansions.is_empty() {
+                true => Vec::new(),
+                false => asking.expand(expansions).await?.terms,
+            };
+            let mut terms = terms.into_iter();
+            let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
+                if !is_known {
+                    return Err(Error::invalid("text", "a text with a word that the model has"));
+                }
+                let terms = terms.next().ok_or(Error::Internal)?;
+                Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text))
+            });
+            Ok(answers.collect())
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Arrays of numbers in NumPy files, read whole.
+
+use std::path::Path;
+
+use super::Input;
+use super::formats::{MAX_RECORD_BYTES, NpyNumbers};
+use super::lines::CHUNK_BYTES;
+use super::unpack::{self, Unpacked};
+use crate::ModelError;
+
+/// An array of numbers, row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    /// Its numbers, each the nearest float32; those out of range are infinite.
+    pub numbers: Vec<f32>,
+}
+
+/// Reads a NumPy file (.npy) of float32, float64 or float16, compressed or not, of a shape that `check` accepts.
+///
+/// # Errors
+/// If it can't be read, is no such file, or does not have the numbers of its shape. Each names the file and the cure.
+pub fn read_array(
+    path: &Path,
+    check: impl FnOnce(&[u64]) -> Result<(), String>,
+) -> Result<Array, ModelError> {
+    unpack::read(Input::File(path), None, |unpacked| {
+        let mut head = Vec::new();
+        let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
+        if !NpyNumbers::begins(&head) {
+            let reason = "it is not a NumPy file (.npy); save it with numpy.save(path, array)";
+            return Err(unpacked.progress().bad(reason));
+        }
+        read_npy(unpacked, head, more, check)
+    })
+}
+
+/// Reads a NumPy file whose first bytes have been read; there are `more` of them or not.
+pub(super) fn read_npy(
+    unpacked: &mut Unpacked<'_>,
+    mut bytes: Vec<u8>,
+    mut more: bool,
+    check: impl FnOnce(&[u64]) -> Result<(), String>,
+) -> Result<Array, ModelError> {
+    let so_far = unpacked.progress().clone();
+    let NpyNumbers { shape, number, start } =
+        NpyNumbers::read(&bytes).map_err(|reason| so_far.bad(reason))?;
+    check(&shape).map_err(|reason| so_far.bad(reason))?;
+    while more {
+        more = unpacked.fill(&mut bytes, CHUNK_BYTES)?;
+    }
+    // The header was read from these bytes.
+    let found = &bytes[start as usize..];
+    let size = number.bytes() as u64;
+    let count = shape.iter().try_fold(1u64, |count, &length| count.checked_mul(length));
+    if count.and_then(|count| count.checked_mul(size)) != Some(found.len() as u64) {
+        let announced = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
+        return Err(so_far.bad(format!(
+            "its header announces {announced} numbers of {size} bytes, but {} bytes follow; the file is cut off, or \
+             its header is wrong",
+            found.len()
+        )));
+    }
+    let mut numbers = Vec::new();
+    number.read(found, &mut numbers);
+    // An array with a length of 0 may have others of any size.
+    let length = |&length: &u64| usize::try_from(length).unwrap_or(usize::MAX);
+    Ok(Array { shape: shape.iter().map(length).collect(), numbers })
+}
