@@ -7,10 +7,13 @@ use std::path::Path;
 #[path = "../../../fuzz/src/checks.rs"]
 mod checks;
 
+/// Whether the bytes of a seed are accepted.
+type Check = fn(&[u8]) -> bool;
+
 #[test]
 fn every_seed_is_refused_or_answers() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let targets: [(&str, fn(&[u8]) -> bool); 6] = [
+    let targets: [(&str, Check); 6] = [
         ("head", checks::refused_or_a_head),
         ("biases", checks::refused_or_biases),
         ("labelled_texts", checks::refused_or_labelled_texts),

@@ -200,9 +200,10 @@ mod tests {
         let object = |form| -> serde_json::Map<String, Value> {
             serde_json::from_str(&formed(form, &terms)).unwrap()
         };
+        // As engines read them: to the nearest float32.
         let is_float = |value: &Value| {
-            let float = value.as_f64().unwrap();
-            (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&float)
+            let float = value.as_f64().unwrap() as f32;
+            float.is_normal() && float > 0.0
         };
 
         // Lucene's `FeatureField.setFeatureValue`: a value is a finite, positive, normal float. The mappers of Elasticsearch and OpenSearch
