@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::support::{ROYAL, errors, kindred, prepared};
+use crate::support::{ROYAL, errors, kindred, page, prepared};
 use serde_json::{Value, json};
 
 /// A collection in a folder, beside a model of ten words.
@@ -242,4 +242,31 @@ fn neighbours_need_cosines() {
     let error = scratch.refused(&["--folds", "2"]);
     assert!(error.contains("dot is dot") && error.contains("--runs rm3"), "{error}");
     assert_eq!(scratch.json(&["--folds", "2", "--runs", "rm3"])["runs"][1]["name"], "RM3");
+}
+
+#[test]
+fn the_commands_of_the_page_run() {
+    let commands = page::commands("docs/retrieval.md", "## The runs");
+    assert!((3..=10).contains(&commands.len()), "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for parent in ["qrels", "models"] {
+        fs::create_dir(path(parent)).unwrap();
+    }
+    fs::write(path("vectors.txt"), ROYAL).unwrap();
+    let mut prepare = kindred(&["prepare"]);
+    prepare.arg(path("vectors.txt")).arg("--out").arg(path("models/glove.6B.50d"));
+    let output = prepare.output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    for (kind, of_beir, of_trec) in [
+        ("documents", "corpus.jsonl", "docs.trec"),
+        ("queries", "queries.jsonl", "topics.txt"),
+        ("qrels", "qrels/test.tsv", "qrels.txt"),
+    ] {
+        fs::write(path(of_beir), beir(kind)).unwrap();
+        fs::write(path(of_trec), trec(kind)).unwrap();
+    }
+    let judged = |number: usize| format!("{} 0 d{number} 1\n", 500 + number);
+    fs::write(path("qrels.txt"), (0..PAIRS.len()).map(judged).collect::<String>()).unwrap();
+    assert!(page::run(&commands, folder.path()).is_empty(), "there is no curl command");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Service, errors, kindred};
+use crate::support::{Service, errors, kindred, page, top};
 
 /// Terms of a model under dot, `word x y`, with biases.
 const VECTORS: &str = "wing 2 0\nflow 0 2\nu.s. 3 3\nnoise -1 -1\nzero 0 0\n";
@@ -369,4 +369,34 @@ fn an_expander_learns_which_words_are_relevant() {
     assert!(!Path::new(&path("x")).exists());
     let (is_right, _, error) = train("bad.tsv", "x", "--batch 8");
     assert!(!is_right && error.contains("line 2: it has 1 columns"), "{error}");
+}
+
+#[test]
+fn the_commands_of_the_page_run() {
+    let commands = page::commands("docs/expand.md", "## Gradients");
+    assert!((8..=20).contains(&commands.len()), "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, lines: Vec<String>| {
+        fs::write(folder.path().join(name), lines.join("\n")).unwrap();
+    };
+    // Labels with requests: a label is asked for, and the requests are what it finds.
+    let requests = fs::read_to_string(top().join("examples/requests.tsv")).unwrap();
+    let requests: Vec<(&str, &str)> =
+        requests.lines().filter_map(|line| line.split_once('\t')).collect();
+    let all = |line: &dyn Fn(usize, &str, &str) -> String| -> Vec<String> {
+        let line = |(number, (label, text)): (usize, &(&str, &str))| line(number, label, text);
+        requests.iter().enumerate().map(line).collect()
+    };
+    write("pairs.tsv", all(&|_, label, text| format!("{label}\t{text}")));
+    write("documents.jsonl", all(&|n, _, text| json!({"id": n, "text": text}).to_string()));
+    let queries = all(&|n, label, _| json!({"id": n, "text": label}).to_string());
+    write("queries.jsonl", queries.into_iter().step_by(5).collect());
+    let judgements = all(&|n, _, _| format!("{n} 0 {} 1", n + 1));
+    write("qrels.txt", judgements.into_iter().step_by(5).collect());
+    let replies = page::run(&commands, folder.path());
+    let [reply] = &replies[..] else { panic!("one curl command: {commands:?}") };
+    let answer = reply.json();
+    assert_eq!((reply.status, &answer["head"]), (200, &json!("near")));
+    assert_eq!(terms(&answer).len(), 5);
+    assert_eq!(terms(&answer)[0].0, "cheap");
 }

@@ -1,5 +1,5 @@
 //! A model folder in which some bytes were changed, cut off or added: it is refused when it is opened or when
-//! it is verified, and until then nothing that is asked of it panics.
+//! it is verified, and until then nothing that is asked of it panics. The first byte says which format it has: 1, or 2 with biases.
 #![no_main]
 
 use std::fs;
@@ -7,24 +7,31 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use contract::{Metric, Row};
 use libfuzzer_sys::fuzz_target;
-use model_store::prepare::{Input, PrepareOptions, prepare_folder};
-use contract::Row;
 use model_store::ModelStore;
+use model_store::prepare::{Input, PrepareOptions, prepare_folder};
 
 const FILES: [&str; 3] = ["vectors.safetensors", "words.txt", "words.fst"];
 
-/// A folder to write in, and what a good model has in its files.
-static GOOD: LazyLock<(PathBuf, [Vec<u8>; 3])> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().expect("a folder").keep().join("model");
-    let input = Input::Bytes {
-        name: "good",
-        bytes: b"the 1 2 3\nof -1 0 0.5\nna\xc3\xafve 0 0 0\nand 7 8 9\n",
-    };
-    let on_progress = &mut |_| ControlFlow::Continue(());
-    prepare_folder(input, &folder, &PrepareOptions::default(), on_progress).expect("a good model");
-    let files = FILES.map(|name| fs::read(folder.join(name)).expect("a model has this file"));
-    (folder, files)
+/// A folder to write in, and what a good model has in its files, under each metric.
+static GOOD: LazyLock<(PathBuf, [[Vec<u8>; 3]; 2])> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder").keep();
+    let biases = folder.join("biases.txt");
+    fs::write(&biases, "0.5\n-1\n0\n2\n").expect("the biases are written");
+    let under_dot =
+        PrepareOptions { metric: Metric::Dot, biases: Some(biases), ..Default::default() };
+    let files = [("cosine", PrepareOptions::default()), ("dot", under_dot)].map(|(name, options)| {
+        let folder = folder.join(name);
+        let input = Input::Bytes {
+            name: "good",
+            bytes: b"the 1 2 3\nof -1 0 0.5\nna\xc3\xafve 0 0 0\nand 7 8 9\n",
+        };
+        let on_progress = &mut |_| ControlFlow::Continue(());
+        prepare_folder(input, &folder, &options, on_progress).expect("a good model");
+        FILES.map(|name| fs::read(folder.join(name)).expect("a model has this file"))
+    });
+    (folder.join("cosine"), files)
 });
 
 /// Changes, five bytes each: which file and what, where (two bytes), and with which byte.
@@ -44,8 +51,10 @@ fn change(files: &mut [Vec<u8>; 3], changes: &[u8]) {
     }
 }
 
-fuzz_target!(|changes: &[u8]| {
+fuzz_target!(|input: (bool, &[u8])| {
+    let (is_under_dot, changes) = input;
     let (folder, good) = &*GOOD;
+    let good = &good[usize::from(is_under_dot)];
     let mut files = good.clone();
     change(&mut files, changes);
     for (name, content) in FILES.iter().zip(&files) {

@@ -5,8 +5,16 @@
 use kindred_fuzz::service::{ask, check};
 use libfuzzer_sys::fuzz_target;
 
-const ROUTES: [&str; 6] =
-    ["/nearest", "/analogy", "/rank", "/similarity", "/odd-one-out", "/evaluate"];
+const ROUTES: [&str; 8] = [
+    "/nearest",
+    "/analogy",
+    "/rank",
+    "/similarity",
+    "/odd-one-out",
+    "/evaluate",
+    "/classify",
+    "/expand",
+];
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (route, body) = input;

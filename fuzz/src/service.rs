@@ -1,11 +1,18 @@
 //! The whole service in this process, over a tiny model and the plain engine, without a socket.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use contract::classifier::{Classifier, Convolution, Layer};
 use cpu_core::ReferenceEngine;
+use kindred::heads::{
+    Cut, Description, HeadKind, MadeFor, Probabilities, Tokeniser, Tokens, plain_expander, write_expander,
+};
+use model_store::ModelStore;
+use model_store::head::{HEAD_VERSION, Parts};
 use server::assembly::Assembly;
 use server::config::{Config, ModelSource};
 use server::http::Front;
@@ -47,9 +54,11 @@ impl InProcess {
         let options = model_store::prepare::PrepareOptions::default();
         let go_on = &mut |_| std::ops::ControlFlow::Continue(());
         model_store::prepare::prepare_folder(input, &folder, &options, go_on).expect("a model");
+        let heads = heads(&folder);
         const TIMEOUT_MS: u64 = 10_000;
         let config = Config {
             model: vec![ModelSource::folder(folder)],
+            head: heads,
             request_timeout_ms: TIMEOUT_MS,
             body_read_timeout_ms: TIMEOUT_MS,
             body_memory_mb: 64,
@@ -66,6 +75,42 @@ impl InProcess {
         let front = assembly.expect("it loads").front;
         Self { runtime, front }
     }
+}
+
+/// A classifier and an expander for the model of a folder, in folders beside it.
+fn heads(folder: &Path) -> Vec<ModelSource> {
+    let model = Arc::new(ModelStore::open(folder).expect("a model"));
+    let [classifier, expander] = ["labels", "terms"].map(|name| folder.with_file_name(name));
+    let tokens = Tokens { tokeniser: Tokeniser::Ptb, lower_case: false, limit: 4, cut: Cut::End };
+    let (description, weights) = plain_expander(&model, tokens.clone(), -0.5);
+    write_expander(&expander, false, &description, &weights, &model).expect("an expander");
+    let convolution =
+        Convolution { width: 2, padding: 1, weights: vec![1.0, -1.0, 0.5, 2.0], bias: vec![0.25] };
+    let layer = Layer { weights: vec![1.0, -0.5], bias: vec![0.0, 1.0] };
+    let description = Description {
+        kind: HeadKind::Classifier,
+        version: HEAD_VERSION,
+        model: MadeFor::of(&model),
+        tokens,
+        labels: ["a", "b"].map(str::to_owned).into(),
+        probabilities: Probabilities::Softmax,
+        temperature: 1.0,
+        convolutions: Vec::new(),
+        layers: Vec::new(),
+        words: Vec::new(),
+        other_words: 1.0,
+        weights: String::new(),
+        training: serde_json::Map::new(),
+    };
+    let parts = Parts {
+        description,
+        classifier: Classifier::new(model.dim(), vec![convolution], vec![layer]).expect("it fits"),
+        tuned: Default::default(),
+        added: Vec::new(),
+        unknown: None,
+    };
+    parts.write(&classifier, false).expect("a classifier");
+    [classifier, expander].map(ModelSource::folder).into()
 }
 
 /// The status and body of the answer to a request.

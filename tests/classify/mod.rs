@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::support::{Service, errors, kindred, prepared, program, top};
+use crate::support::{errors, kindred, page, prepared, top};
 
 /// A model of the words of `examples/requests.tsv`, and heads for it.
 struct Scratch {
@@ -91,40 +91,14 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The commands of docs/classify.md, from data to answers, as a reader would type them one after the other.
 #[test]
 fn the_commands_of_the_page_run() {
-    let page = fs::read_to_string(top().join("docs/classify.md")).unwrap();
-    let part = page.split("## From data to answers").nth(1).unwrap().split("\n## ").next().unwrap();
-    let commands: Vec<&str> = part.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    assert!((8..=20).contains(&commands.len()), "{commands:?}");
+    let commands = page::commands("docs/classify.md", "## Bring a head from PyTorch");
+    assert!((9..=20).contains(&commands.len()), "{commands:?}");
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("examples")).unwrap();
-    fs::copy(top().join("examples/requests.tsv"), folder.path().join("examples/requests.tsv"))
-        .unwrap();
-    let mut service = None;
-    for line in commands {
-        if let Some(head) = line.strip_prefix("kindred serve --head ") {
-            let head = folder.path().join(head);
-            service = Some(Service::start(&["--head", head.to_str().unwrap()]));
-        } else if let Some(json) = line.strip_prefix("curl --json '") {
-            let (json, address) = json.split_once("' ").unwrap();
-            let path = address.strip_prefix("127.0.0.1:8080").unwrap();
-            let body = serde_json::from_str(json).unwrap();
-            let reply = service.as_ref().expect("it is served before").post(path, &body);
-            assert_eq!(
-                (reply.status, &reply.json()["labels"][0]["label"]),
-                (200, &json!("delivery"))
-            );
-        } else {
-            let mut shell = Command::new("sh");
-            let function = "kindred() { \"$KINDRED\" \"$@\"; }\n";
-            shell.args(["-ec", &format!("{function}{line}")]).current_dir(folder.path());
-            shell.env("KINDRED", fs::canonicalize(program()).unwrap());
-            shell.env("XDG_CACHE_HOME", folder.path());
-            let output = shell.output().unwrap();
-            assert!(output.status.success(), "{line}: {}", errors(&output));
-        }
-    }
-    assert!(service.is_some(), "the page serves the head");
+    fs::copy(data(), folder.path().join("examples/requests.tsv")).unwrap();
+    let replies = page::run(&commands, folder.path());
+    let [reply] = &replies[..] else { panic!("one curl command: {commands:?}") };
+    assert_eq!((reply.status, &reply.json()["labels"][0]["label"]), (200, &json!("delivery")));
 }

@@ -3,6 +3,7 @@
 
 pub mod console;
 pub mod http2;
+pub mod page;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -29,8 +30,10 @@ pub fn top() -> PathBuf {
 
 /// The program under test: TEST_KINDRED where it was built elsewhere (scripts/run-gpu).
 pub fn program() -> PathBuf {
-    std::env::var_os("TEST_KINDRED")
-        .map_or_else(|| env!("CARGO_BIN_EXE_kindred").into(), PathBuf::from)
+    let path: PathBuf = std::env::var_os("TEST_KINDRED")
+        .map_or_else(|| env!("CARGO_BIN_EXE_kindred").into(), PathBuf::from);
+    // Some commands run in another folder.
+    std::fs::canonicalize(&path).unwrap_or(path)
 }
 
 /// A command of the program, untouched by the environment that the tests run in.

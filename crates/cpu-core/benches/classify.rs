@@ -1,8 +1,9 @@
 //! Texts classified in a second by the CPU's threads, and whether their labels are those of the formula.
 //!
-//! `cargo bench -p cpu-core --bench classify -- [--check]`. Kim's shape: 400,000 words × 300 components, widths 3, 4, 5 × 100
-//! channels, two classes, 20 uniform tokens. `--check` compares the labels of a million random texts, with 50 components, with
-//! those of float64 sums of float64 products, which are first compared with the formula's plain loops.
+//! `cargo bench -p cpu-core --bench classify -- [--check | --check-large]`. Kim's shape: 400,000 words × 300 components, widths 3, 4, 5 ×
+//! 100 channels, two classes, 20 uniform tokens. `--check` compares the labels of a million random texts, with 50 components, with
+//! those of float64 sums of float64 products, which are first compared with the formula's plain loops. `--check-large` compares 200
+//! texts at the large shape, four widths and four dense layers, with these loops.
 //! `benches/textcnn_torch.py --cpu` measures PyTorch at the same shape.
 
 use std::sync::Arc;
@@ -12,28 +13,26 @@ use contract::classifier::{Classifier, Layer};
 use contract::{Precision, Table, Token, TokenClassifier, TokenText};
 use cpu_core::InstructionSet;
 use cpu_core::heads::classify::Classifying;
-use random_head::{Random, convolution, model, values};
+use random_head::{
+    Compared, KIM, LARGE, Random, balanced, compare, convolution, formula, model, tokens, values,
+};
 use rayon::prelude::*;
 
 #[path = "../../../benches/random_head.rs"]
 mod random_head;
 
-const WIDTHS: [usize; 3] = [3, 4, 5];
-const CHANNELS: usize = 100;
-const CLASSES: usize = 2;
-const LENGTH: usize = 20;
+const CHANNELS: usize = KIM.channels;
+const CLASSES: usize = KIM.layers[0];
+const LENGTH: usize = KIM.tokens;
 
+/// A head of Kim's shape but for these.
 fn head(rows: usize, dim: usize) -> Arc<dyn TokenClassifier> {
-    let inputs = CHANNELS * WIDTHS.len();
+    let inputs = CHANNELS * KIM.widths.len();
     let layer = Layer { weights: values(200, CLASSES * inputs, 0.1), bias: vec![0.0; CLASSES] };
-    let convolutions = WIDTHS.map(|width| convolution(width, CHANNELS, dim, 0.1)).into();
+    let convolutions =
+        KIM.widths.iter().map(|&width| convolution(width, CHANNELS, dim, 0.1)).collect();
     let classifier = Classifier::new(dim, convolutions, vec![layer]).expect("shapes that fit");
     Arc::new(Random { classifier, rows, longest: LENGTH })
-}
-
-fn texts(rows: usize, count: usize, seed: usize) -> Vec<Token> {
-    let token = |x: f32| Token(((f64::from(x) / 2.0 + 0.5) * rows as f64) as u32 % rows as u32);
-    values(seed, count * LENGTH, 1.0).into_iter().map(token).collect()
 }
 
 fn main() {
@@ -41,15 +40,17 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().build().expect("threads");
     if arguments.iter().any(|argument| argument == "--check") {
         check(&pool);
+    } else if arguments.iter().any(|argument| argument == "--check-large") {
+        check_large(&pool);
     } else {
         measure(&pool);
     }
 }
 
 fn measure(pool: &rayon::ThreadPool) {
-    const ROWS: usize = 400_000;
+    const ROWS: usize = KIM.rows;
     const COUNT: usize = 100_000;
-    let (model, head) = (model(ROWS, 300), head(ROWS, 300));
+    let (model, head) = (model(ROWS, KIM.dim), head(ROWS, KIM.dim));
     for precision in [Precision::Float16, Precision::Float32] {
         let mut engine =
             Classifying::with(head.clone(), 4 << 30, precision, InstructionSet::best());
@@ -60,7 +61,7 @@ fn measure(pool: &rayon::ThreadPool) {
             engine.scores(&model.table(), &texts, pool);
         }
         println!("{precision:?}: all products in {:.1} s", began.elapsed().as_secs_f64());
-        let tokens = texts(ROWS, COUNT, 3);
+        let tokens = tokens(ROWS, COUNT * LENGTH, 3);
         let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
         let mut rates: Vec<f64> = (0..5)
             .map(|_| {
@@ -132,7 +133,7 @@ fn check(pool: &rayon::ThreadPool) {
         .into_par_iter()
         .map(|token| projected(&*head, &table, Token(token)))
         .collect();
-    let tokens = texts(ROWS, COUNT, 5);
+    let tokens = tokens(ROWS, COUNT * LENGTH, 5);
     let texts: Vec<&[Token]> = tokens.chunks_exact(LENGTH).collect();
     let from_loops = |text: &&[Token]| {
         let plain = TokenText::new(head.clone(), text.to_vec()).scores(&table);
@@ -148,7 +149,6 @@ fn check(pool: &rayon::ThreadPool) {
     );
     assert!(farthest < 1e-12);
     for precision in [Precision::Float16, Precision::Float32] {
-        let bound = precision.score_error();
         let mut engine =
             Classifying::with(head.clone(), 1 << 30, precision, InstructionSet::best());
         let mut found = Vec::with_capacity(COUNT * CLASSES);
@@ -157,18 +157,26 @@ fn check(pool: &rayon::ThreadPool) {
         }
         let judged = texts.par_iter().zip(found.par_chunks_exact(CLASSES)).map(|(text, found)| {
             let expected = scores(&*head, &products, text);
-            let error = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            let (margin, differs) = (
-                (expected[0] - expected[1]).abs(),
-                (found[0] > found[1]) != (expected[0] > expected[1]),
-            );
-            (error, u64::from(margin <= 2.0 * bound), u64::from(differs && margin > 2.0 * bound))
+            Compared::of(found, &expected, precision)
         });
-        let sum = |a: (f64, u64, u64), b: (f64, u64, u64)| (a.0.max(b.0), a.1 + b.1, a.2 + b.2);
-        let (error, near, wrong) = judged.reduce(|| (0.0, 0, 0), sum);
-        println!(
-            "{precision:?}, {COUNT} texts: largest error {error:.1e}, {near} margins within 2ε, {wrong} other labels"
-        );
-        assert!(error < bound && wrong == 0);
+        judged.reduce(Compared::default, Compared::and).check(precision, COUNT);
+    }
+}
+
+fn check_large(pool: &rayon::ThreadPool) {
+    const COUNT: usize = 200;
+    let (model, head) = (model(LARGE.rows, LARGE.dim), random_head::head(&LARGE));
+    let tokens = tokens(LARGE.rows, COUNT * LARGE.tokens, 11);
+    let texts: Vec<&[Token]> = tokens.chunks_exact(LARGE.tokens).collect();
+    let checked: Vec<TokenText> =
+        texts.iter().map(|text| TokenText::new(head.clone(), text.to_vec())).collect();
+    let (head, expected) = balanced(&*head, formula(&checked, &model));
+    println!("{}", LARGE.name);
+    for precision in [Precision::Float16, Precision::Float32] {
+        let mut engine =
+            Classifying::with(head.clone(), 2 << 30, precision, InstructionSet::best());
+        let scores = engine.scores(&model.table(), &texts, pool);
+        let found: Vec<Vec<f64>> = scores.chunks_exact(CLASSES).map(<[f64]>::to_vec).collect();
+        compare(&found, &expected, precision).check(precision, COUNT);
     }
 }

@@ -1,18 +1,16 @@
 //! Texts classified in a second: token ids on the host to class scores on the host.
 //!
-//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [SHAPE]`. `--check` also compares the scores of 200 texts of each
-//! shape with the formula in float64. `benches/textcnn_torch.py` measures PyTorch at the same shapes.
+//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [SHAPE]`. `--check` also compares the scores and labels of 200
+//! texts of each shape with the formula in float64. `benches/textcnn_torch.py` measures PyTorch at the same shapes.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use contract::classifier::{Classifier, Layer};
 use contract::{Engine, Token, TokenClassifier, TokenText};
 use gpu_core::search::{CudaEngine, Paths};
 use gpu_core::{Options, Precision};
 use model_store::ModelStore;
-use random_head::{Random, convolution, model, values};
-use rayon::prelude::*;
+use random_head::{KIM, LARGE, Shape, balanced, compare, formula, head, model, values};
 
 #[path = "../../../benches/random_head.rs"]
 mod random_head;
@@ -23,50 +21,7 @@ const BATCH: usize = 16_384;
 /// Batches of a measurement.
 const BATCHES: usize = 40;
 
-struct Shape {
-    name: &'static str,
-    rows: usize,
-    dim: usize,
-    tokens: usize,
-    widths: &'static [usize],
-    channels: usize,
-    layers: &'static [usize],
-}
-
-const SHAPES: [Shape; 2] = [
-    Shape {
-        name: "Kim: 400,000 x 300, widths 3 4 5 x 100, 20 tokens",
-        rows: 400_000,
-        dim: 300,
-        tokens: 20,
-        widths: &[3, 4, 5],
-        channels: 100,
-        layers: &[2],
-    },
-    Shape {
-        name: "21,635 x 4,096, widths 3 5 7 9 x 1,024, layers 2,048 1,024 512 2, 16 tokens",
-        rows: 21_635,
-        dim: 4096,
-        tokens: 16,
-        widths: &[3, 5, 7, 9],
-        channels: 1024,
-        layers: &[2048, 1024, 512, 2],
-    },
-];
-
-fn head(shape: &Shape) -> Arc<dyn TokenClassifier> {
-    let convolution = |&width: &usize| convolution(width, shape.channels, shape.dim, 0.02);
-    let mut inputs = shape.channels * shape.widths.len();
-    let layer = |&outputs: &usize| {
-        let weights = values(1000 + outputs, inputs * outputs, 1.7 / (inputs as f32).sqrt());
-        inputs = outputs;
-        Layer { weights, bias: values(2000 + outputs, outputs, 0.1) }
-    };
-    let layers = shape.layers.iter().map(layer).collect();
-    let convolutions = shape.widths.iter().map(convolution).collect();
-    let classifier = Classifier::new(shape.dim, convolutions, layers).expect("shapes that fit");
-    Arc::new(Random { classifier, rows: shape.rows, longest: shape.tokens })
-}
+const SHAPES: [Shape; 2] = [KIM, LARGE];
 
 /// Token ids of a batch: uniform, or by Zipf's law.
 fn tokens(shape: &Shape, zipf: bool) -> Vec<u32> {
@@ -107,10 +62,7 @@ fn main() {
                 println!("  {precision:?}, {name} tokens: {:.2} M texts/s", rates[1] / 1e6);
             }
             if check {
-                println!(
-                    "  {precision:?}: largest error {:.1e}",
-                    error(&mut engine, &model, &head, &shape)
-                );
+                compared(&mut engine, &model, &head, &shape, precision);
             }
         }
     }
@@ -158,27 +110,22 @@ fn rate(
     (BATCH * BATCHES) as f64 / began.elapsed().as_secs_f64()
 }
 
-/// The largest difference of a class score from the formula, of 200 texts.
-fn error(
+/// Compares 200 texts with the formula.
+fn compared(
     engine: &mut CudaEngine,
     model: &ModelStore,
     head: &Arc<dyn TokenClassifier>,
     shape: &Shape,
-) -> f64 {
-    let tokens = tokens(shape, false);
-    let texts: Vec<TokenText> = tokens
-        .chunks(shape.tokens)
-        .take(200)
-        .map(|text| TokenText::new(head.clone(), text.iter().map(|&token| Token(token)).collect()))
-        .collect();
-    let scores = engine.classify(&texts.iter().collect::<Vec<_>>()).expect("scores");
-    let error = |(text, scores): (&TokenText, &Vec<f64>)| {
-        let expected = text.scores(&model.table());
-        scores
-            .iter()
-            .zip(expected)
-            .map(|(score, expected)| (score - expected).abs())
-            .fold(0.0, f64::max)
+    precision: Precision,
+) {
+    const COUNT: usize = 200;
+    let tokens = random_head::tokens(shape.rows, COUNT * shape.tokens, 11);
+    let texts = |head: &Arc<dyn TokenClassifier>| -> Vec<TokenText> {
+        let text = |text: &[Token]| TokenText::new(head.clone(), text.to_vec());
+        tokens.chunks(shape.tokens).map(text).collect()
     };
-    texts.par_iter().zip(&scores).map(error).reduce(|| 0.0, f64::max)
+    let (head, expected) = balanced(&**head, formula(&texts(head), model));
+    let texts = texts(&head);
+    let scores = engine.classify(&texts.iter().collect::<Vec<_>>()).expect("scores");
+    compare(&scores, &expected, precision).check(precision, COUNT);
 }

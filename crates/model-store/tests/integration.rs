@@ -1,6 +1,7 @@
 //! Vectors files, model folders and words through the public interface: each module is a file of tests.
 
 mod damage;
+mod documented;
 mod formats;
 mod metric;
 mod prepare;

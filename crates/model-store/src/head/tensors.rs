@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bytemuck::cast_slice;
+use bytemuck::{cast_slice, pod_collect_to_vec};
 use contract::classifier::{Classifier, Convolution, Layer};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use safetensors::{SafeTensors, View};
@@ -56,7 +56,7 @@ impl Tensors {
         let optional = |name: &str, dtype, shape: &[usize]| -> Result<Range<usize>, String> {
             match tensors.tensor(name) {
                 Err(_) => Ok(0..0),
-                Ok(tensor) => bytes(&tensor, name, dtype, shape).map(place),
+                Ok(tensor) => aligned_bytes(&tensor, name, dtype, shape).map(place),
             }
         };
         let rows = tensors.tensor("tuned.rows").map_or(0, |rows| rows.data().len() / 4);
@@ -87,8 +87,7 @@ impl Tensors {
         let tensors = SafeTensors::deserialize(&self.file).map_err(|error| error.to_string())?;
         let floats = |name: String, shape: &[usize]| -> Result<Vec<f32>, String> {
             let tensor = tensors.tensor(&name).map_err(|error| error.to_string())?;
-            let bytes = bytes(&tensor, &name, Dtype::F32, shape)?;
-            Ok(cast_slice(bytes).to_vec())
+            Ok(pod_collect_to_vec(bytes(&tensor, &name, Dtype::F32, shape)?))
         };
         let mut convolutions = Vec::new();
         for (index, shape) in description.convolutions.iter().enumerate() {
@@ -143,7 +142,7 @@ impl Tensors {
     }
 }
 
-/// The bytes of a tensor that must have this type and shape. They are aligned: tensors begin at multiples of 4.
+/// The bytes of a tensor that must have this type and shape.
 pub(super) fn bytes<'a>(
     tensor: &TensorView<'a>,
     name: &str,
@@ -154,8 +153,19 @@ pub(super) fn bytes<'a>(
         let (found, of) = (tensor.dtype(), tensor.shape());
         return Err(format!("`{name}` is {found:?} {of:?}; {dtype:?} {shape:?} is needed"));
     }
-    match bytemuck::try_cast_slice::<u8, u32>(tensor.data()) {
-        Ok(_) => Ok(tensor.data()),
+    Ok(tensor.data())
+}
+
+/// The same, of a tensor that stays where it is: its numbers are aligned.
+fn aligned_bytes<'a>(
+    tensor: &TensorView<'a>,
+    name: &str,
+    dtype: Dtype,
+    shape: &[usize],
+) -> Result<&'a [u8], String> {
+    let data = bytes(tensor, name, dtype, shape)?;
+    match bytemuck::try_cast_slice::<u8, u32>(data) {
+        Ok(_) => Ok(data),
         Err(_) => Err(format!("`{name}` does not begin at a multiple of 4 bytes")),
     }
 }

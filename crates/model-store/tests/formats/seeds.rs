@@ -24,8 +24,8 @@ fn of_target(target: &str) -> Vec<(Option<VectorsFormat>, bool)> {
         "model_folder" => vec![],
         // Requests, not files.
         "expression" | "post_body" | "query_string" => vec![],
-        // Heads, and texts to train them.
-        "head" | "labelled_texts" => vec![],
+        // What heads are made of: the crate `kindred` runs them.
+        "head" | "biases" | "labelled_texts" | "pairs" | "retrieval" | "import_head" => vec![],
         other => panic!("{other}: which format is that?"),
     }
 }

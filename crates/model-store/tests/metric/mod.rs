@@ -5,5 +5,5 @@ mod export;
 mod folder;
 mod prepare;
 mod stays;
-mod support;
+pub(crate) mod support;
 mod synth;

@@ -42,6 +42,8 @@ impl Pairs {
     /// # Errors
     /// The first bad line, unless bad lines are skipped; a file without pairs.
     pub fn parse(file: &str, content: &str, skip_bad_rows: bool) -> Result<Self, DataError> {
+        // Some programs put a byte order mark before UTF-8.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(content);
         let is_json = content.trim_start().starts_with('{');
         let mut read = Self::default();
         for (line, text) in (1u64..).zip(content.lines()) {
@@ -111,7 +113,9 @@ mod tests {
             "{\"query\": \"a b\", \"relevant\": \"c \\\"d\\\"\"}\n\
              {\"anchor\": \"e\", \"positive\": \"f\", \"negative\": \"g\", \"score\": 1}\n",
         ] {
-            assert_eq!(Pairs::parse("f", content, false).unwrap().pairs, expected);
+            for content in [content.to_owned(), format!("\u{feff}{content}")] {
+                assert_eq!(Pairs::parse("f", &content, false).unwrap().pairs, expected);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Terms and weights in the forms that search engines take.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,7 +13,8 @@ pub enum Form {
     /// A list of objects with `term` and `weight`.
     #[default]
     Terms,
-    /// Whole numbers: `round(100 · weight)`, without those that are 0, as Anserini and Pyserini index them.
+    /// Whole numbers: `round(100 · weight)`, without those that are 0, as Anserini and Pyserini index them. They write a term that often
+    /// into a text, and cut that at white space.
     Impacts,
     /// The field type `rank_features` of Lucene's engines: OpenSearch and Elasticsearch.
     RankFeatures,
@@ -83,12 +84,16 @@ impl Serialize for Formed<'_> {
                 weights().map(|(term, weight)| json!({"term": term, "weight": weight})),
             ),
             Form::Impacts => {
-                let impacts = weights().map(|(term, weight)| (term, (100.0 * weight).round()));
-                // Larger ones than any weight that log1p gives.
-                let impacts = impacts.map(|(term, impact)| (term, impact as u64));
-                serializer.collect_map(impacts.filter(|&(_, impact)| impact > 0))
+                let impact = |weight: f64| (100.0 * weight).round().min(f64::from(i32::MAX)) as u32;
+                let impacts = weights().map(|(term, weight)| (term, impact(weight)));
+                let impacts = impacts.filter(|&(_, impact)| impact > 0);
+                self.named(impacts, char::is_whitespace, serializer)
             }
-            Form::RankFeatures | Form::SparseVector => features(&self.terms, serializer),
+            Form::RankFeatures | Form::SparseVector => {
+                let features = weights().filter_map(|(term, w)| Some((term, float(w)?)));
+                // Dots make a path.
+                self.named(features, |c| c == '.', serializer)
+            }
             Form::Qdrant => {
                 let mut terms: Vec<(u32, f32)> =
                     self.terms.iter().filter_map(|&(row, _, w)| Some((row, float(w)?))).collect();
@@ -109,6 +114,30 @@ impl Serialize for Formed<'_> {
     }
 }
 
+impl Formed<'_> {
+    /// An object of some terms with their values. Where an engine takes a character for more than a part of the name, `_` stands for it, and
+    /// of two terms with the same name the larger weight stays.
+    fn named<'b, S: Serializer, T: Serialize>(
+        &self,
+        values: impl Iterator<Item = (&'b str, T)>,
+        is_special: fn(char) -> bool,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        if !self.terms.iter().any(|(_, term, _)| term.contains(is_special)) {
+            return serializer.collect_map(values);
+        }
+        let mut names = HashSet::new();
+        let mut ordered = Vec::new();
+        for (term, value) in values {
+            let name = term.replace(is_special, "_");
+            if names.insert(name.clone()) {
+                ordered.push((name, value));
+            }
+        }
+        serializer.collect_map(ordered)
+    }
+}
+
 /// The short form of cells: labels with their values.
 struct Cells<'a>(&'a [(u32, &'a str, f64)]);
 
@@ -124,28 +153,9 @@ fn float(weight: f64) -> Option<f32> {
     (float >= f32::MIN_POSITIVE).then_some(float)
 }
 
-/// An object of names and positive weights. Names must not have dots, for these make a path: `_` stands for each, and of two terms
-/// with the same name the larger weight stays.
-fn features<S: Serializer>(terms: &[(u32, &str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-    let has_dots = terms.iter().any(|(_, term, _)| term.contains('.'));
-    let kept = terms.iter().filter_map(|&(_, term, weight)| Some((term, float(weight)?)));
-    if !has_dots {
-        return serializer.collect_map(kept);
-    }
-    let mut names = BTreeSet::new();
-    let mut ordered = Vec::new();
-    for (term, weight) in kept {
-        let name = term.replace('.', "_");
-        if names.insert(name.clone()) {
-            ordered.push((name, weight));
-        }
-    }
-    serializer.collect_map(ordered)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use serde_json::Value;
 
     use super::*;
 
@@ -161,7 +171,7 @@ mod tests {
                 Form::Terms,
                 r#"[{"term":"u.s.","weight":2.5},{"term":"u_s_","weight":1.25},{"term":"a \"b\"","weight":0.5},{"term":"c","weight":0.004}]"#,
             ),
-            (Form::Impacts, r#"{"u.s.":250,"u_s_":125,"a \"b\"":50}"#),
+            (Form::Impacts, r#"{"u.s.":250,"u_s_":125,"a_\"b\"":50}"#),
             (Form::RankFeatures, r#"{"u_s_":2.5,"a \"b\"":0.5,"c":0.004}"#),
             (Form::SparseVector, r#"{"u_s_":2.5,"a \"b\"":0.5,"c":0.004}"#),
             (Form::Qdrant, r#"{"indices":[1,3,7,9],"values":[0.004,0.5,2.5,1.25]}"#),
@@ -174,17 +184,72 @@ mod tests {
         assert!("terse".parse::<Form>().unwrap_err().contains("forms: terms, impacts"));
     }
 
+    /// The rules of each engine, with where it states them. Terms are what is hardest for it.
     #[test]
-    fn values_are_strictly_positive_floats() {
-        let extremes = [(0, "huge", 1e300), (1, "tiny", 1e-300), (2, "subnormal", 1e-40)];
+    fn each_engine_takes_what_it_is_given() {
+        let terms = [
+            (u32::MAX, "new york", 1e300),
+            (4, "new_york", 3.0),
+            (0, "u.s.", 2.0),
+            (9, "u_s_", 1.0),
+            (2, "c", 0.5),
+            (3, "{x:\"y\"}", 0.25),
+            (5, "tiny", 1e-300),
+            (6, "subnormal", 1e-40),
+        ];
+        let object = |form| -> serde_json::Map<String, Value> {
+            serde_json::from_str(&formed(form, &terms)).unwrap()
+        };
+        // As engines read them: to the nearest float32.
+        let is_float = |value: &Value| {
+            let float = value.as_f64().unwrap() as f32;
+            float.is_normal() && float > 0.0
+        };
+
+        // Lucene's `FeatureField.setFeatureValue`: a value is a finite, positive, normal float. The mappers of Elasticsearch and OpenSearch
+        // (`RankFeaturesFieldMapper`, `SparseVectorFieldMapper`): "fields do not support dots in feature names", and a feature has one
+        // value in a document; of several, `sparse_vector` takes the largest.
         for form in [Form::RankFeatures, Form::SparseVector] {
-            let json: BTreeMap<String, f32> =
-                serde_json::from_str(&formed(form, &extremes)).unwrap();
-            assert_eq!(json, BTreeMap::from([("huge".to_owned(), f32::MAX)]));
+            let features = object(form);
+            assert!(features.keys().all(|name| !name.contains('.')), "{features:?}");
+            assert!(features.values().all(is_float), "{features:?}");
+            assert_eq!((features["u_s_"].as_f64(), features.len()), (Some(2.0), 5));
         }
-        assert_eq!(formed(Form::Impacts, &extremes), format!("{{\"huge\":{}}}", u64::MAX));
-        let (qdrant, none) = (formed(Form::Qdrant, &extremes), formed(Form::Vespa, &[]));
-        assert!(qdrant.starts_with("{\"indices\":[0],"), "{qdrant}");
-        assert_eq!(none, "{\"cells\":{}}");
+
+        // Anserini's `JsonVectorCollection`: a value is a Java int, and the term is written that often, with a space behind it.
+        let impacts = object(Form::Impacts);
+        let is_int = |value: &Value| (1..=i32::MAX as u64).contains(&value.as_u64().unwrap());
+        assert!(impacts.values().all(is_int), "{impacts:?}");
+        assert!(impacts.keys().all(|term| !term.contains(char::is_whitespace)), "{impacts:?}");
+        assert_eq!(impacts["new_york"], i32::MAX, "the larger stays");
+
+        // Qdrant's OpenAPI, `SparseVector`: "indices must be unique", unsigned integers of 32 bits; "values and indices must be the
+        // same length", floats. No other field.
+        let vector = object(Form::Qdrant);
+        let [indices, values] = ["indices", "values"].map(|name| vector[name].as_array().unwrap());
+        let indices: Vec<u64> = indices.iter().map(|index| index.as_u64().unwrap()).collect();
+        assert!(indices.is_sorted_by(|a, b| a < b) && indices[5] == u64::from(u32::MAX));
+        assert!(values.len() == indices.len() && values.iter().all(is_float));
+        assert_eq!(vector.len(), 2);
+
+        // Vespa's document JSON, "Short form for tensors with a single mapped dimension": an object of labels, which are any strings, each
+        // of them once, with their values.
+        let tensor = object(Form::Vespa);
+        let cells = tensor["cells"].as_object().unwrap();
+        assert!(cells.values().all(is_float) && cells.len() == 6, "{cells:?}");
+        assert!(cells.contains_key("u.s.") && cells.contains_key("u_s_") && tensor.len() == 1);
+    }
+
+    #[test]
+    fn no_terms_are_valid_in_each_form() {
+        for (form, expected) in [
+            (Form::Impacts, "{}"),
+            (Form::RankFeatures, "{}"),
+            (Form::SparseVector, "{}"),
+            (Form::Qdrant, r#"{"indices":[],"values":[]}"#),
+            (Form::Vespa, r#"{"cells":{}}"#),
+        ] {
+            assert_eq!(formed(form, &[]), expected);
+        }
     }
 }

@@ -68,6 +68,22 @@ fn an_expander_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn weights_are_read_wherever_they_are_in_memory() {
+    let model = model();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("head");
+    let rows = Some(vec![Row(0), Row(2)]);
+    let weights = ExpanderWeights { rows, biases: Some(vec![0.5, -1.0]), ..Default::default() };
+    write_expander(&out, false, &description(&model), &weights, &model).unwrap();
+    let [json, file] = [HEAD_FILE, WEIGHTS_FILE].map(|name| fs::read(out.join(name)).unwrap());
+    for before in 0..8 {
+        let moved = [&vec![0; before][..], &file].concat();
+        let read = Expander::from_bytes("moved", &json, &moved[before..], &model).unwrap();
+        assert_eq!(read.terms().table().biases(), Some(&[0.5, -1.0][..]), "{before}");
+    }
+}
+
+#[test]
 fn a_model_under_dot_has_its_terms_already() {
     let model = under_dot(Some(&[0.25, -8.0]));
     let expander = Expander::of_model(&model, tokens()).unwrap();

@@ -1,6 +1,6 @@
 //! `weights.safetensors` of an expander.
 
-use bytemuck::cast_slice;
+use bytemuck::{cast_slice, pod_collect_to_vec};
 use contract::Row;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, serialize};
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 impl ExpanderWeights {
-    /// Reads a weights' file.
+    /// Reads a weights' file, wherever it is in memory.
     pub(super) fn read(file: &[u8], shape: Shape) -> Result<Self, String> {
         let tensors = SafeTensors::deserialize(file).map_err(|error| error.to_string())?;
         let known = [ROWS, VECTORS, BIASES, PROJECTION];
@@ -48,20 +48,21 @@ impl ExpanderWeights {
             Err(_) => None,
             Ok(tensor) => {
                 let count = tensor.data().len() / size_of::<u32>();
-                let rows: &[u32] = cast_slice(bytes(&tensor, ROWS, Dtype::U32, &[count])?);
+                let rows = bytes(&tensor, ROWS, Dtype::U32, &[count])?;
+                let rows: Vec<u32> = pod_collect_to_vec(rows);
                 let ascending = rows.is_sorted_by(|a, b| a < b);
                 if !ascending || rows.last().is_none_or(|&last| last as usize >= shape.terms) {
                     return Err(format!("`{ROWS}` are not ascending rows of the model"));
                 }
-                Some(rows.iter().copied().map(Row).collect::<Vec<_>>())
+                Some(rows.into_iter().map(Row).collect::<Vec<_>>())
             }
         };
         let terms = rows.as_ref().map_or(shape.terms, Vec::len);
         let floats = |name: &str, shape: &[usize]| -> Result<Option<Vec<f32>>, String> {
             let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
-            let floats: &[f32] = cast_slice(bytes(&tensor, name, Dtype::F32, shape)?);
+            let floats: Vec<f32> = pod_collect_to_vec(bytes(&tensor, name, Dtype::F32, shape)?);
             match floats.iter().all(|number| number.is_finite()) {
-                true => Ok(Some(floats.to_vec())),
+                true => Ok(Some(floats)),
                 false => Err(format!("`{name}` has a number that is not finite")),
             }
         };

@@ -1,0 +1,29 @@
+//! Runs the seeds of the fuzz targets for heads, and their findings, through the same checks without a fuzzer.
+
+use std::fs;
+use std::path::Path;
+
+#[allow(unreachable_pub, reason = "the fuzz targets are programs of their own")]
+#[path = "../../../fuzz/src/checks.rs"]
+mod checks;
+
+/// Whether the bytes of a seed are accepted.
+type Check = fn(&[u8]) -> bool;
+
+#[test]
+fn every_seed_is_refused_or_answers() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let targets: [(&str, Check); 6] = [
+        ("head", checks::refused_or_a_head),
+        ("biases", checks::refused_or_biases),
+        ("labelled_texts", checks::refused_or_labelled_texts),
+        ("pairs", checks::refused_or_pairs),
+        ("retrieval", checks::refused_or_a_collection),
+        ("import_head", checks::refused_or_imported),
+    ];
+    for (target, check) in targets {
+        let seeds = fs::read_dir(seeds.join(target)).unwrap().map(|seed| seed.unwrap().path());
+        let accepted = seeds.filter(|seed| check(&fs::read(seed).unwrap())).count();
+        assert!(accepted >= 3, "{target}: only {accepted} seeds are accepted");
+    }
+}
