@@ -230,13 +230,8 @@ fn learns_the_same_with_a_gpu() {
         warm_up: 4,
         ..Settings::default()
     };
-    let long = Settings {
-        own_vectors: true,
-        learning_rate: 0.1,
-        bias_learning_rate: 0.1,
-        ..plain.clone()
-    };
-    let many = Settings { bias: StartBias::TermsPerText(2400.0), batch: 512, ..long.clone() };
+    let long = Settings { own_vectors: true, learning_rate: 0.1, bias_learning_rate: 0.1, ..plain };
+    let many = Settings { bias: StartBias::TermsPerText(2400.0), batch: 512, ..long };
     for (what, settings, declines) in [
         ("plain", plain.clone(), Some(false)),
         ("own vectors", Settings { own_vectors: true, ..plain }, Some(false)),

@@ -64,7 +64,10 @@ pub fn train_expander(arguments: &TrainExpanderArguments) -> Result<(), CommandE
     let device = if made.on_gpu { "on a GPU" } else { "on the CPU" };
     let quality = match made.quality {
         Some(quality) => format!("mean reciprocal rank {quality:.4} of {dev} pairs"),
-        None => "no epoch was complete".to_owned(),
+        None => {
+            let steps = arguments.warm_up;
+            format!("not measured: no epoch after the warm-up of {steps} steps was complete")
+        }
     };
     let seconds = started.elapsed().as_secs_f64();
     say!("{out}: learnt from {pairs} pairs; {quality}; {seconds:.1} s {device}")

@@ -35,7 +35,7 @@ impl Plain {
         let asked = log.touched + log.gradients + log.replaced;
         match () {
             () if log.fails == asked => Err(Declined::Failed(format!("at question {asked}"))),
-            () if log.too_many > 0 && asked % log.too_many == 0 => Err(Declined::TooMany),
+            () if log.too_many > 0 && asked.is_multiple_of(log.too_many) => Err(Declined::TooMany),
             () => Ok(()),
         }
     }
