@@ -305,6 +305,24 @@ fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
     assert!(code == Some(2) && error.contains("cannot be used with"), "{error}");
 }
 
+/// Also where a text has no known word.
+#[test]
+fn texts_on_the_command_line_do_not_steer_a_terminal() {
+    for command in ["classify", "expand"] {
+        for (text, is_known) in
+            [("a \u{1b}[31mgreat film\u{202e}", true), ("\u{1b}]0;qqqzx", false)]
+        {
+            let output = kindred(&[command, text]).output().unwrap();
+            assert_eq!(output.status.success(), is_known, "{}", errors(&output));
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert!(
+                printed.contains("\\u{1b}") && !printed.contains(['\u{1b}', '\u{202e}']),
+                "{printed:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn an_expander_learns_which_words_are_relevant() {
     let folder = tempfile::tempdir().unwrap();

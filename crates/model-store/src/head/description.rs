@@ -117,10 +117,26 @@ pub struct Tokens {
     pub tokeniser: Tokeniser,
     /// Whether tokens are looked up in lower case.
     pub lower_case: bool,
-    /// The most tokens of a text.
+    /// The most tokens of a text, up to [`MOST`](Self::MOST).
     pub limit: usize,
     /// What is left out of longer ones.
     pub cut: Cut,
+}
+
+impl Tokens {
+    /// The most that a limit can be. Engines keep room for a text of this length.
+    pub const MOST: usize = 1 << 16;
+
+    /// # Errors
+    /// If no text can be read by it: the reason.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.limit {
+            1..=Self::MOST => Ok(()),
+            limit => {
+                Err(format!("its limit is {limit} tokens; it must be from 1 to {}", Self::MOST))
+            }
+        }
+    }
 }
 
 /// A way to split texts.
@@ -258,9 +274,6 @@ impl Description {
                 self.other_words
             ));
         }
-        if self.tokens.limit == 0 {
-            return Err("its limit is 0 tokens; it must be at least 1".to_owned());
-        }
-        Ok(())
+        self.tokens.check()
     }
 }

@@ -111,7 +111,8 @@ fn a_head_that_does_not_fit_is_refused_with_the_cure() {
     for (from, to, expected) in [
         ("\"ptb\"", "\"bpe\"", "unknown variant `bpe`"),
         ("\"other_words\": 0.25", "\"other_words\": -0.5", "its `other_words` is -0.5"),
-        ("\"limit\": 512", "\"limit\": 0", "its limit is 0 tokens"),
+        ("\"limit\": 512", "\"limit\": 0", "its limit is 0 tokens; it must be from 1 to 65536"),
+        ("\"limit\": 512", "\"limit\": 65537", "its limit is 65537 tokens"),
         ("\"temperature\": 1.5", "\"temperature\": 0.0", "its temperature is 0"),
         ("\"negative\"", "\"positive\"", "the label \"positive\" is there twice"),
         ("\"foo\"", "\"bar\"", "the word \"bar\" is there twice"),

@@ -3,12 +3,11 @@
 mod classifiers;
 mod expanders;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{StringValueParser, TypedValueParser};
+use clap::builder::{RangedU64ValueParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Subcommand};
-use kindred::heads::{Cut, Tokeniser};
+use kindred::heads::{Cut, Tokeniser, Tokens};
 
 pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
 pub use classifiers::{ClassifyArguments, ImportHeadArguments, TrainClassifierArguments};
@@ -60,11 +59,15 @@ pub struct TokensArguments {
     #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
     pub tokeniser: Tokeniser,
     /// The most tokens of a text; longer texts are cut
-    #[arg(long, value_name = "N", default_value = "512", help_heading = "Texts")]
-    pub limit: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Texts", value_parser = limits())]
+    pub limit: usize,
     /// The end at which long texts are cut
     #[arg(long, value_parser = cuts(), default_value = "end", help_heading = "Texts")]
     pub cut: Cut,
+}
+
+fn limits() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=Tokens::MOST as u64)
 }
 
 fn tokenisers() -> impl TypedValueParser<Value = Tokeniser> {

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{CommandError, each_batch, model_of_head, print, threads};
 use crate::cli::ClassifyArguments;
 use crate::console::explanation_lines;
+use crate::escape::escaped_lines;
 
 /// Texts that are classified together.
 const TOGETHER: usize = 1024;
@@ -70,14 +71,14 @@ impl Asked<'_> {
         for ((text, tokens), labels) in texts.iter().zip(&tokenised).zip(answers) {
             let line = match (labels, self.arguments.json) {
                 (Some(labels), true) => self.json(text, tokens, &labels),
-                (Some(labels), false) => self.lines(text, tokens, &labels),
+                (Some(labels), false) => escaped_lines(&self.lines(text, tokens, &labels)),
                 (None, is_json) => {
                     self.unanswered += 1;
                     let error = "the model has none of its words";
                     match is_json {
                         true => json!({"text": text, "error": error, "unknown": tokens.unknown})
                             .to_string(),
-                        false => format!("{text}\n  {error}"),
+                        false => escaped_lines(&format!("{text}\n  {error}")),
                     }
                 }
             };

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{CommandError, each_batch, model_of_head, print};
 use crate::cli::ExpandArguments;
+use crate::escape::escaped_lines;
 
 /// Texts that are expanded together.
 const TOGETHER: usize = 256;
@@ -80,7 +81,7 @@ impl Asked<'_> {
                     self.unanswered += 1;
                     let line = match self.form() {
                         Some(_) => json!({"text": text, "error": error.to_string()}).to_string(),
-                        None => format!("{text}\n  {error}"),
+                        None => escaped_lines(&format!("{text}\n  {error}")),
                     };
                     print((line + "\n").as_bytes())?;
                 }
@@ -130,7 +131,7 @@ impl Asked<'_> {
     fn print(&self, title: &str, asked: Value, found: &ImpliedTerms) -> Result<(), CommandError> {
         let line = match self.form() {
             Some(form) => self.json(asked, found, form),
-            None => self.lines(title, found),
+            None => escaped_lines(&self.lines(title, found)),
         };
         print((line + "\n").as_bytes())
     }

@@ -173,7 +173,7 @@ fn model_of_head(arguments: &ModelArguments) -> Result<Arc<ModelStore>, CommandE
 /// How texts become tokens of a head for this model: in lower case if the model has no capitals.
 fn tokens(model: &ModelStore, arguments: TokensArguments) -> Tokens {
     let TokensArguments { tokeniser, limit, cut } = arguments;
-    Tokens { tokeniser, lower_case: has_no_capitals(model), limit: limit.get(), cut }
+    Tokens { tokeniser, lower_case: has_no_capitals(model), limit, cut }
 }
 
 /// Refuses to write a head where something is, before anything is computed.

@@ -57,9 +57,7 @@ impl ExpanderDescription {
         if read.kind != HeadKind::Expander {
             return Err(damaged("it is not an expander".to_owned()));
         }
-        if read.tokens.as_ref().is_some_and(|tokens| tokens.limit == 0) {
-            return Err(damaged("its limit is 0 tokens; it must be at least 1".to_owned()));
-        }
+        read.tokens.as_ref().map_or(Ok(()), Tokens::check).map_err(damaged)?;
         Ok(read)
     }
 
