@@ -309,9 +309,7 @@ fn a_file_of_token_vectors_has_the_terms_that_the_route_gives() {
 #[test]
 fn texts_on_the_command_line_do_not_steer_a_terminal() {
     for command in ["classify", "expand"] {
-        for (text, is_known) in
-            [("a \u{1b}[31mgreat film\u{202e}", true), ("\u{1b}]0;qqqzx", false)]
-        {
+        for (text, is_known) in [("a \u{1b}[31mgreat film\u{202e}", true), ("\u{1b}qqqzx", false)] {
             let output = kindred(&[command, text]).output().unwrap();
             assert_eq!(output.status.success(), is_known, "{}", errors(&output));
             let printed = String::from_utf8(output.stdout).unwrap();
