@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { becomes, eventually, explorer, settled, shows } from "./support/explorer.js";
+import { becomes, eventually, explorer, settled, shows, typeTwoLines } from "./support/explorer.js";
 
 const { service, open } = await explorer();
 
@@ -202,24 +202,9 @@ test("examples are there to click", async () => {
 
 test("keyboard only: the tab, a text of two lines, a label", async () => {
   const page = await open();
-  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
-  await page.locator("#tab-word").focus();
-  await page.keyboard.press("ArrowLeft");
-  await page.keyboard.press("ArrowLeft");
-  assert.equal(await focus(), "tab-classify");
-  await page.locator("#text-examples .chip").first().waitFor();
-  await page.keyboard.press("Tab");
-  assert.equal(await focus(), "classify");
-  await page.keyboard.type("a bad film");
-  await page.keyboard.press("Shift+Enter");
-  await page.keyboard.type("and/or boring");
-  await page.keyboard.press("Enter");
-  await shows(page, "Labels of “a bad film\nand/or boring”");
-  assert.equal(await focus(), "classify");
-  for (let presses = 0; (await focus()) !== "positive"; presses += 1) {
-    assert.ok(presses < 10, await focus());
-    await page.keyboard.press("Tab");
-  }
+  const lines = ["a bad film", "and/or boring"];
+  const { focus, tabTo } = await typeTwoLines(page, { kind: "classify", left: 2, lines, title: "Labels of “a bad film\nand/or boring”" });
+  await tabTo("positive", 10);
   await page.keyboard.press("Enter");
   await becomes(() => page.locator("#answer [aria-current]").textContent(), "positive");
   await settled(page);

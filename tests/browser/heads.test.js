@@ -80,6 +80,16 @@ test("a head that is not served is said to be none, and another one can be chose
   await shows(page, `Labels of “${text}”`);
 });
 
+/** Asks a model that has no such head: the page says what the service says. Returns that. */
+async function refused(page, kind) {
+  await page.fill(`#${kind}`, "yes");
+  await page.keyboard.press("Enter");
+  await becomes(async () => (await page.locator("#notice p").count()) > 0, true);
+  const { detail } = await service.post(`models/bare/${kind}`, { text: "yes" });
+  assert.equal(await page.locator("#notice p").first().textContent(), detail);
+  return detail;
+}
+
 test("a model without a head: the two commands, and the service's message", async () => {
   const page = await open("#model=bare", { failing: /404/ });
   assert.equal(await page.locator("#no-head").isVisible(), false);
@@ -88,11 +98,7 @@ test("a model without a head: the two commands, and the service's message", asyn
   await commands.waitFor();
   assert.match(await commands.textContent(), /^kindred train classifier --model DIR --data FILE --out HEAD\nkindred serve --model DIR --head HEAD$/);
   assert.equal(await page.locator("#head").isVisible(), false);
-  await page.fill("#classify", "yes");
-  await page.keyboard.press("Enter");
-  await becomes(async () => (await page.locator("#notice p").count()) > 0, true);
-  const { detail } = await service.post("models/bare/classify", { text: "yes" });
-  assert.equal(await page.locator("#notice p").first().textContent(), detail);
+  const detail = await refused(page, "classify");
   // The message names the commands that the page shows.
   for (const command of (await commands.textContent()).split("\n")) assert.ok(detail.includes(command), detail);
   await page.click("#tab-word");
@@ -139,11 +145,7 @@ test("a model without an expander: the two commands, and the service's message",
   const commands = page.locator("#no-head pre:visible");
   await commands.waitFor();
   assert.match(await commands.textContent(), /^kindred train expander --model DIR --out HEAD\nkindred serve --model DIR --head HEAD$/);
-  await page.fill("#expand", "yes");
-  await page.keyboard.press("Enter");
-  await becomes(async () => (await page.locator("#notice p").count()) > 0, true);
-  const { detail } = await service.post("models/bare/expand", { text: "yes" });
-  assert.equal(await page.locator("#notice p").first().textContent(), detail);
+  const detail = await refused(page, "expand");
   for (const command of (await commands.textContent()).split("\n")) assert.ok(detail.includes(command), detail);
   // The commands for a classifier are others.
   await page.click("#tab-classify");

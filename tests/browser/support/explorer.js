@@ -100,3 +100,30 @@ export async function shows(page, title) {
 
 /** The words of the list, in its order. */
 export const listed = (page) => page.locator("#answer li a").allTextContents();
+
+/**
+ * By keys alone: goes `left` from the first tab to the one of this kind, types a text of two lines there, and asks.
+ * @returns {{focus, tabTo}} what has the focus; `tabTo(what, most)`: presses Tab until that has it
+ */
+export async function typeTwoLines(page, { kind, left, lines: [first, second], title }) {
+  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  await page.locator("#tab-word").focus();
+  for (let presses = 0; presses < left; presses += 1) await page.keyboard.press("ArrowLeft");
+  assert.equal(await focus(), `tab-${kind}`);
+  await page.locator("#text-examples .chip").first().waitFor();
+  await page.keyboard.press("Tab");
+  assert.equal(await focus(), kind);
+  await page.keyboard.type(first);
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type(second);
+  await page.keyboard.press("Enter");
+  await shows(page, title);
+  assert.equal(await focus(), kind);
+  const tabTo = async (what, most) => {
+    for (let presses = 0; (await focus()) !== what; presses += 1) {
+      assert.ok(presses < most, await focus());
+      await page.keyboard.press("Tab");
+    }
+  };
+  return { focus, tabTo };
+}

@@ -212,10 +212,9 @@ impl DeviceTerms {
         vectors: &[f32],
     ) -> Result<(), GpuError> {
         let (resident, stream) = (&self.engine.resident, &self.engine.stream);
-        let mut sorted = terms.to_vec();
-        sorted.sort_unstable();
-        assert!(sorted.is_sorted_by(|a, b| a < b), "distinct terms");
-        assert!(sorted.last().is_none_or(|&last| (last as usize) < resident.rows), "terms");
+        let mut is_named = vec![false; resident.rows];
+        let is_new = |&term: &u32| !std::mem::replace(&mut is_named[term as usize], true);
+        assert!(terms.iter().all(is_new), "distinct terms");
         // SAFETY: the engine's tables are its own, and it has no pass under way; the terms are distinct rows.
         let fit = unsafe { self.changes.replace(resident, terms, (vectors, biases), stream)? };
         self.made_again_unless(fit)
