@@ -26,9 +26,9 @@ extern "C" __global__ void multiply_tokens(const ProductsParams params) {
             float x = 0.0f;
             if (token < params.count && component < dim) {
                 const NewToken own = params.tokens[token];
-                x = own.row != NOT_A_ROW
-                        ? __fmul_rn(params.table.components[static_cast<size_t>(own.row) * dim + component], own.scale)
-                        : params.vectors[static_cast<size_t>(own.uploaded) * dim + component];
+                x = own.row != NOT_A_ROW ? params.table.components[static_cast<size_t>(own.row) * dim + component]
+                                         : params.vectors[static_cast<size_t>(own.uploaded) * dim + component];
+                x = __fmul_rn(x, own.scale);
             }
             vectors[i % STEP][i / STEP] = x;
             const uint32_t column = first_column + i % TILE;

@@ -19,7 +19,7 @@ __device__ __forceinline__ const float* components(const RankQuery& query, const
                                   : vectors + static_cast<size_t>(query.vector) * table.dim;
 }
 
-// The row of a threshold, for ties. Nothing ranks before a maximum score by its row.
+// The row of a threshold, for ties. Nothing ranks before a maximum score, or a given one, by its row.
 __device__ __forceinline__ uint32_t threshold_row(uint32_t probe) { return probe == NOT_A_ROW ? 0u : probe; }
 
 // Scores each query's probes, and puts its thresholds and its operands in place. Grid: (batch).
@@ -46,6 +46,8 @@ extern "C" __global__ void score_probes(const ProbeParams params) {
             if (norm > 0.0) score = cosine(dot, query.norm, norm);
         } else if (is_there && i == RANK_MAXIMUM && query.max_score <= 1.0) {
             score = fmax(query.max_score, -2.0);  // below every score, like any other such maximum
+        } else if (is_there && i < static_cast<int>(query.targets)) {
+            score = params.scores[q * RANK_PROBES + i];
         }
         if (lane == 0) {
             params.scores[q * RANK_PROBES + i] = score;

@@ -187,6 +187,20 @@ impl Expansion {
         })
     }
 
+    /// The same text for another expander, whose terms are a part of these, without rows of a model: `model` has those that the
+    /// tokens are.
+    ///
+    /// # Panics
+    /// If the model does not [fit](Self::fits), or the expander takes other vectors.
+    #[must_use]
+    pub fn moved(&self, expander: Arc<dyn TermExpander>, model: &Table<'_>) -> Self {
+        assert_eq!(expander.token_dim(), self.expander.token_dim(), "vectors of the same length");
+        let vectors = (0..self.tokens).flat_map(|position| self.vector(model, position)).copied();
+        let vectors = TokenVectors::Vectors(vectors.collect());
+        let &Self { tokens, top, least, .. } = self;
+        Self { expander, vectors, tokens, top, least }
+    }
+
     fn vector<'a>(&'a self, model: &Table<'a>, position: usize) -> &'a [f32] {
         match &self.vectors {
             TokenVectors::Rows(rows) => model.row(rows[position]),
@@ -262,6 +276,8 @@ pub struct PartOfExpansion {
     /// The best terms of tokens whose lists were joined, and the lists of the tokens after them: each best first.
     terms: Vec<Term>,
     lists: Vec<Vec<Term>>,
+    /// The same text over parts of the terms, for an engine that is made of several.
+    shards: Vec<Option<PartOfExpansion>>,
 }
 
 /// Lists that are joined together: more would take memory, fewer would be joined more often than needed.
@@ -270,7 +286,14 @@ const LISTS: usize = 16;
 impl PartOfExpansion {
     /// An expansion of which no token has been searched.
     pub fn new(expansion: Expansion) -> Self {
-        Self { expansion, searched: 0, terms: Vec::new(), lists: Vec::new() }
+        let (terms, lists, shards) = (Vec::new(), Vec::new(), Vec::new());
+        Self { expansion, searched: 0, terms, lists, shards }
+    }
+
+    /// The same text over parts of the terms. Only an engine that is made of several uses this; it is empty before the first
+    /// slice.
+    pub fn shards(&mut self) -> &mut Vec<Option<Self>> {
+        &mut self.shards
     }
 
     /// What is expanded.

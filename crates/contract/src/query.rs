@@ -168,6 +168,16 @@ impl Query {
         Self { k, ..self }
     }
 
+    /// The same query with other sources of the same vectors, and another filter: for a part of its table.
+    #[must_use]
+    pub fn moved(&self, vector: impl Fn(&ScoringVector) -> ScoringVector, filter: Filter) -> Self {
+        let ranking = match &self.ranking {
+            Ranking::Vector(own) => Ranking::Vector(vector(own)),
+            Ranking::Formula(scoring) => Ranking::Formula(Box::new(scoring.moved(vector))),
+        };
+        Self { ranking, k: self.k, filter }
+    }
+
     /// What rows are ranked by.
     pub fn ranking(&self) -> &Ranking {
         &self.ranking

@@ -1,6 +1,7 @@
 //! A model's numbers as engines see them.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use super::Row;
 use super::score;
@@ -70,6 +71,19 @@ impl<'a> Table<'a> {
             assert_eq!(biases.len(), self.rows(), "one bias for each row");
         }
         Self { metric: Metric::Dot, biases, ..self }
+    }
+
+    /// The same numbers of some rows, which are numbered from 0 again.
+    ///
+    /// # Panics
+    /// If there are no such rows.
+    pub fn part(&self, rows: Range<usize>) -> Self {
+        Self {
+            components: &self.components[rows.start * self.dim..rows.end * self.dim],
+            norms: &self.norms[rows.clone()],
+            biases: self.biases.map(|biases| &biases[rows]),
+            ..*self
+        }
     }
 
     /// How a vector and a row become a score.
@@ -182,6 +196,22 @@ mod tests {
         assert_eq!((similarity(cosine, 0), similarity(cosine, 1)), (Some(1.0), None));
         assert_eq!(cosine.similarity(Row(1), Row(0)), None);
         assert_eq!((similarity(biased, 0), similarity(biased, 1)), (Some(25.0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_part_has_the_same_scores() {
+        let (components, norms) = ([3.0, 4.0, 0.0, 0.0, 1.0, 0.0], [5.0, 0.0, 1.0]);
+        let biases = [0.5, -1.5, 2.0];
+        let all = Table::new(&components, &norms, 2);
+        for table in [all, all.under_dot(None), all.under_dot(Some(&biases))] {
+            let part = table.part(1..3);
+            assert_eq!((part.rows(), part.metric()), (2, table.metric()));
+            for row in 0..2 {
+                let of_all = table.score(&[2.0, 1.0], 2.0, Row(row + 1));
+                assert_eq!(part.score(&[2.0, 1.0], 2.0, Row(row)), of_all);
+            }
+            assert_eq!(table.part(2..2).rows(), 0);
+        }
     }
 
     #[test]

@@ -36,9 +36,8 @@ pub trait TokenClassifier: fmt::Debug + Send + Sync {
         match self.source(token) {
             VectorSource::Own(vector) => Cow::Borrowed(vector),
             VectorSource::Row { row, scale: 1.0 } => Cow::Borrowed(table.row(row)),
-            VectorSource::Row { row, scale } => {
-                Cow::Owned(table.row(row).iter().map(|x| x * scale).collect())
-            }
+            VectorSource::Row { row, scale } => Cow::Owned(scaled(table.row(row), scale)),
+            VectorSource::Elsewhere { row, scale } => Cow::Owned(scaled(row, scale)),
         }
     }
 }
@@ -55,6 +54,17 @@ pub enum VectorSource<'a> {
     },
     /// A vector that the classifier has besides, `[dim]`.
     Own(&'a [f32]),
+    /// As `Row`, of a row that the engine's part of the table does not have.
+    Elsewhere {
+        /// The row's components, `[dim]`.
+        row: &'a [f32],
+        /// What it is multiplied with.
+        scale: f32,
+    },
+}
+
+fn scaled(row: &[f32], scale: f32) -> Vec<f32> {
+    row.iter().map(|x| x * scale).collect()
 }
 
 /// How engines keep what they compute from a classifier. Sums are in float32.

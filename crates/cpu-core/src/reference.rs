@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use contract::{
     Engine, EngineDescription, EngineError, Expansion, FullPassAnswer, FullPassPart, FullPassQuery,
-    Hit, PartOfExpansion, Query, QueryBatch, RankedRow, Row, Table, Term, TokenText,
+    HasTable, Hit, PartOfExpansion, Query, QueryBatch, RankedRow, Row, Table, Term, TokenText,
 };
-use model_store::ModelStore;
 
 /// The oracle: scores every row by the contract's formula, sorts all scores, takes the first `k`.
 #[derive(Debug)]
 pub struct ReferenceEngine {
-    model: Arc<ModelStore>,
+    model: Arc<dyn HasTable>,
 }
 
 impl ReferenceEngine {
-    /// An engine for this model.
-    pub fn new(model: Arc<ModelStore>) -> Self {
+    /// An engine for this table.
+    pub fn new(model: Arc<dyn HasTable>) -> Self {
         Self { model }
     }
 }
@@ -140,7 +139,9 @@ fn full_pass_one(table: &Table<'_>, query: &FullPassQuery) -> FullPassAnswer {
         RankedRow { row, score: query.score(table, row), rank: index.map(|index| index as u32 + 1) }
     };
     let ranks = query.ranked().iter().map(rank).collect();
+    let higher = |&score: &f64| hits.iter().filter(|hit| hit.score > score).count() as u32;
+    let above = query.above().iter().map(higher).collect();
     hits.truncate(query.k());
     hits.shrink_to_fit();
-    FullPassAnswer { hits, ranks }
+    FullPassAnswer { hits, ranks, above }
 }

@@ -42,10 +42,9 @@ mod layouts {
 
 use std::sync::Arc;
 
-use contract::Engine;
 pub use contract::Precision;
+use contract::{Engine, HasTable, Table};
 use cpu_core::heads::expand::train::Accelerator;
-use model_store::ModelStore;
 
 pub use error::GpuError;
 
@@ -60,20 +59,82 @@ pub struct Options<'a> {
     pub precision: Precision,
     /// The most memory for the products of a classifier, in bytes; half of what is free if `None`.
     pub products: Option<u64>,
+    /// Whether too little memory for the derived tables is an error. If not, some queries are slower.
+    pub at_full_speed: bool,
 }
 
-/// Uploads the model's table to a GPU and returns the engine that searches it. Must be called on the thread
-/// that will own the engine.
+/// Uploads a table to a GPU and returns the engine that searches it. Must be called on the thread that will own the
+/// engine.
 ///
 /// # Errors
 /// If the program was built without the engine, there is no driver or GPU, or the table does not fit.
-pub fn engine(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
+pub fn engine(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Box<dyn Engine>, GpuError> {
     #[cfg(feature = "cuda")]
-    return Ok(Box::new(search::CudaEngine::new(model, options)?));
+    return Ok(Box::new(search::CudaEngine::over(table, options)?));
     #[cfg(not(feature = "cuda"))]
     {
-        let _ = (model, options);
+        let _ = (table, options);
         Err(GpuError::NotBuilt)
+    }
+}
+
+/// The number of GPUs.
+///
+/// # Errors
+/// As [`engine`]; there is at least one otherwise.
+pub fn count() -> Result<u32, GpuError> {
+    #[cfg(feature = "cuda")]
+    return driver::count();
+    #[cfg(not(feature = "cuda"))]
+    Err(GpuError::NotBuilt)
+}
+
+/// A GPU's name and memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuMemory {
+    /// Its index in the driver's order, from 0.
+    pub ordinal: u32,
+    /// The product's name.
+    pub name: String,
+    /// Free memory, in bytes.
+    pub free: u64,
+    /// Total memory, in bytes.
+    pub total: u64,
+}
+
+/// Asks GPUs for their memory, all at the same time.
+///
+/// # Errors
+/// As [`engine`].
+pub fn memory_of(ordinals: &[u32]) -> Result<Vec<GpuMemory>, GpuError> {
+    #[cfg(feature = "cuda")]
+    return std::thread::scope(|scope| {
+        // A thread each, because making a context takes tenths of a second.
+        let ask = |ordinal: u32| {
+            let gpu = driver::Gpu::open(Some(ordinal))?;
+            let (free, name, total) = (gpu.free_memory()?, gpu.name.clone(), gpu.total_memory);
+            Ok(GpuMemory { ordinal, name, free, total })
+        };
+        let asked: Vec<_> = ordinals.iter().map(|&one| scope.spawn(move || ask(one))).collect();
+        let answers = asked.into_iter().map(|asked| asked.join().expect("it does not panic"));
+        answers.collect()
+    });
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = ordinals;
+        Err(GpuError::NotBuilt)
+    }
+}
+
+/// Bytes that an engine for n rows of this table takes on a GPU: the least with which it starts, and those with which it has its
+/// full speed. Zero if the program was built without the engine.
+pub fn needed_memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
+    #[cfg(feature = "cuda")]
+    return search::memory(table, rows);
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = (table, rows);
+        (0, 0)
     }
 }
 

@@ -119,13 +119,13 @@ pub(crate) struct OwnQueue {
 }
 
 impl OwnQueue {
-    /// Starts the engine's thread; deadlines are watched on `timer`.
+    /// Starts a thread for each maker's engine; deadlines are watched on `timer`.
     pub(crate) fn start(
         limits: Limits,
         timer: &Handle,
-        make: impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+        makers: Vec<impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static>,
     ) -> Result<Self, EngineStartError> {
-        let (handle, thread) = queue::start(limits, timer, None, make)?;
+        let (handle, thread) = queue::start(limits, timer, None, makers)?;
         let engine = thread.description().clone();
         Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
     }

@@ -1,38 +1,76 @@
-//! The device that searches, as `--device` names it.
+//! The devices that search, as `--device` names them, and how a model is placed on several: `--placement`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The device that searches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The devices that search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Device {
     /// A GPU if there is one, else the CPU.
     Auto,
     /// The CPU.
     Cpu,
-    /// A CUDA GPU, or an error if there is none: the one with this index of the driver's, from 0, or the first.
-    Cuda(Option<u32>),
+    /// CUDA GPUs, or an error if they are not there.
+    Cuda(Gpus),
+}
+
+/// Which GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gpus {
+    /// The first.
+    First,
+    /// All that the driver knows.
+    All,
+    /// Those with these indices of the driver's, from 0. An index that is repeated gives the GPU several engines: with that, what
+    /// happens on several GPUs can be tried on one.
+    These(Vec<u32>),
+}
+
+impl Gpus {
+    /// The first of them: its index, or `None` for the first that there is.
+    pub fn first(&self) -> Option<u32> {
+        match self {
+            Self::First | Self::All => None,
+            Self::These(indices) => indices.first().copied(),
+        }
+    }
+
+    /// The only GPU, if it is one: its index, or `None` for the first.
+    pub fn only(&self) -> Option<Option<u32>> {
+        match self {
+            Self::First => Some(None),
+            Self::These(indices) => match indices[..] {
+                [index] => Some(Some(index)),
+                _ => None,
+            },
+            Self::All => None,
+        }
+    }
 }
 
 impl FromStr for Device {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(None)),
-            _ => text
-                .strip_prefix("cuda:")
-                .and_then(|ordinal| ordinal.parse().ok())
-                .map(|ordinal| Self::Cuda(Some(ordinal)))
-                .ok_or_else(|| {
-                    format!("unknown device `{text}`; use auto, cpu, cuda or cuda:N (cuda:0 is the first GPU)")
-                }),
-        }
+        let gpus = match text {
+            "auto" => return Ok(Self::Auto),
+            "cpu" => return Ok(Self::Cpu),
+            "cuda" => Some(Gpus::First),
+            "cuda:all" => Some(Gpus::All),
+            _ => text.strip_prefix("cuda:").and_then(|indices| {
+                let indices = indices.split(',').map(str::parse);
+                Some(Gpus::These(indices.collect::<Result<_, _>>().ok()?))
+            }),
+        };
+        gpus.map(Self::Cuda).ok_or_else(|| {
+            format!(
+                "unknown device `{text}`; use auto, cpu, cuda (the first GPU), cuda:all, or cuda: with the numbers of GPUs, \
+                 like cuda:1 or cuda:0,2 (cuda:0 is the first)"
+            )
+        })
     }
 }
 
@@ -41,8 +79,12 @@ impl fmt::Display for Device {
         match self {
             Self::Auto => f.write_str("auto"),
             Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(None) => f.write_str("cuda"),
-            Self::Cuda(Some(ordinal)) => write!(f, "cuda:{ordinal}"),
+            Self::Cuda(Gpus::First) => f.write_str("cuda"),
+            Self::Cuda(Gpus::All) => f.write_str("cuda:all"),
+            Self::Cuda(Gpus::These(indices)) => {
+                let indices: Vec<String> = indices.iter().map(u32::to_string).collect();
+                write!(f, "cuda:{}", indices.join(","))
+            }
         }
     }
 }
@@ -61,17 +103,65 @@ impl TryFrom<String> for Device {
     }
 }
 
+/// How a model is placed on several GPUs. On one GPU, or the CPU, all are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// A copy on each GPU if all have room for one. Otherwise shards on all of them, in as many equal groups as possible.
+    #[default]
+    Auto,
+    /// A copy on each GPU, for throughput.
+    Replicate,
+    /// A part of the rows on each GPU, for tables that one GPU does not hold, and for lower latency.
+    Shard,
+}
+
+impl Placement {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Replicate, Self::Shard];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Replicate => "replicate",
+            Self::Shard => "shard",
+        }
+    }
+}
+
+impl FromStr for Placement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|placement| placement.name() == text);
+        found.ok_or_else(|| format!("unknown placement `{text}`; use auto, replicate or shard"))
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn devices_read_as_they_are_written() {
-        for text in ["auto", "cpu", "cuda", "cuda:0", "cuda:7"] {
+        for text in
+            ["auto", "cpu", "cuda", "cuda:0", "cuda:7", "cuda:all", "cuda:0,2", "cuda:3,3,1"]
+        {
             assert_eq!(text.parse::<Device>().unwrap().to_string(), text);
         }
-        for text in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "CPU"] {
-            assert!(text.parse::<Device>().unwrap_err().contains("cuda:N"), "{text}");
+        for text in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:0,", "cuda:0;1", "CPU"] {
+            assert!(text.parse::<Device>().unwrap_err().contains("cuda:0,2"), "{text}");
         }
+        for placement in Placement::ALL {
+            assert_eq!(placement.to_string().parse(), Ok(placement));
+        }
+        assert!("split".parse::<Placement>().unwrap_err().contains("shard"));
     }
 }

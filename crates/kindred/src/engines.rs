@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::Engine;
 pub use contract::Precision;
+use contract::{Engine, HasTable};
 use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
-use gpu_core::GpuError;
+use gpu_core::{GpuError, GpuMemory};
 use model_store::ModelStore;
+use shards::Shards;
 use tracing::{info, warn};
 
 use crate::background::give_way;
-use crate::device::Device;
+use crate::device::{Device, Gpus, Placement};
+use crate::placement::{DoesNotFit, Placed, Shard, place};
 use crate::warm_up::WarmUp;
 pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
 
@@ -33,6 +35,16 @@ pub enum EngineStartError {
         device: Device,
         /// Why it does not start.
         source: GpuError,
+    },
+    /// The model does not fit on several GPUs.
+    #[error("--device {device} --placement {placement}: {source}")]
+    Placement {
+        /// The requested devices.
+        device: Device,
+        /// The requested placement.
+        placement: Placement,
+        /// What they lack.
+        source: DoesNotFit,
     },
     /// The thread that owns the engine does not start.
     #[error("can't start the engine thread: {0}")]
@@ -56,10 +68,12 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
 }
 
 /// Which engine to make, and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Wanted {
     /// The device that searches.
     pub device: Device,
+    /// How the model is placed on several GPUs.
+    pub placement: Placement,
     /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder.
@@ -77,23 +91,145 @@ pub struct KeptHeads {
     pub precision: Option<Precision>,
 }
 
-/// Makes the engine for a model. To be called on the thread that will own it. Drops `warm` when the engine has reached
+/// Makes one engine of a model, on the thread that will own it, and again whenever it has failed. Drops its [`WarmUp`] when the engine
+/// has reached its full speed.
+pub type Maker = Box<dyn FnMut(WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
+
+/// What makes the engines of a model: one, or a replica on each GPU or group of GPUs.
+pub struct Makers {
+    /// A maker for each replica.
+    pub each: Vec<Maker>,
+    /// Which GPUs they use; `None` without GPUs.
+    pub placed: Option<Placed>,
+}
+
+/// What makes the engines for a model, each of which will also have passed its [`self_check`]. `replaces` is where the model is that
+/// this one replaces on the same GPUs: its memory counts as free.
+///
+/// # Errors
+/// If the GPUs that were asked for are not there, or the model does not fit.
+pub fn makers(
+    model: &Arc<ModelStore>,
+    wanted: &Wanted,
+    replaces: Option<&Placed>,
+) -> Result<Makers, EngineStartError> {
+    let checked = |make: Make| -> Maker {
+        let model = model.clone();
+        Box::new(move |warm| {
+            let mut engine = make(&model, warm)?;
+            self_check(&mut *engine, &model)?;
+            Ok(engine)
+        })
+    };
+    let gpus = match &wanted.device {
+        Device::Cuda(gpus) if gpus.only().is_none() => gpus,
+        _ => {
+            let wanted = wanted.clone();
+            let make: Make = Box::new(move |model, warm| make(model, &wanted, warm));
+            return Ok(Makers { each: vec![checked(make)], placed: None });
+        }
+    };
+    let placed = place_on(model, gpus, wanted, replaces)?;
+    info!(model = model.name(), "{placed}");
+    let each = placed.replicas.iter().map(|shards| {
+        let (shards, wanted) = (shards.clone(), wanted.clone());
+        checked(Box::new(move |model, _| {
+            on_gpus(model, &shards, &wanted).map_err(|source| gpu_error(&wanted, source))
+        }))
+    });
+    Ok(Makers { each: each.collect(), placed: Some(placed) })
+}
+
+type Make =
+    Box<dyn Fn(&Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
+
+fn gpu_error(wanted: &Wanted, source: GpuError) -> EngineStartError {
+    EngineStartError::Gpu { device: wanted.device.clone(), source }
+}
+
+/// Chooses which GPU gets which rows.
+fn place_on(
+    model: &ModelStore,
+    gpus: &Gpus,
+    wanted: &Wanted,
+    replaces: Option<&Placed>,
+) -> Result<Placed, EngineStartError> {
+    let ask = || -> Result<Vec<GpuMemory>, GpuError> {
+        let found = gpu_core::count()?;
+        let asked: Vec<u32> = match gpus {
+            Gpus::These(indices) => indices.clone(),
+            Gpus::All => (0..found).collect(),
+            Gpus::First => vec![0],
+        };
+        if let Some(&asked) = asked.iter().find(|&&index| index >= found) {
+            return Err(GpuError::NoSuchDevice { asked, found });
+        }
+        let mut distinct = asked.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() < asked.len() {
+            warn!("--device {} gives a GPU several engines, which share it", wanted.device);
+        }
+        let mut known = gpu_core::memory_of(&distinct)?;
+        for gpu in &mut known {
+            gpu.free += replaces.map_or(0, |placed| placed.bytes_on(gpu.ordinal));
+        }
+        let of = |index: u32| known[distinct.binary_search(&index).expect("it was asked")].clone();
+        Ok(asked.into_iter().map(of).collect())
+    };
+    let gpus = ask().map_err(|source| gpu_error(wanted, source))?;
+    let table = model.table();
+    let memory = |rows| gpu_core::needed_memory(&table, rows);
+    place(&gpus, model.rows(), memory, wanted.placement).map_err(|source| {
+        EngineStartError::Placement {
+            device: wanted.device.clone(),
+            placement: wanted.placement,
+            source,
+        }
+    })
+}
+
+/// Makes the engine of one replica.
+fn on_gpus(
+    model: &Arc<ModelStore>,
+    shards: &[Shard],
+    wanted: &Wanted,
+) -> Result<Box<dyn Engine>, GpuError> {
+    let heads = wanted.heads;
+    if let [only] = shards {
+        return on_gpu(model.clone(), Some(only.gpu), heads, only.at_full_speed);
+    }
+    let own: Vec<(u32, bool)> = shards.iter().map(|one| (one.gpu, one.at_full_speed)).collect();
+    let ranges = shards.iter().map(|shard| shard.rows.clone()).collect();
+    let sharded = Shards::new(model.clone(), ranges, move |index, table| {
+        let (gpu, at_full_speed) = own[index];
+        on_gpu(table, Some(gpu), heads, at_full_speed)
+    });
+    match sharded {
+        Ok(engine) => Ok(Box::new(engine)),
+        Err(shards::StartError::Engine(error)) => Err(error),
+        Err(error) => {
+            Err(GpuError::Driver { doing: "starting the shards", reason: error.to_string() })
+        }
+    }
+}
+
+/// Makes the engine for a model, on one device. To be called on the thread that will own it. Drops `warm` when the engine has reached
 /// its full speed.
 ///
 /// # Errors
 /// If the device that was asked for is not there.
-pub fn make(
+fn make(
     model: &Arc<ModelStore>,
-    wanted: Wanted,
+    wanted: &Wanted,
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
-    let device = wanted.device;
-    match device {
-        Device::Cuda(ordinal) => {
-            return on_gpu(model, ordinal, wanted.heads)
-                .map_err(|source| EngineStartError::Gpu { device, source });
+    let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false);
+    match &wanted.device {
+        Device::Cuda(gpus) => {
+            return on_first(gpus.only().flatten()).map_err(|source| gpu_error(wanted, source));
         }
-        Device::Auto => match on_gpu(model, None, wanted.heads) {
+        Device::Auto => match on_first(None) {
             Ok(engine) => return Ok(engine),
             Err(e) => info!("using the CPU: {e}"),
         },
@@ -116,13 +252,13 @@ pub fn make(
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
 }
 
-/// As [`make`], but the engine has also passed its [`self_check`], so it may be used.
+/// Makes the engine for a model on one device, which has also passed its [`self_check`], so it may be used.
 ///
 /// # Errors
-/// As [`make`], or if it answers wrong.
+/// If the device that was asked for is not there, or if the engine answers wrong.
 pub fn make_checked(
     model: &Arc<ModelStore>,
-    wanted: Wanted,
+    wanted: &Wanted,
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let mut engine = make(model, wanted, warm)?;
@@ -151,11 +287,13 @@ fn say(report: &TablesReport) {
     }
 }
 
-/// Makes the GPU engine, and logs the progress of its upload.
+/// Makes the engine for a table on a GPU, and logs the progress of its upload. If it must be `at_full_speed`, too little memory for the
+/// tables that it derives is an error.
 fn on_gpu(
-    model: &Arc<ModelStore>,
+    table: Arc<dyn HasTable>,
     ordinal: Option<u32>,
     heads: KeptHeads,
+    at_full_speed: bool,
 ) -> Result<Box<dyn Engine>, GpuError> {
     const BETWEEN_LINES: Duration = Duration::from_secs(2);
     let started = Instant::now();
@@ -165,17 +303,19 @@ fn on_gpu(
         if last.elapsed() >= BETWEEN_LINES {
             last = Instant::now();
             let percent = done * 100 / total.max(1);
-            info!("uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
+            let gpu = ordinal.unwrap_or(0);
+            info!("cuda:{gpu}: uploading the table: {percent} %, {gigabytes_per_second:.1} GB/s");
         }
     };
     let KeptHeads { memory: products, precision } = heads;
     let precision = precision.unwrap_or(Precision::Float16);
     let progress: Option<&mut dyn FnMut(u64, u64)> = Some(&mut progress);
-    let options = gpu_core::Options { ordinal, progress, precision, products };
-    let engine = gpu_core::engine(model, options)?;
-    let bytes = size_of_val(model.table().components());
+    let options = gpu_core::Options { ordinal, progress, precision, products, at_full_speed };
+    let bytes = size_of_val(table.table().components());
+    let engine = gpu_core::engine(table, options)?;
     info!(
-        "uploaded {:.2} GB and derived the scan tables in {:.2} s",
+        "cuda:{}: uploaded {:.2} GB and derived the scan tables in {:.2} s",
+        ordinal.unwrap_or(0),
         bytes as f64 / 1e9,
         started.elapsed().as_secs_f64()
     );

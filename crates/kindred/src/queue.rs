@@ -93,9 +93,9 @@ pub struct QueueStatistics {
     pub counted: Counted,
 }
 
-/// Starts the engine's thread, makes the engine on it, and returns both ends: the queue to put jobs in and the thread
-/// to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails,
-/// `make_engine` is called again. `within` bounds the time until the first is ready.
+/// Starts a thread for each of these makers, makes an engine on each, and returns both ends: the queue to put jobs in and the
+/// threads to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails, its
+/// maker is called again. `within` bounds the time until the first engines are ready.
 ///
 /// # Errors
 /// If the thread can't be started or the engine can't be made.
@@ -103,7 +103,7 @@ pub fn start<F, E>(
     limits: Limits,
     timer: &runtime::Handle,
     within: Option<Duration>,
-    mut make_engine: F,
+    makers: Vec<F>,
 ) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
 where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
@@ -120,12 +120,15 @@ where
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
     let expand = scheduler.lane(Expand { max_batch });
-    let make_engine = move || {
-        let engine = make_engine()?;
-        costs.set(engine.usual_costs());
-        Ok(engine)
-    };
-    let workers = scheduler.start(timer, within, vec![make_engine])?;
+    let makers = makers.into_iter().map(|mut make| {
+        let costs = costs.clone();
+        move || {
+            let engine = make()?;
+            costs.set(engine.usual_costs());
+            Ok(engine)
+        }
+    });
+    let workers = scheduler.start(timer, within, makers.collect())?;
     Ok((QueueHandle { search, full_pass, classify, expand }, workers))
 }
 

@@ -14,7 +14,7 @@ use scheduler::account::Account;
 use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
-use crate::device::Device;
+use crate::device::{Device, Placement};
 use crate::engines::{self, EngineStartError, KeptHeads, Wanted};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
@@ -31,10 +31,12 @@ use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
 
 /// How [`Kindred::start`] makes the engine, and its bounds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// What searches: a GPU if there is one, else the CPU.
     pub device: Device,
+    /// How the model is placed on several GPUs.
+    pub placement: Placement,
     /// Threads of the CPU engine; 0 for one per core.
     pub threads: usize,
     /// Whether the CPU engine keeps its derived table beside the model folder, for the next start.
@@ -51,6 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             device: Device::Auto,
+            placement: Placement::Auto,
             threads: 0,
             keep_tables: true,
             heads: KeptHeads::default(),
@@ -103,11 +106,11 @@ impl Kindred {
     /// # Errors
     /// If the device that was asked for is not there, or its engine gives wrong answers.
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
-        let Settings { device, threads, keep_tables, heads, .. } = settings;
-        let wanted = Wanted { device, threads, keep_tables, heads };
-        Self::with_engine(model, settings, move |model| {
-            engines::make_checked(model, wanted, WarmUp::for_nobody())
-        })
+        let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
+        let wanted = Wanted { device, placement, threads, keep_tables, heads };
+        let makers = engines::makers(model.store(), &wanted, None)?.each.into_iter();
+        let makers = makers.map(|mut make| move || make(WarmUp::for_nobody()));
+        Self::with_makers(model, &settings, makers.collect())
     }
 
     /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and again whenever the
@@ -135,9 +138,20 @@ impl Kindred {
         + Send
         + 'static,
     ) -> Result<Self, EngineStartError> {
-        let timer = Timer::start().map_err(EngineStartError::Thread)?;
         let store = model.store().clone();
-        let queue = OwnQueue::start(settings.limits, timer.handle(), move || make(&store))?;
+        Self::with_makers(model, &settings, vec![move || make(&store)])
+    }
+
+    fn with_makers<F>(
+        model: Model,
+        settings: &Settings,
+        makers: Vec<F>,
+    ) -> Result<Self, EngineStartError>
+    where
+        F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
+    {
+        let timer = Timer::start().map_err(EngineStartError::Thread)?;
+        let queue = OwnQueue::start(settings.limits, timer.handle(), makers)?;
         let shared = Shared { model, queue, timeout: settings.timeout, timer };
         Ok(Self { shared: Arc::new(shared), account: Account::new() })
     }

@@ -25,14 +25,15 @@ const RANK_WORK: usize = 30;
 /// This many hits cost one multiply-add per row: few rows are kept, but relatively more of a small table.
 const HITS_PER_WORK: usize = 32;
 
-/// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, and the exact ranks
-/// of the `ranked` rows.
+/// A query of a full pass: the `k` best rows by `scoring` among those that pass `filter`, the exact ranks of the `ranked`
+/// rows, and how many rows that pass have higher scores than those of `above`.
 #[derive(Debug, Clone)]
 pub struct FullPassQuery {
     scoring: Scoring,
     k: usize,
     filter: Filter,
     ranked: Vec<Row>,
+    above: Vec<f64>,
 }
 
 impl FullPassQuery {
@@ -40,13 +41,24 @@ impl FullPassQuery {
     /// scoring are only excluded if `filter` excludes them. `ranked` rows belong to the table that the scoring was
     /// made for, in any order; an engine refuses others, see [`fits`](Self::fits).
     pub fn new(scoring: Scoring, k: usize, filter: Filter, ranked: Vec<Row>) -> Self {
-        Self { scoring, k, filter, ranked }
+        Self { scoring, k, filter, ranked, above: Vec::new() }
+    }
+
+    /// The same query, which also counts the rows above each of these scores: for ranks of rows that a part of a table does
+    /// not have.
+    ///
+    /// # Panics
+    /// If a score is NaN.
+    #[must_use]
+    pub fn counting_above(self, above: Vec<f64>) -> Self {
+        assert!(above.iter().all(|score| !score.is_nan()), "scores");
+        Self { above, ..self }
     }
 
     /// The full pass that gives the same answer as the search `query`: the same rows and score bits.
     pub fn of_search(query: &Query) -> Self {
         let (scoring, filter) = (query.scoring(), query.filter().clone());
-        Self { scoring, k: query.k(), filter, ranked: Vec::new() }
+        Self { scoring, k: query.k(), filter, ranked: Vec::new(), above: Vec::new() }
     }
 
     /// The same query with another number of hits.
@@ -74,10 +86,15 @@ impl FullPassQuery {
         &self.ranked
     }
 
+    /// The scores above which rows are counted.
+    pub fn above(&self) -> &[f64] {
+        &self.above
+    }
+
     /// Estimates the cost of one row of a full pass without the dot products: formula, list and ranks. In float64
     /// multiply-adds, of which a dot product takes `dim`.
     pub fn row_work(&self) -> usize {
-        let ranks = match self.ranked.len() {
+        let ranks = match self.ranked.len() + self.above.len() {
             0 => 0,
             ranked => RANK_WORK * (ranked + 1).ilog2() as usize,
         };
@@ -121,4 +138,6 @@ pub struct FullPassAnswer {
     pub hits: Vec<Hit>,
     /// The rows whose ranks were requested, in the order of the request.
     pub ranks: Vec<RankedRow>,
+    /// For each score of [`FullPassQuery::above`], in order, how many rows that pass the filter have a higher one.
+    pub above: Vec<u32>,
 }

@@ -29,12 +29,18 @@ pub struct FullPassPart {
     /// Whether `ranking` and `counts` are set up.
     is_prepared: bool,
     is_answered: bool,
-    /// The ranked rows that pass the filter, best first.
+    /// The ranked rows that pass the filter, and the first row with each score of `above`: best first.
     ranking: Vec<Hit>,
+    /// For each of them, its index among the ranked rows, after which those of `above` follow.
+    targets: Vec<u32>,
     /// Their scores, separately: a search among plain numbers has no branches to mispredict.
     ranking_scores: Vec<f64>,
     /// For each of them, the number of rows that rank before it but not before the one above it.
     counts: Vec<u32>,
+    /// The same query over parts of the table, for an engine that is made of several.
+    shards: Vec<Option<FullPassPart>>,
+    /// Set by [`complete`](Self::complete).
+    answer: Option<FullPassAnswer>,
 }
 
 /// One thread's result for a [`FullPassPart`], over rows that no other thread processes.
@@ -64,9 +70,24 @@ impl FullPassPart {
             is_prepared: false,
             is_answered: false,
             ranking: Vec::new(),
+            targets: Vec::new(),
             ranking_scores: Vec::new(),
             counts: Vec::new(),
+            shards: Vec::new(),
+            answer: None,
         }
+    }
+
+    /// The same query over parts of the table. Only an engine that is made of several uses this; it is empty before the first
+    /// slice.
+    pub fn shards(&mut self) -> &mut Vec<Option<Self>> {
+        &mut self.shards
+    }
+
+    /// Answers the query with what an engine that is made of several has joined.
+    pub fn complete(&mut self, answer: FullPassAnswer) {
+        self.answer = Some(answer);
+        self.is_answered = true;
     }
 
     /// The query.
@@ -99,6 +120,12 @@ impl FullPassPart {
         self.scores.extend_from_slice(scores);
     }
 
+    /// The scores of the first n [`distinct_ranked`](Self::distinct_ranked) rows that have been [set](Self::set_scores), NaN if a
+    /// row has none.
+    pub fn ranked_scores(&self) -> &[f64] {
+        &self.scores
+    }
+
     /// The rows whose ranks are requested: distinct, ascending.
     pub fn distinct_ranked(&self) -> &[Row] {
         &self.ranked
@@ -106,11 +133,11 @@ impl FullPassPart {
 
     /// Answers a query for ranks alone, of which no row was processed, by what a device has counted: for each of the
     /// [`distinct_ranked`](Self::distinct_ranked) rows its score, NaN if it has none, and the number of rows that pass
-    /// the filter and rank before it. The count of a row without a score, or that does not pass the filter, is not
-    /// used.
+    /// the filter and rank before it; then for each score of [`FullPassQuery::above`] the number of those above it. The
+    /// count of a row without a score, or that does not pass the filter, is not used.
     ///
     /// # Panics
-    /// If the query asks for hits, a row was processed, or there is not one score and one count for each row.
+    /// If the query asks for hits, a row was processed, or there are not as many scores and counts.
     pub fn answer_ranks(&mut self, table: &Table<'_>, scores: &[f64], before: &[u32]) {
         assert!(!self.is_prepared && self.scores.is_empty() && scores.len() == self.ranked.len());
         self.set_scores(scores);
@@ -120,22 +147,25 @@ impl FullPassPart {
     }
 
     /// Merges what a device has counted among rows that nobody else processes, for a query for ranks alone: for each of the
-    /// [`distinct_ranked`](Self::distinct_ranked) rows the number of rows that pass the filter and rank before it. The
-    /// count of a row without a score, or that does not pass the filter, is not used.
+    /// [`distinct_ranked`](Self::distinct_ranked) rows the number of rows that pass the filter and rank before it; then for
+    /// each score of [`FullPassQuery::above`] the number of those above it. The count of a row without a score, or that does
+    /// not pass the filter, is not used.
     ///
     /// # Panics
-    /// If the query asks for hits, the part is not [prepared](Self::prepare), or there is not one count for each row.
+    /// If the query asks for hits, the part is not [prepared](Self::prepare), or there are not as many counts.
     pub fn merge_counted(&mut self, before: &[u32]) {
-        assert!(self.query.k() == 0 && self.is_prepared && before.len() == self.ranked.len());
+        let targets = self.ranked.len() + self.query.above().len();
+        assert!(self.query.k() == 0 && self.is_prepared && before.len() == targets);
         let mut last = 0;
-        for (count, hit) in self.counts.iter_mut().zip(&self.ranking) {
-            let index = self.ranked.binary_search(&hit.row).expect("rankings have ranked rows");
-            *count += before[index] - last;
-            last = before[index];
+        for (count, &target) in self.counts.iter_mut().zip(&self.targets) {
+            let before = before[target as usize];
+            *count += before - last;
+            last = before;
         }
     }
 
-    /// Whether [`answer_ranks`](Self::answer_ranks) was called: no engine needs to process rows.
+    /// Whether [`answer_ranks`](Self::answer_ranks) or [`complete`](Self::complete) was called: no engine needs to process
+    /// rows.
     pub fn is_answered(&self) -> bool {
         self.is_answered
     }
@@ -161,9 +191,15 @@ impl FullPassPart {
         let filter = self.query.filter();
         let hits = self.ranked.iter().zip(&self.scores).map(|(&row, &score)| Hit { row, score });
         // A row that does not pass the filter has no rank. A comparison with NaN is false.
-        self.ranking =
-            hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score)).collect();
-        self.ranking.sort_unstable();
+        let passes =
+            |(_, hit): &(u32, Hit)| !hit.score.is_nan() && filter.admits(hit.row, hit.score);
+        // No row ranks before the first with the same score, so what ranks before it is above the score. Adding zero turns −0.0
+        // into +0.0.
+        let above = self.query.above().iter().map(|score| Hit { row: Row(0), score: score + 0.0 });
+        let mut targets: Vec<(u32, Hit)> = (0..).zip(hits).filter(passes).collect();
+        targets.extend((self.ranked.len() as u32..).zip(above));
+        targets.sort_unstable_by_key(|&(_, hit)| hit);
+        (self.targets, self.ranking) = targets.into_iter().unzip();
         self.ranking_scores = self.ranking.iter().map(|hit| hit.score).collect();
         self.counts = vec![0; self.ranking.len()];
         self.is_prepared = true;
@@ -185,7 +221,8 @@ impl FullPassPart {
         self.list.worst.map_or(least, |worst| least.max(worst.score))
     }
 
-    /// The ranked rows that pass the filter, best first, if the part is [prepared](Self::prepare).
+    /// The ranked rows that pass the filter, and row 0 with each score of [`FullPassQuery::above`]: best first, if the part is
+    /// [prepared](Self::prepare).
     pub fn ranking(&self) -> &[Hit] {
         &self.ranking
     }
@@ -316,25 +353,24 @@ impl FullPassPart {
     /// The answer, once an engine has processed all rows. Before that, the answer for the rows processed so far; a
     /// part that is not prepared has no ranks.
     pub fn into_answer(self) -> FullPassAnswer {
+        if let Some(answer) = self.answer {
+            return answer;
+        }
+        let mut ranks_before = vec![None; self.ranked.len() + self.query.above().len()];
         let mut before = 0;
-        let ranks: Vec<u32> = self
-            .counts
-            .iter()
-            .map(|count| {
-                before += count;
-                before + 1
-            })
-            .collect();
+        for (&target, count) in self.targets.iter().zip(&self.counts) {
+            before += count;
+            ranks_before[target as usize] = Some(before);
+        }
         let ranked = |&row: &Row| {
-            let index = self.ranked.binary_search(&row).ok();
-            let score = index.and_then(|index| self.scores.get(index).copied());
-            let score = score.filter(|score| !score.is_nan());
-            let hit = score.map(|score| Hit { row, score });
-            let index = hit.and_then(|hit| self.ranking.binary_search(&hit).ok());
-            RankedRow { row, score, rank: index.map(|index| ranks[index]) }
+            let index = self.ranked.binary_search(&row).expect("it was requested");
+            let score = self.scores.get(index).copied().filter(|score| !score.is_nan());
+            RankedRow { row, score, rank: ranks_before[index].map(|before| before + 1) }
         };
         let ranks = self.query.ranked().iter().map(ranked).collect();
-        FullPassAnswer { ranks, hits: self.list.into_sorted() }
+        let above = &ranks_before[self.ranked.len()..];
+        let above = above.iter().map(|before| before.unwrap_or(0)).collect();
+        FullPassAnswer { ranks, hits: self.list.into_sorted(), above }
     }
 }
 
@@ -400,6 +436,7 @@ mod tests {
             excluded in prop::collection::vec(0u32..40, 0..3),
             (k, min_score) in (0usize..40, prop::option::of(-1.0f64..1.0)),
             (cuts, given) in (prop::collection::vec(0usize..40, 0..5), 0usize..12),
+            above in prop::collection::vec(prop_oneof![-1.0f64..1.0, Just(0.0), Just(-0.0), Just(1.0)], 0..3),
         ) {
             let components = &components[..components.len() / 2 * 2];
             let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
@@ -409,7 +446,11 @@ mod tests {
             let mut filter = Filter::excluding(excluded.into_iter().map(row).collect());
             filter.min_score = min_score;
             let ranked: Vec<Row> = ranked.into_iter().map(row).collect();
+            // Scores of rows as well.
+            let mut above = above;
+            above.extend((0..norms.len() as u32).step_by(7).filter_map(|row| scoring.score_of_row(&table, Row(row))));
             let query = FullPassQuery::new(scoring, k, filter.clone(), ranked.clone());
+            let query = query.counting_above(above.clone());
 
             let mut sorted: Vec<Hit> = (0..norms.len() as u32)
                 .map(Row)
@@ -422,6 +463,8 @@ mod tests {
                 RankedRow { row, score: query.score(&table, row), rank }
             };
             let ranks: Vec<RankedRow> = ranked.iter().map(rank).collect();
+            let higher = |&score: &f64| sorted.iter().filter(|hit| hit.score > score).count() as u32;
+            let above: Vec<u32> = above.iter().map(higher).collect();
 
             // What a device has counted.
             let mut counted = FullPassPart::new(query.clone().with_k(0));
@@ -432,10 +475,11 @@ mod tests {
                 .distinct_ranked()
                 .iter()
                 .map(|row| rank(row).rank.unwrap_or(without) - 1)
+                .chain(above.iter().copied())
                 .collect();
             counted.answer_ranks(&table, &scores, &before);
             prop_assert!(counted.is_answered());
-            let answer = FullPassAnswer { hits: Vec::new(), ranks: ranks.clone() };
+            let answer = FullPassAnswer { hits: Vec::new(), ranks: ranks.clone(), above: above.clone() };
             prop_assert_eq!(counted.into_answer(), answer);
 
             let mut part = FullPassPart::new(query.clone());
@@ -472,7 +516,7 @@ mod tests {
             }
             shares.into_iter().for_each(|share| part.merge(share));
             sorted.truncate(k);
-            prop_assert_eq!(part.into_answer(), FullPassAnswer { hits: sorted.clone(), ranks });
+            prop_assert_eq!(part.into_answer(), FullPassAnswer { hits: sorted.clone(), ranks, above });
         }
     }
 
@@ -483,6 +527,7 @@ mod tests {
         let query = FullPassQuery::new(scoring, 3, Filter::default(), vec![Row(1), Row(1)]);
         let answer = FullPassPart::new(query).into_answer();
         let rank = RankedRow { row: Row(1), score: None, rank: None };
-        assert_eq!(answer, FullPassAnswer { hits: Vec::new(), ranks: vec![rank; 2] });
+        let ranks = vec![rank; 2];
+        assert_eq!(answer, FullPassAnswer { hits: Vec::new(), ranks, above: Vec::new() });
     }
 }

@@ -163,6 +163,12 @@ impl Scoring {
         Ok(Self { vectors, formula: Formula::PairDirection { at_c, length: square.sqrt() } })
     }
 
+    /// The same formula with other sources of the same vectors.
+    #[must_use]
+    pub fn moved(&self, vector: impl Fn(&ScoringVector) -> ScoringVector) -> Self {
+        Self { vectors: self.vectors.iter().map(vector).collect(), formula: self.formula }
+    }
+
     /// The vectors whose cosine similarities to a row the formula needs, at least one, in the order that
     /// [`score`](Self::score) expects. Some may be equal.
     pub fn vectors(&self) -> &[ScoringVector] {

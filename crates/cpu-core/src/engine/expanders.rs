@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use contract::token_search::{TermSearch, expand_some, first_norm, is_same, next_expander};
 use contract::{
-    Engine, EngineError, Expansion, Hit, PartOfExpansion, Query, QueryBatch, TermExpander,
-    UsualCosts,
+    Engine, EngineError, Expansion, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
+    TermExpander, UsualCosts,
 };
-use model_store::ModelStore;
 
 use crate::InstructionSet;
 use crate::certified::{CertifiedSearch, Costs, Options, Paths};
@@ -42,7 +41,7 @@ impl Expanders {
     /// Searches for the terms of tokens, piece by piece, as long as `go_on` says.
     pub(super) fn expand(
         &mut self,
-        model: &Arc<ModelStore>,
+        model: &Arc<dyn HasTable>,
         own: &mut CertifiedSearch,
         parts: &mut [PartOfExpansion],
         go_on: &dyn Fn() -> bool,

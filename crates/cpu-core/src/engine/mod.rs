@@ -5,8 +5,8 @@ mod expanders;
 use std::sync::Arc;
 
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassPart, Hit, PartOfExpansion, Query,
-    QueryBatch, TokenText, UsualCosts,
+    Engine, EngineDescription, EngineError, Expansion, FullPassPart, HasTable, Hit,
+    PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
 };
 use model_store::ModelStore;
 
@@ -21,7 +21,7 @@ use expanders::Expanders;
 /// It can answer immediately: by the full scan, until the derived table is loaded or derived.
 #[derive(Debug)]
 pub struct CpuEngine {
-    model: Arc<ModelStore>,
+    model: Arc<dyn HasTable>,
     search: CertifiedSearch,
     classifiers: Classifiers,
     expanders: Expanders,
@@ -33,9 +33,25 @@ impl CpuEngine {
     /// # Errors
     /// If the system refuses to start the threads.
     pub fn new(model: Arc<ModelStore>, mut options: Options) -> Result<Self, StartError> {
+        let keep_in = options.keep_in.take().map(|path| KeepIn::new(path, &model));
+        Self::keeping_in(model, keep_in, options)
+    }
+
+    /// An engine for any table, whose derived table is not kept in a file.
+    ///
+    /// # Errors
+    /// As [`CpuEngine::new`].
+    pub fn over(table: Arc<dyn HasTable>, options: Options) -> Result<Self, StartError> {
+        Self::keeping_in(table, None, options)
+    }
+
+    fn keeping_in(
+        model: Arc<dyn HasTable>,
+        keep_in: Option<KeepIn>,
+        options: Options,
+    ) -> Result<Self, StartError> {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let full = FullScanEngine::with_instructions(model.clone(), options.threads, instructions)?;
-        let keep_in = options.keep_in.take().map(|path| KeepIn::new(path, &model));
         let classifiers = Classifiers::new(options.products, options.precision);
         let expanders = Expanders::new(options.paths);
         let search = CertifiedSearch::new(full, keep_in, None, options)?;

@@ -45,26 +45,33 @@ pub(crate) fn new_stream() -> Result<Stream, GpuError> {
     Stream::new(StreamFlags::NON_BLOCKING, None).doing("making a stream")
 }
 
+/// The number of GPUs that the driver knows.
+///
+/// # Errors
+/// If there is no driver or no GPU, or the driver is too old.
+pub fn count() -> Result<u32, GpuError> {
+    let none =
+        |e: CudaError| GpuError::NoDevice { reason: e.to_string().trim_matches('"').to_owned() };
+    cust::init(cust::CudaFlags::empty()).map_err(none)?;
+    let version = CudaApiVersion::get().doing("asking the driver's version")?;
+    let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");
+    if version.major() < needed {
+        let (major, minor) = (version.major(), version.minor());
+        return Err(GpuError::DriverTooOld { major, minor, needed });
+    }
+    match Device::num_devices().map_err(none)? {
+        0 => Err(GpuError::NoDevice { reason: "the driver knows none".to_owned() }),
+        found => Ok(found),
+    }
+}
+
 impl Gpu {
     /// Opens this GPU; the first if `None`.
     ///
     /// # Errors
     /// If there is no driver or no such GPU, or if either is too old.
     pub fn open(ordinal: Option<u32>) -> Result<Self, GpuError> {
-        let none = |e: CudaError| GpuError::NoDevice {
-            reason: e.to_string().trim_matches('"').to_owned(),
-        };
-        cust::init(cust::CudaFlags::empty()).map_err(none)?;
-        let version = CudaApiVersion::get().doing("asking the driver's version")?;
-        let needed = env!("KINDRED_CUDA_MAJOR").parse().expect("the build script sets a number");
-        if version.major() < needed {
-            let (major, minor) = (version.major(), version.minor());
-            return Err(GpuError::DriverTooOld { major, minor, needed });
-        }
-        let found = Device::num_devices().map_err(none)?;
-        if found == 0 {
-            return Err(GpuError::NoDevice { reason: "the driver knows none".to_owned() });
-        }
+        let found = count()?;
         let asked = ordinal.unwrap_or(0);
         if asked >= found {
             return Err(GpuError::NoSuchDevice { asked, found });

@@ -14,8 +14,8 @@ mod raw;
 mod room;
 
 pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
-pub use device::Gpu;
 pub(crate) use device::{Doing, new_stream};
+pub use device::{Gpu, count};
 pub(crate) use graph::Graph;
 pub(crate) use launch::{Kernel, Modules, Shape};
 pub use memory::Array;

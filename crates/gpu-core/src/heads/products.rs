@@ -93,13 +93,17 @@ impl Products {
         for &(token, slot) in missing.iter().take(TOGETHER) {
             assert!((slot as usize) < self.slots.count(), "a slot that there is");
             let mut new = NewToken { row: NOT_A_ROW, scale: 1.0, uploaded: 0, slot };
-            match head.source(token) {
+            let source = head.source(token);
+            match source {
                 VectorSource::Row { row, scale } => {
                     assert!((row.0 as usize) < resident.rows, "a row of the table");
                     (new.row, new.scale) = (row.0, scale);
                 }
-                VectorSource::Own(_) if uploaded == room => break,
-                VectorSource::Own(vector) => {
+                VectorSource::Own(_) | VectorSource::Elsewhere { .. } if uploaded == room => break,
+                VectorSource::Own(vector) | VectorSource::Elsewhere { row: vector, .. } => {
+                    if let VectorSource::Elsewhere { scale, .. } = source {
+                        new.scale = scale;
+                    }
                     self.vectors.0[uploaded * dim..][..dim].copy_from_slice(vector);
                     new.uploaded = uploaded as u32;
                     uploaded += 1;

@@ -67,7 +67,8 @@ abi! {
             vector: u32,
             /// Only the first n rows count.
             first_rows: u32,
-            unused: u32,
+            /// Ranked rows and, after them, given scores: the first n probes are one or the other.
+            targets: u32,
         }
     }
     unions {}
@@ -80,7 +81,7 @@ abi! {
             vectors: DevicePointer<f32>,
             /// `[batch, RANK_PROBES]`: rows, or `NOT_A_ROW`.
             probes: DevicePointer<u32>,
-            /// `[batch, RANK_PROBES]`: their scores; NaN for no row, and for rows of norm zero.
+            /// `[batch, RANK_PROBES]`: their scores; NaN for no row, and for rows of norm zero. Given scores are there before.
             scores: DevicePointerMut<f64>,
             /// `[batch, RANK_THRESHOLDS]`: ascending, then `NO_THRESHOLD`.
             thresholds: DevicePointerMut<f32>,

@@ -144,8 +144,15 @@ impl Host {
                 row,
                 vector: vectors.saturating_sub(1) as u32,
                 first_rows: filter.row_limit(end) as u32,
-                unused: 0,
+                targets: (part.distinct_ranked().len() + query.above().len()) as u32,
             };
+            // Rows below a minimum do not pass the filter.
+            let least = filter.min_score.map_or(f64::NEG_INFINITY, f64::next_down);
+            let given =
+                self.scores[index * RANK_PROBES..][part.distinct_ranked().len()..].iter_mut();
+            given
+                .zip(query.above())
+                .for_each(|(to, score)| *to = score.max(least).clamp(-2.0, 2.0));
             let probes = &mut self.probes[index * RANK_PROBES..][..RANK_PROBES];
             let (ranked, excluded) = probes.split_at_mut(RANK_THRESHOLDS);
             let put = |to: &mut [u32], rows: &[Row]| {
@@ -232,7 +239,7 @@ impl Ranks {
             query.filter().parts();
         query.k() == 0
             && query.scoring().single_vector().is_some_and(has_inverse)
-            && (1..=MAX_RANKED).contains(&distinct_ranked)
+            && (1..=MAX_RANKED).contains(&(distinct_ranked + query.above().len()))
             && excluded.len() <= MAX_EXCLUDED
     }
 
@@ -375,6 +382,9 @@ impl Ranks {
                 start_upload(&host.vectors, vectors, uploaded * resident.dim, stream)?;
             }
             start_upload(&host.probes, probes, width * RANK_PROBES, stream)?;
+            if parts.iter().any(|part| !part.query().above().is_empty()) {
+                start_upload(&host.scores, scores, width * RANK_PROBES, stream)?;
+            }
             self.probe.launch(stream, Shape::grid(width, 1), &probe)?;
             scan.kernel.launch(stream, shape, &scan_params)?;
             self.count.launch(stream, Shape::grid(parts.len(), DOUBTFUL_BLOCKS), &count)?;
@@ -417,13 +427,15 @@ impl Ranks {
         let scores = &host.scores[slot * RANK_PROBES..][..RANK_PROBES];
         let bins = &host.bins[slot * RANK_THRESHOLDS..][..RANK_THRESHOLDS];
         let before = before(part, scores, bins, rows);
-        Some(Counted { scores: &scores[..before.len()], before })
+        Some(Counted { scores: &scores[..part.distinct_ranked().len()], before })
     }
 }
 
-/// For each ranked row of a query, its score, and the number of rows that pass the filter and rank before it.
+/// What was counted for a query.
 struct Counted<'a> {
+    /// The scores of the ranked rows.
     scores: &'a [f64],
+    /// For each of them, and for each given score, the number of rows that pass the filter and rank before it.
     before: Vec<u32>,
 }
 
@@ -431,15 +443,16 @@ fn has_inverse(vector: &ScoringVector) -> bool {
     (1.0 / RANK_MAX_NORM..=RANK_MAX_NORM).contains(&vector.norm)
 }
 
-/// For each ranked row of a query, how many of these rows pass the filter and rank before it. `scores` are those of its probes,
-/// and the n-th bin has the number of rows that rank before n thresholds.
+/// For each ranked row of a query, and then for each given score, how many of these rows pass the filter and rank before it.
+/// `scores` are those of its probes, and the n-th bin has the number of rows that rank before n thresholds.
 fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>) -> Vec<u32> {
     let filter = part.query().filter();
-    let ranked = part.distinct_ranked();
+    let above = part.query().above().iter().map(|_| Row(0));
+    let targets = part.distinct_ranked().iter().copied().chain(above);
     let maximum = (scores[RANK_MAXIMUM], Row(0));
-    let of_ranked = scores.iter().copied().zip(ranked.iter().copied());
+    let of_targets = scores.iter().copied().zip(targets);
     let thresholds: Vec<(f64, Row)> =
-        of_ranked.clone().chain([maximum]).filter(|(score, _)| !score.is_nan()).collect();
+        of_targets.clone().chain([maximum]).filter(|(score, _)| !score.is_nan()).collect();
     let ranks_before = |a: &(f64, Row), b: &(f64, Row)| a.0 > b.0 || (a.0 == b.0 && a.1 < b.1);
     // Rows before a threshold are before all those that are after it. Equal thresholds are before none of each other, so
     // the last of them in the device's order has the same rows.
@@ -464,5 +477,5 @@ fn before(part: &FullPassPart, scores: &[f64], bins: &[u32], rows: &Range<usize>
     let of = |one: (f64, Row)| {
         all_before(&one).saturating_sub(above_maximum).saturating_sub(left_out(&one))
     };
-    of_ranked.take(ranked.len()).map(of).collect()
+    of_targets.map(of).collect()
 }

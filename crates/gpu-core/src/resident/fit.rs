@@ -37,6 +37,44 @@ pub(super) fn int4_bytes(rows: usize, dim: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * (TILE_ROWS * slot_bytes + size_of::<f32>())
 }
 
+/// Bytes for a float32 table and buffers of these sizes, without the derived tables and with those that are wanted, of `rows`
+/// vectors of `dim` components.
+pub(crate) fn memory(
+    table: usize,
+    (rows, dim): (usize, usize),
+    wanted: Derived,
+    buffers: usize,
+) -> (u64, u64) {
+    let least = (table + buffers) as u64 + RESERVE;
+    let (int8, int4) = derived_bytes(rows, dim);
+    let int8 = if wanted.int8 && dim <= MAX_DIM { int8 } else { 0 };
+    let int4 = if wanted.int4 && int8 > 0 { int4 } else { 0 };
+    (least, least + int8 + int4)
+}
+
+/// Checks that a GPU has this many bytes free; returns its free bytes. `parts` says for people what they are for.
+///
+/// # Errors
+/// [`GpuError::DoesNotFit`] if it has not.
+pub(crate) fn check(
+    gpu: &Gpu,
+    needed: u64,
+    parts: impl FnOnce() -> String,
+) -> Result<u64, GpuError> {
+    let free = gpu.free_memory()?;
+    if needed <= free {
+        return Ok(free);
+    }
+    let (name, parts, total) = (gpu.name.clone(), parts(), gpu.total_memory);
+    Err(GpuError::DoesNotFit { name, parts, needed, free, total })
+}
+
+/// Bytes of the derived tables, while they are made.
+fn derived_bytes(rows: usize, dim: usize) -> (u64, u64) {
+    // The rows' peaks take memory until the tables are there.
+    ((int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64, int4_bytes(rows, dim) as u64)
+}
+
 /// Which of the wanted derived tables, of `rows` vectors of `dim` components, fit beside this many bytes of the float32 table
 /// and of the workloads' buffers.
 ///
@@ -49,22 +87,13 @@ pub(crate) fn fit(
     wanted: Derived,
     buffers: u64,
 ) -> Result<Derived, GpuError> {
-    let free = gpu.free_memory()?;
-    // The rows' peaks take memory while the derived tables are made.
-    let int8 = (int8_bytes(rows, dim) + size_of::<f32>() * rows) as u64;
-    let int4 = int4_bytes(rows, dim) as u64;
+    let (int8, int4) = derived_bytes(rows, dim);
     let needed = table + buffers + RESERVE;
-    if needed > free {
-        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-        let parts = format!(
-            "table {:.2}, buffers {:.2}, reserve {:.2}",
-            gigabytes(table),
-            gigabytes(buffers),
-            gigabytes(RESERVE)
-        );
-        let (name, total) = (gpu.name.clone(), gpu.total_memory);
-        return Err(GpuError::DoesNotFit { name, parts, needed, free, total });
-    }
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    let free = check(gpu, needed, || {
+        let [table, buffers, reserve] = [table, buffers, RESERVE].map(gigabytes);
+        format!("table {table:.2}, buffers {buffers:.2}, reserve {reserve:.2}")
+    })?;
     let with_int8 = wanted.int8 && dim <= MAX_DIM && needed + int8 <= free;
     let with_int4 = with_int8 && wanted.int4 && needed + int8 + int4 <= free;
     Ok(Derived { int8: with_int8, int4: with_int4 })

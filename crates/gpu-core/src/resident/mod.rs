@@ -3,7 +3,7 @@
 
 pub(crate) mod abi;
 mod change;
-mod fit;
+pub(crate) mod fit;
 mod quantise;
 mod slots;
 mod upload;
@@ -23,7 +23,7 @@ pub(crate) use abi::{
     CHUNK_BYTES, CHUNK4, CHUNK8, LiftView, Metric, NOT_A_ROW, TILE_ROWS, TableView, TileScale,
 };
 pub(crate) use change::RowChanges;
-pub(crate) use fit::{Derived, fit, table_bytes};
+pub(crate) use fit::{Derived, table_bytes};
 pub(crate) use slots::Slots;
 pub use upload::upload;
 

@@ -36,7 +36,7 @@ use contract::certificate::Lift;
 use contract::token_search::TermSearch;
 use contract::{
     Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
-    Metric, PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
+    Metric, PartOfExpansion, Query, QueryBatch, Table, TokenText, UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
@@ -120,6 +120,17 @@ const _: () = assert!(FULL_PASS_VECTORS == 2 * ranks::QUERIES);
 /// Tokens of a pass of texts: with the largest heads, it takes about as long as the largest search.
 const TOKENS_PER_PASS: usize = 1 << 16;
 
+/// Bytes that an engine takes on a GPU for n rows of a table: those without which it does not start, and those with all tables that
+/// it derives.
+pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
+    let dim = table.dim();
+    let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
+    let lifted = dim + usize::from(table.biases().is_some());
+    let buffers = Sizes::new(rows, dim, 0).bytes() + Ranks::bytes(dim);
+    let int4 = table.metric() == Metric::Cosine;
+    fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
+}
+
 /// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
 /// of the table are dropped, and recorded again when they are needed.
 const MAX_GRAPHS: usize = 256;
@@ -159,7 +170,15 @@ impl CudaEngine {
     /// # Errors
     /// If there is no such GPU, or the table does not fit.
     pub fn new(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::with_paths(model, options, Paths::default())
+        Self::over(model.clone(), options)
+    }
+
+    /// As [`CudaEngine::new`], for any table.
+    ///
+    /// # Errors
+    /// As [`CudaEngine::new`].
+    pub fn over(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
+        Self::over_with_paths(table, options, Paths::default())
     }
 
     /// As [`CudaEngine::new`], with only these kinds of pass.
@@ -171,11 +190,24 @@ impl CudaEngine {
         options: Options<'_>,
         paths: Paths,
     ) -> Result<Self, GpuError> {
-        let Options { ordinal, progress, precision, products: memory } = options;
+        Self::over_with_paths(model.clone(), options, paths)
+    }
+
+    fn over_with_paths(
+        table: Arc<dyn HasTable>,
+        options: Options<'_>,
+        paths: Paths,
+    ) -> Result<Self, GpuError> {
+        let Options { ordinal, progress, precision, products: memory, at_full_speed } = options;
         let kept = Kept { precision, memory, portable: paths.portable };
         let gpu = Gpu::open(ordinal)?;
-        let lift = Lift::of(&model.table());
-        Self::on(gpu, model.clone(), lift, None, paths, kept, progress)
+        let lift = Lift::of(&table.table());
+        if at_full_speed {
+            let table = table.table();
+            let (_, needed) = memory(&table, table.rows());
+            fit::check(&gpu, needed, || "with all derived tables".to_owned())?;
+        }
+        Self::on(gpu, table, lift, None, paths, kept, progress)
     }
 
     /// An engine for another table on the same device, which shares with this one what is the same in both, for queries whose norm
@@ -208,18 +240,18 @@ impl CudaEngine {
         let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
         let shares = beside.is_some_and(|beside| beside.has_components(&table));
         let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
-        let derived = fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
+        let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
         let total = needed as u64;
         let resident = Resident::upload(gpu, &of, lift, beside, derived, |done| {
             if let Some(progress) = &mut progress {
                 progress(done, total);
             }
         })?;
-        Self::over(Rc::new(resident), kernels, sizes, paths, kept)
+        Self::with_tables(Rc::new(resident), kernels, sizes, paths, kept)
     }
 
     /// The engine over tables that are on the device already, which other workloads may share.
-    fn over(
+    fn with_tables(
         resident: Rc<Resident>,
         kernels: Kernels,
         sizes: Sizes,

@@ -1,7 +1,7 @@
 //! float16 numbers as their bits.
 
 use contract::classifier::Classifier;
-use contract::{Table, Token, TokenClassifier, VectorSource};
+use contract::{Table, Token, TokenClassifier, VectorSource, score};
 use rayon::prelude::*;
 
 /// The nearest float16; ties to even. What float16 can't hold becomes NaN.
@@ -28,6 +28,7 @@ pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
     let of_token = |token: u32| match head.source(Token(token)) {
         VectorSource::Row { row, scale } => f64::from(scale.abs()) * table.norm(row),
         VectorSource::Own(vector) => norm(vector),
+        VectorSource::Elsewhere { row, scale } => f64::from(scale.abs()) * score::norm(row),
     };
     let tokens = 0..head.tokens() as u32;
     let largest = tokens.into_par_iter().map(of_token).reduce(|| 0.0, f64::max);

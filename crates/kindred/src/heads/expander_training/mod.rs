@@ -82,7 +82,7 @@ pub fn train_expander(
     tokens: Tokens,
     terms: usize,
     settings: &Settings,
-    (device, pool): (Device, &ThreadPool),
+    (device, pool): (&Device, &ThreadPool),
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<MadeExpander, ExpanderTrainError> {
     model.words().make_table();
@@ -137,7 +137,8 @@ pub fn train_expander(
         let ordinal = match device {
             Device::Cpu => return Ok(None),
             Device::Auto => None,
-            Device::Cuda(ordinal) => ordinal,
+            // Training takes one.
+            Device::Cuda(gpus) => gpus.first(),
         };
         let options = gpu_core::Options { ordinal, ..gpu_core::Options::default() };
         match gpu_core::accelerator(vectors, biases, token_norm, options) {
@@ -145,8 +146,8 @@ pub fn train_expander(
                 on_gpu = true;
                 Ok(Some(accelerator))
             }
-            Err(_) if device == Device::Auto => Ok(None),
-            Err(source) => Err(ExpanderTrainError::Gpu { device, source }),
+            Err(_) if *device == Device::Auto => Ok(None),
+            Err(source) => Err(ExpanderTrainError::Gpu { device: device.clone(), source }),
         }
     };
     let Trained { biases, projection, vectors, steps, quality, accelerator_failure: gpu_failure } =

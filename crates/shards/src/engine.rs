@@ -1,0 +1,304 @@
+//! The engine that is made of the shards' engines.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use contract::{
+    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
+    PartOfExpansion, Query, QueryBatch, Table, TokenText, UsualCosts,
+};
+
+use crate::heads::{Classifiers, Expanders};
+use crate::join::merge;
+use crate::members::{Members, StartError};
+use crate::ranks;
+use crate::shard::Shard;
+
+/// One engine made of several, each with some rows of a table.
+pub struct Shards {
+    // Dropped before the tables.
+    members: Members,
+    shards: Vec<Shard>,
+    classifiers: Classifiers,
+    expanders: Expanders,
+    /// Where the next slice of the full pass starts on each shard; `None` when the shard is done.
+    next: Vec<Option<usize>>,
+}
+
+impl Shards {
+    /// Cuts a table into these ranges of rows, in order, and makes an engine for each: `make` gets the index of its range and its
+    /// table, and runs on the thread that will own the engine. Empty ranges have no engine. To be called on the thread that will own
+    /// this.
+    ///
+    /// # Errors
+    /// The first error of `make`.
+    ///
+    /// # Panics
+    /// If the ranges are not all rows of the table, in order, or there are no rows.
+    pub fn new<E: Send + 'static>(
+        of: Arc<dyn HasTable>,
+        ranges: Vec<Range<usize>>,
+        make: impl Fn(usize, Arc<dyn HasTable>) -> Result<Box<dyn Engine>, E> + Send + Sync + 'static,
+    ) -> Result<Self, StartError<E>> {
+        let mut end = 0;
+        for range in &ranges {
+            assert!(range.start == end && range.end >= end, "ranges in order: {ranges:?}");
+            end = range.end;
+        }
+        assert!(end == of.table().rows() && end > 0, "all rows: {ranges:?}");
+        let (indices, ranges): (Vec<usize>, Vec<Range<usize>>) =
+            ranges.into_iter().enumerate().filter(|(_, range)| !range.is_empty()).unzip();
+        let shards: Vec<Shard> = ranges.into_iter().map(|rows| Shard::new(&of, rows)).collect();
+        let tables: Vec<Arc<dyn HasTable>> = shards.iter().map(|one| one.table.clone()).collect();
+        let count = shards.len();
+        let members =
+            Members::new(count, move |index| make(indices[index], tables[index].clone()))?;
+        let (classifiers, expanders) = (Classifiers::default(), Expanders::default());
+        Ok(Self { members, shards, classifiers, expanders, next: vec![None; count] })
+    }
+
+    /// Checks something against the whole table.
+    fn fits(&self, fits: impl Fn(&Table<'_>) -> bool) -> Result<(), EngineError> {
+        if fits(&self.shards[0].of.table()) { Ok(()) } else { Err(EngineError::ForeignQuery) }
+    }
+
+    /// Asks every shard for its hits, and merges them. `None` for a query that a shard did not answer.
+    fn ask(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        own: impl FnOnce(&mut dyn Engine, &QueryBatch<'_>) -> Found,
+        others: impl Fn(&mut dyn Engine, &QueryBatch<'_>) -> Found + Sync,
+    ) -> Found {
+        self.fits(|table| batch.fits(table))?;
+        let (queries, shards) = (batch.queries(), &self.shards);
+        let found = self.members.each(
+            |index, engine| of_shard(&shards[index], queries, |batch| others(engine, batch)),
+            |engine| of_shard(&shards[0], queries, |batch| own(engine, batch)),
+        );
+        let mut found = found.into_iter().map(|found| Ok(found?.into_iter()));
+        let mut found = found.by_ref().collect::<Result<Vec<_>, EngineError>>()?;
+        let answers = queries.iter().map(|query| {
+            let lists: Option<Vec<Vec<Hit>>> =
+                found.iter_mut().map(|one| one.next().expect("an answer for each query")).collect();
+            Some(merge(shards.iter().zip(lists?), query.k()))
+        });
+        Ok(answers.collect())
+    }
+}
+
+type Found = Result<Vec<Option<Vec<Hit>>>, EngineError>;
+
+/// What a shard finds for these queries.
+fn of_shard(
+    shard: &Shard,
+    queries: &[&Query],
+    search: impl FnOnce(&QueryBatch<'_>) -> Found,
+) -> Found {
+    let own: Vec<Option<Query>> = queries.iter().map(|query| shard.query(query)).collect();
+    let batch: QueryBatch<'_> = own.iter().flatten().collect();
+    if batch.is_empty() {
+        return Ok(vec![Some(Vec::new()); queries.len()]);
+    }
+    let mut found = search(&batch)?.into_iter();
+    let answer = |own: &Option<Query>| match own {
+        Some(_) => found.next().expect("an answer for each query"),
+        None => Some(Vec::new()),
+    };
+    Ok(own.iter().map(answer).collect())
+}
+
+impl Engine for Shards {
+    fn description(&self) -> EngineDescription {
+        let each = self.members.descriptions.iter().zip(&self.shards).map(|(one, shard)| {
+            let (first, last) = (shard.rows.start, shard.rows.end - 1);
+            format!("rows {first} to {last} on {}", one.detail)
+        });
+        let each: Vec<String> = each.collect();
+        let detail = format!("{} shards: {}", each.len(), each.join("; "));
+        EngineDescription { name: self.members.descriptions[0].name, detail }
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        self.members.first().preferred_batch(waiting)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.members.counters()
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        let search = |engine: &mut dyn Engine, batch: &QueryBatch<'_>| -> Found {
+            Ok(engine.search(batch)?.into_iter().map(Some).collect())
+        };
+        Ok(self.ask(batch, search, search)?.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    fn search_overlapped(&mut self, batch: &QueryBatch<'_>, meanwhile: &mut dyn FnMut()) -> Found {
+        self.ask(
+            batch,
+            |engine, batch| engine.search_overlapped(batch, meanwhile),
+            |engine, batch| engine.search_overlapped(batch, &mut || ()),
+        )
+    }
+
+    fn search_cost(&self, query: &Query) -> usize {
+        self.members.first().search_cost(query)
+    }
+
+    fn usual_costs(&self) -> Option<Arc<dyn UsualCosts>> {
+        self.members.first().usual_costs()
+    }
+
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        self.fits(|table| parts.iter().all(|part| part.fits(table)))?;
+        let mut open: Vec<&mut FullPassPart> =
+            parts.iter_mut().filter(|part| !part.is_answered()).collect();
+        if open.is_empty() {
+            return Ok(None);
+        }
+        if open.iter_mut().any(|part| part.shards().is_empty()) {
+            // A pass that has just begun.
+            for part in &mut open {
+                if !ranks::score(part, &self.shards[0], go_on) {
+                    return Ok(Some(from));
+                }
+            }
+            for part in &mut open {
+                let of_shard = |shard| ranks::query(part, shard).map(FullPassPart::new);
+                *part.shards() = self.shards.iter().map(of_shard).collect();
+            }
+            self.next = vec![Some(0); self.shards.len()];
+        }
+        let next = &self.next;
+        let pieces = open.iter_mut().map(|part| part.shards());
+        self.next = spread(&mut self.members, pieces.collect(), |shard, engine, pieces| {
+            let from = next[shard].filter(|_| !pieces.is_empty());
+            from.map_or(Ok(None), |from| engine.full_pass_part(pieces, from, go_on))
+        })?;
+        if self.next.iter().any(Option::is_some) {
+            // Each shard has its own next row.
+            return Ok(Some(from + 1));
+        }
+        for part in open {
+            let done = std::mem::take(part.shards()).into_iter().zip(&self.shards);
+            let answers = done.filter_map(|(done, shard)| Some((shard, done?.into_answer())));
+            let answer = ranks::join(part, answers.collect());
+            part.complete(answer);
+        }
+        Ok(None)
+    }
+
+    fn full_pass_vectors(&self) -> usize {
+        self.members.first().full_pass_vectors()
+    }
+
+    fn full_pass_cost(&self, query: &FullPassQuery) -> usize {
+        self.members.first().full_pass_cost(query)
+    }
+
+    fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        let mut moved: Vec<Vec<TokenText>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let length = |text: &TokenText| 1 + text.tokens().len();
+        let all: usize = texts.iter().map(|text| length(text)).sum();
+        let (each, mut before) = (all.div_ceil(self.shards.len()).max(1), 0);
+        for same in texts.chunk_by(|a, b| Arc::ptr_eq(a.classifier(), b.classifier())) {
+            let classifiers = self.classifiers.of(same[0].classifier(), &self.shards);
+            for text in same {
+                let shard = before / each;
+                before += length(text);
+                let (classifier, tokens) = (classifiers[shard].clone(), text.tokens().to_vec());
+                moved[shard].push(TokenText::new(classifier, tokens));
+            }
+        }
+        let run = |shard: usize, engine: &mut dyn Engine| {
+            let texts: Vec<&TokenText> = moved[shard].iter().collect();
+            if texts.is_empty() { Ok(Vec::new()) } else { engine.classify(&texts) }
+        };
+        let scores = self.members.each(run, |engine| run(0, engine));
+        let scores = scores.into_iter().collect::<Result<Vec<_>, EngineError>>()?;
+        Ok(scores.into_iter().flatten().collect())
+    }
+
+    fn tokens_per_pass(&self) -> usize {
+        self.members.first().tokens_per_pass() * self.shards.len()
+    }
+
+    fn expand_part(
+        &mut self,
+        parts: &mut [PartOfExpansion],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
+        self.fits(|table| parts.iter().all(|part| part.expansion().fits(table)))?;
+        let model = self.shards[0].of.clone();
+        loop {
+            let mut open: Vec<&mut PartOfExpansion> =
+                parts.iter_mut().filter(|part| !part.is_complete()).collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            let mut terms = Vec::new();
+            for part in &mut open {
+                let own = self.expanders.of(part.expansion().expander(), &self.shards);
+                if part.shards().is_empty() {
+                    *part.shards() = own.pieces(part.expansion(), &model.table());
+                }
+                terms.push(own);
+            }
+            let pieces = open.iter_mut().map(|part| part.shards());
+            // A piece each, because the caller's clock is its own thread's.
+            spread(&mut self.members, pieces.collect(), |_, engine, pieces| {
+                if pieces.iter().all(PartOfExpansion::is_complete) {
+                    return Ok(());
+                }
+                engine.expand_part(pieces, &|| false)
+            })?;
+            for (part, terms) in open.into_iter().zip(terms) {
+                if part.shards().iter().flatten().all(PartOfExpansion::is_complete) {
+                    let done = std::mem::take(part.shards());
+                    part.complete(terms.join(done));
+                }
+            }
+            if !go_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn expansion_cost(&self, text: &Expansion) -> usize {
+        self.members.first().expansion_cost(text)
+    }
+}
+
+/// Runs `work` on each shard with the pieces that it has of all parts, `[parts][shards]`, which are returned to their places. Returns
+/// what it said for each shard.
+fn spread<P: Send, T: Send>(
+    members: &mut Members,
+    mut pieces: Vec<&mut Vec<Option<P>>>,
+    work: impl Fn(usize, &mut dyn Engine, &mut [P]) -> Result<T, EngineError> + Sync,
+) -> Result<Vec<T>, EngineError> {
+    type Own<P> = Mutex<(Vec<usize>, Vec<P>)>;
+    let shards = pieces.first().expect("a pass has parts").len();
+    let of_shard = |shard: usize| -> Own<P> {
+        let own = pieces.iter_mut().enumerate();
+        let own = own.filter_map(|(part, pieces)| Some((part, pieces[shard].take()?)));
+        Mutex::new(own.unzip())
+    };
+    let lent: Vec<Own<P>> = (0..shards).map(of_shard).collect();
+    let run = |shard: usize, engine: &mut dyn Engine| {
+        let mut own = lent[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        work(shard, engine, &mut own.1)
+    };
+    let said = members.each(run, |engine| run(0, engine));
+    for (shard, own) in lent.into_iter().enumerate() {
+        let (parts, own) = own.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (part, piece) in parts.into_iter().zip(own) {
+            pieces[part][shard] = Some(piece);
+        }
+    }
+    said.into_iter().collect()
+}

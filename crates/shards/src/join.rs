@@ -1,0 +1,76 @@
+//! Joins what shards found.
+
+use contract::Hit;
+
+use crate::shard::Shard;
+
+/// The `k` best of the hits of all shards, best first. Each list is best first, in the shard's own rows.
+pub(crate) fn merge<'a>(lists: impl Iterator<Item = (&'a Shard, Vec<Hit>)>, k: usize) -> Vec<Hit> {
+    let moved = |(shard, mut hits): (&Shard, Vec<Hit>)| {
+        hits.iter_mut().for_each(|hit| hit.row = shard.everywhere(hit.row));
+        hits
+    };
+    let mut lists: Vec<Vec<Hit>> = lists.map(moved).filter(|hits| !hits.is_empty()).collect();
+    if lists.len() <= 1 {
+        let mut only = lists.pop().unwrap_or_default();
+        only.truncate(k);
+        return only;
+    }
+    let mut at = vec![0; lists.len()];
+    let found = lists.iter().map(Vec::len).sum();
+    let mut merged = Vec::with_capacity(k.min(found));
+    while merged.len() < k {
+        // There are few shards, so the next hit is found by looking at each.
+        let next = |list: usize| Some((*lists[list].get(at[list])?, list));
+        let Some((hit, list)) = (0..lists.len()).filter_map(next).min() else { break };
+        merged.push(hit);
+        at[list] += 1;
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use contract::{HasTable, Row, Table};
+    use proptest::prelude::*;
+
+    use crate::split_evenly;
+
+    #[derive(Debug)]
+    struct Zeros(Vec<f32>, Vec<f64>);
+
+    impl HasTable for Zeros {
+        fn table(&self) -> Table<'_> {
+            Table::new(&self.0, &self.1, 1)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_of_all_in_order(
+            // Few distinct scores, so that ties are common.
+            scores in prop::collection::vec(0u8..4, 0..60),
+            (shards, k) in (1usize..6, 0usize..70),
+        ) {
+            let rows = scores.len();
+            let of: Arc<dyn HasTable> = Arc::new(Zeros(vec![0.0; rows], vec![0.0; rows]));
+            let hit = |row: usize| Hit { row: Row(row as u32), score: f64::from(scores[row]) };
+            let mut all: Vec<Hit> = (0..rows).map(hit).collect();
+            all.sort();
+            let ranges = split_evenly(rows, shards);
+            let shards: Vec<Shard> = ranges.into_iter().map(|rows| Shard::new(&of, rows)).collect();
+            let list = |shard: &Shard| {
+                let here = |hit: &Hit| Some(Hit { row: shard.here(hit.row)?, ..*hit });
+                let mut best: Vec<Hit> = all.iter().filter_map(here).collect();
+                best.truncate(k);
+                best
+            };
+            let merged = merge(shards.iter().map(|shard| (shard, list(shard))), k);
+            all.truncate(k);
+            prop_assert_eq!(merged, all);
+        }
+    }
+}

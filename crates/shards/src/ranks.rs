@@ -1,0 +1,76 @@
+//! Ranks over shards. The shard that has a ranked row ranks it; every other shard counts the scores above it. Of rows with the same
+//! score, those of shards before it rank before it, and those of shards after it do not.
+
+use contract::{FullPassAnswer, FullPassPart, FullPassQuery, Hit, RankedRow, Row};
+
+use crate::join::merge;
+use crate::shard::Shard;
+
+/// Ranked rows that are scored before the caller is asked whether to go on.
+const SCORED_TOGETHER: usize = 64;
+
+/// Scores the ranked rows of a query, by the formula. Returns whether all have their scores.
+pub(crate) fn score(part: &mut FullPassPart, shard: &Shard, go_on: &dyn Fn() -> bool) -> bool {
+    let table = shard.of.table();
+    while !part.unscored().is_empty() {
+        let some = part.unscored().iter().take(SCORED_TOGETHER);
+        let score = |&row: &Row| part.query().score(&table, row).unwrap_or(f64::NAN);
+        let scores: Vec<f64> = some.map(score).collect();
+        part.set_scores(&scores);
+        if !part.unscored().is_empty() && !go_on() {
+            return false;
+        }
+    }
+    true
+}
+
+/// The ranked rows that have ranks, ascending, with their scores.
+fn with_ranks(part: &FullPassPart) -> impl Iterator<Item = Hit> + '_ {
+    let filter = part.query().filter();
+    let hits = part.distinct_ranked().iter().zip(part.ranked_scores());
+    let hits = hits.map(|(&row, &score)| Hit { row, score });
+    // A comparison with NaN is false.
+    hits.filter(|hit| !hit.score.is_nan() && filter.admits(hit.row, hit.score))
+}
+
+/// The query for one shard, once the ranked rows have their scores. `None` if none of the shard's rows passes the filter.
+pub(crate) fn query(part: &FullPassPart, shard: &Shard) -> Option<FullPassQuery> {
+    let query = part.query();
+    let filter = shard.filter(query.filter())?;
+    let (mut ranked, mut above) = (Vec::new(), Vec::new());
+    for Hit { row, score } in with_ranks(part) {
+        match shard.here(row) {
+            Some(row) => ranked.push(row),
+            None if row.index() < shard.rows.start => above.push(score),
+            // So that equal scores are counted.
+            None => above.push(score.next_down()),
+        }
+    }
+    let scoring = query.scoring().moved(|vector| shard.vector(vector));
+    Some(FullPassQuery::new(scoring, query.k(), filter, ranked).counting_above(above))
+}
+
+/// Joins the answers of these shards, each to its own query.
+pub(crate) fn join(part: &FullPassPart, answers: Vec<(&Shard, FullPassAnswer)>) -> FullPassAnswer {
+    let mut before: Vec<(Row, u32)> = with_ranks(part).map(|hit| (hit.row, 0)).collect();
+    let mut lists = Vec::new();
+    for (shard, FullPassAnswer { hits, ranks, above }) in answers {
+        let mut ranks = ranks.into_iter().map(|ranked| ranked.rank.map_or(0, |rank| rank - 1));
+        let mut above = above.into_iter();
+        for (row, sum) in &mut before {
+            let counted = if shard.here(*row).is_some() { ranks.next() } else { above.next() };
+            *sum += counted.expect("a count for each row of the query");
+        }
+        lists.push((shard, hits));
+    }
+    let ranked = |&row: &Row| {
+        let index = part.distinct_ranked().binary_search(&row).expect("it was requested");
+        let score = Some(part.ranked_scores()[index]).filter(|score| !score.is_nan());
+        let known = before.binary_search_by_key(&row, |&(row, _)| row).ok();
+        RankedRow { row, score, rank: known.map(|index| before[index].1 + 1) }
+    };
+    let ranks = part.query().ranked().iter().map(ranked).collect();
+    let hits = merge(lists.into_iter(), part.query().k());
+    // Nobody asks shards of shards.
+    FullPassAnswer { hits, ranks, above: Vec::new() }
+}

@@ -1,0 +1,8 @@
+//! All integration tests of this crate, in one program.
+
+#[path = "../../cpu-core/tests/support/mod.rs"]
+#[allow(dead_code)]
+mod support;
+
+mod failures;
+mod same;
