@@ -193,7 +193,11 @@ impl CudaEngine {
         Self::over_with_paths(model.clone(), options, paths)
     }
 
-    fn over_with_paths(
+    /// As [`CudaEngine::over`], with only these kinds of pass.
+    ///
+    /// # Errors
+    /// As [`CudaEngine::new`].
+    pub fn over_with_paths(
         table: Arc<dyn HasTable>,
         options: Options<'_>,
         paths: Paths,
@@ -204,7 +208,7 @@ impl CudaEngine {
         let lift = Lift::of(&table.table());
         if at_full_speed {
             let table = table.table();
-            let (_, needed) = memory(&table, table.rows());
+            let (_, needed) = self::memory(&table, table.rows());
             fit::check(&gpu, needed, || "with all derived tables".to_owned())?;
         }
         Self::on(gpu, table, lift, None, paths, kept, progress)

@@ -37,11 +37,14 @@ impl TermExpander for Expander {
     }
 }
 
-fn expander(terms: &Arc<ModelStore>, projection: Option<Vec<f32>>) -> Arc<dyn TermExpander> {
+pub(crate) fn expander(
+    terms: &Arc<ModelStore>,
+    projection: Option<Vec<f32>>,
+) -> Arc<dyn TermExpander> {
     Arc::new(Expander { terms: terms.clone(), projection })
 }
 
-fn bits_of(answers: &[Vec<Term>]) -> Vec<Vec<(u32, u64, u32)>> {
+pub(crate) fn bits_of(answers: &[Vec<Term>]) -> Vec<Vec<(u32, u64, u32)>> {
     let term = |term: &Term| (term.row.0, term.value.to_bits(), term.position);
     answers.iter().map(|terms| terms.iter().map(term).collect()).collect()
 }

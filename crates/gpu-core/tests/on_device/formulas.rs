@@ -24,7 +24,7 @@ fn synthetic(rows: u32, dim: usize) -> Arc<ModelStore> {
 }
 
 /// Queries by 3CosMul and PairDirection, of random words.
-fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<Query> {
+pub(crate) fn formulas(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<Query> {
     let table = model.table();
     let mut formulas = Vec::new();
     while formulas.len() < count {

@@ -53,7 +53,7 @@ impl TokenClassifier for Random {
 }
 
 /// Convolutions as (width, padding, channels), and the outputs of hidden layers.
-fn random(
+pub(crate) fn random(
     dim: usize,
     shapes: &[(usize, usize, usize)],
     hidden: &[usize],
@@ -89,7 +89,7 @@ fn rows(dim: usize) -> Arc<ModelStore> {
     model(dim, &(0..ROWS).map(|_| numbers.vector(dim)).collect::<Vec<_>>())
 }
 
-fn texts(head: &Arc<dyn TokenClassifier>, count: usize, seed: u64) -> Vec<TokenText> {
+pub(crate) fn texts(head: &Arc<dyn TokenClassifier>, count: usize, seed: u64) -> Vec<TokenText> {
     let mut numbers = Numbers::new(seed);
     let text = |_| {
         let length = numbers.below(LONGEST + 1);

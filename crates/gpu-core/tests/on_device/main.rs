@@ -4,12 +4,14 @@
 mod adversarial;
 mod dot;
 mod expand;
+mod failures;
 mod formulas;
 mod full_pass;
 mod heads;
 mod overlap;
 mod ranks;
 mod report;
+mod shards;
 mod support;
 mod tables;
 mod training;
@@ -37,7 +39,10 @@ fn main() {
     trials.extend(ranks::tests());
     trials.extend(full_pass::tests());
     trials.extend(training::tests());
+    trials.extend(shards::tests());
     trials.extend(report::tests());
+    // Last, because what is left of a failed context would be in the way.
+    trials.extend(failures::tests());
     let trials = trials
         .into_iter()
         .map(|(name, test): (&'static str, fn())| {
