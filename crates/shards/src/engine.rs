@@ -78,9 +78,11 @@ impl Shards {
         let mut found = found.into_iter().map(|found| Ok(found?.into_iter()));
         let mut found = found.by_ref().collect::<Result<Vec<_>, EngineError>>()?;
         let answers = queries.iter().map(|query| {
-            let lists: Option<Vec<Vec<Hit>>> =
-                found.iter_mut().map(|one| one.next().expect("an answer for each query")).collect();
-            Some(merge(shards.iter().zip(lists?), query.k()))
+            // From every shard, also if one has none.
+            let next = |one: &mut std::vec::IntoIter<_>| one.next().expect("one for each query");
+            let lists: Vec<Option<Vec<Hit>>> = found.iter_mut().map(next).collect();
+            let lists = lists.into_iter().collect::<Option<Vec<_>>>()?;
+            Some(merge(shards.iter().zip(lists), query.k()))
         });
         Ok(answers.collect())
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::classifier::{Classifier, Convolution, Layer};
 use contract::{
-    Engine, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, PartOfExpansion, Query,
-    QueryBatch, QueryVector, Row, Scoring, TermExpander, Token, TokenClassifier, TokenText,
+    Engine, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit, PartOfExpansion,
+    Query, QueryBatch, QueryVector, Row, Scoring, TermExpander, Token, TokenClassifier, TokenText,
     TokenVectors, VectorSource,
 };
 use cpu_core::{CpuEngine, Options, Paths, ReferenceEngine};
@@ -36,6 +36,58 @@ fn certified(_: usize, table: Arc<dyn HasTable>) -> Result<Box<dyn Engine>, cpu_
 
 fn shards(of: &Arc<ModelStore>, ranges: Vec<Range<usize>>) -> Shards {
     Shards::new(of.clone(), ranges, engine).unwrap()
+}
+
+/// Answers, but for queries of which a shard declines every third.
+struct Declining(ReferenceEngine, usize);
+
+impl Engine for Declining {
+    fn description(&self) -> contract::EngineDescription {
+        self.0.description()
+    }
+
+    fn preferred_batch(&self, waiting: usize) -> usize {
+        waiting
+    }
+
+    fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+        self.0.search(batch)
+    }
+
+    fn search_overlapped(
+        &mut self,
+        batch: &QueryBatch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        meanwhile();
+        let found = self.0.search(batch)?.into_iter().enumerate();
+        Ok(found.map(|(index, hits)| (index % 3 != self.1 % 3).then_some(hits)).collect())
+    }
+}
+
+#[test]
+fn a_query_that_any_shard_declines_is_declined_and_the_others_are_answered() {
+    let own = Arc::new(repeating_model());
+    let table = own.table();
+    let query = |row: u32| {
+        Query::new(&table, QueryVector::Row(Row(row * 31)), 4, contract::Filter::default()).unwrap()
+    };
+    let queries: Vec<Query> = (0..30).map(query).collect();
+    let batch: QueryBatch<'_> = queries.iter().collect();
+    let expected = ReferenceEngine::new(own.clone()).search(&batch).unwrap();
+    let make = |index, table| -> Result<Box<dyn Engine>, String> {
+        Ok(Box::new(Declining(ReferenceEngine::new(table), index)))
+    };
+    for count in [1, 2, 3] {
+        let mut shards = Shards::new(own.clone(), split_evenly(own.rows(), count), make).unwrap();
+        let mut asked = 0;
+        let found = shards.search_overlapped(&batch, &mut || asked += 1).unwrap();
+        assert_eq!(asked, 1);
+        for (index, (found, expected)) in found.into_iter().zip(&expected).enumerate() {
+            let declined = (0..count).any(|shard| index % 3 == shard);
+            assert_eq!(found, (!declined).then(|| expected.clone()), "{index} of {count} shards");
+        }
+    }
 }
 
 /// Ranges of any length, some of them empty.

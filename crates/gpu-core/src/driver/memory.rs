@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
+use cust::stream::Stream;
+use cust_raw::CUresult;
 
+use super::device::{Doing, new_stream};
 use super::raw::check;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
@@ -26,10 +29,12 @@ impl<T: Pod> Array<T> {
     #[allow(unsafe_code)]
     pub fn zeroed(len: usize) -> Result<Self, GpuError> {
         let array = Self::uninitialised(len)?;
-        // SAFETY: the allocation has this many bytes; it is never empty.
-        let status = unsafe { cust_raw::cuMemsetD8_v2(array.address, 0, array.bytes().max(1)) };
-        check(status, "clearing device memory")?;
-        wait_for_default_stream()?;
+        in_own_stream("clearing device memory", |stream| {
+            // SAFETY: the allocation has this many bytes; it is never empty.
+            unsafe {
+                cust_raw::cuMemsetD8Async(array.address, 0, array.bytes().max(1), stream.as_inner())
+            }
+        })?;
         Ok(array)
     }
 
@@ -98,12 +103,11 @@ impl<T: Pod> Array<T> {
         if values.is_empty() {
             return Ok(());
         }
-        // SAFETY: both sides have this many bytes, and the call returns only after it has read them.
-        let status = unsafe {
-            cust_raw::cuMemcpyHtoD_v2(self.address, values.as_ptr().cast(), size_of_val(values))
-        };
-        check(status, "copying to the device")?;
-        wait_for_default_stream()
+        let (from, bytes) = (values.as_ptr().cast(), size_of_val(values));
+        in_own_stream("copying to the device", |stream| {
+            // SAFETY: both sides have this many bytes, and are there until the stream has been synchronised.
+            unsafe { cust_raw::cuMemcpyHtoDAsync_v2(self.address, from, bytes, stream.as_inner()) }
+        })
     }
 
     /// Reads all values. The caller must have synchronised the streams that write here.
@@ -114,11 +118,14 @@ impl<T: Pod> Array<T> {
     pub fn read(&self) -> Result<Vec<T>, GpuError> {
         let mut values = vec![T::zeroed(); self.len];
         if self.len > 0 {
-            // SAFETY: both sides have this many bytes; any bits are a `T`, which is plain old data.
-            let status = unsafe {
-                cust_raw::cuMemcpyDtoH_v2(values.as_mut_ptr().cast(), self.address, self.bytes())
-            };
-            check(status, "copying from the device")?;
+            let (to, bytes) = (values.as_mut_ptr().cast(), self.bytes());
+            in_own_stream("copying from the device", |stream| {
+                // SAFETY: both sides have this many bytes, and are there until the stream has been synchronised; any bits are a
+                // `T`, which is plain old data.
+                unsafe {
+                    cust_raw::cuMemcpyDtoHAsync_v2(to, self.address, bytes, stream.as_inner())
+                }
+            })?;
         }
         Ok(values)
     }
@@ -211,10 +218,13 @@ impl<T> Drop for Pinned<T> {
     }
 }
 
-/// Waits until clearing, or copying from memory that is not pinned, has ended. When the driver returns, both
-/// may still continue in the default stream, and the engine's own stream does not wait for it.
-#[allow(unsafe_code)]
-fn wait_for_default_stream() -> Result<(), GpuError> {
-    // SAFETY: null is the default stream.
-    check(unsafe { cust_raw::cuStreamSynchronize(std::ptr::null_mut()) }, "preparing device memory")
+/// Starts something in a stream of its own, and waits until it has ended. Not in the default stream, which must not be used while
+/// another engine on the same device records a graph.
+fn in_own_stream(
+    doing: &'static str,
+    start: impl FnOnce(&Stream) -> CUresult,
+) -> Result<(), GpuError> {
+    let stream = new_stream()?;
+    let started = check(start(&stream), doing);
+    started.and(stream.synchronize().doing(doing))
 }
