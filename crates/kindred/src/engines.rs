@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::background::give_way;
 use crate::device::{Device, Gpus, Placement};
+use crate::numa;
 use crate::placement::{DoesNotFit, Placed, Shard, place};
 use crate::warm_up::WarmUp;
 pub use self_check::{SELF_CHECK_PASSES, WrongAnswer, self_check};
@@ -124,9 +125,14 @@ pub fn makers(
     let gpus = match &wanted.device {
         Device::Cuda(gpus) if gpus.only().is_none() => gpus,
         _ => {
-            let wanted = wanted.clone();
-            let make: Make = Box::new(move |model, warm| make(model, &wanted, warm));
-            return Ok(Makers { each: vec![checked(make)], placed: None });
+            let each = match near_memory(wanted, numa::nodes()) {
+                Some(nodes) => nodes.into_iter().map(checked).collect(),
+                None => {
+                    let wanted = wanted.clone();
+                    vec![checked(Box::new(move |model, warm| make(model, &wanted, warm)))]
+                }
+            };
+            return Ok(Makers { each, placed: None });
         }
     };
     let placed = place_on(model, gpus, wanted, replaces)?;
@@ -138,6 +144,30 @@ pub fn makers(
         }))
     });
     Ok(Makers { each: each.collect(), placed: Some(placed) })
+}
+
+/// A CPU engine for each of several nodes of memory, with the node's cores. `None` if there is one node, a GPU may search, or a number of
+/// threads was asked for.
+fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
+    let on_cpu = match wanted.device {
+        Device::Cpu => true,
+        Device::Auto => gpu_core::count().is_err(),
+        Device::Cuda(_) => false,
+    };
+    if !on_cpu || nodes.len() < 2 || wanted.threads > 0 {
+        return None;
+    }
+    info!("an engine on each of {} nodes of memory (NUMA)", nodes.len());
+    let of_node = |cores: Vec<usize>| -> Make {
+        let wanted = Wanted { device: Device::Cpu, threads: cores.len(), ..wanted.clone() };
+        Box::new(move |model, warm| {
+            if let Err(e) = numa::stay_on(&cores) {
+                warn!("the engine may use memory that is far from its cores: {e}");
+            }
+            make(model, &wanted, warm)
+        })
+    };
+    Some(nodes.into_iter().map(of_node).collect())
 }
 
 type Make =
@@ -320,4 +350,51 @@ fn on_gpu(
         started.elapsed().as_secs_f64()
     );
     Ok(engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+
+    fn wanted(device: Device, threads: usize) -> Wanted {
+        let heads = KeptHeads::default();
+        Wanted { device, placement: Placement::Auto, threads, keep_tables: false, heads }
+    }
+
+    #[test]
+    fn an_engine_on_each_node_has_the_nodes_cores() {
+        let nodes = || vec![vec![0], vec![0]];
+        for (device, threads, nodes) in [
+            (Device::Cpu, 0, vec![vec![0]]),
+            (Device::Cpu, 2, nodes()),
+            (Device::Cuda(Gpus::First), 0, nodes()),
+        ] {
+            assert!(near_memory(&wanted(device, threads), nodes).is_none());
+        }
+        let model = Model::demo().unwrap();
+        let makes = near_memory(&wanted(Device::Cpu, 0), nodes()).unwrap();
+        assert_eq!(makes.len(), 2);
+        for make in makes {
+            let store = model.store().clone();
+            let made = move || {
+                let mut engine = make(&store, WarmUp::for_nobody()).unwrap();
+                self_check(&mut *engine, &store).unwrap();
+                engine.description().detail
+            };
+            let detail = std::thread::spawn(made).join().unwrap();
+            assert!(detail.ends_with("1 threads"), "{detail}");
+        }
+    }
+
+    #[test]
+    fn several_gpus_that_are_not_there_are_an_error_with_the_cure() {
+        let model = Model::demo().unwrap();
+        for device in ["cuda:all", "cuda:900,901"] {
+            let wanted = wanted(device.parse().unwrap(), 0);
+            let Err(error) = makers(model.store(), &wanted, None) else { panic!("there are none") };
+            let said = error.to_string();
+            assert!(said.contains(device) && said.contains("--device cpu"), "{said}");
+        }
+    }
 }

@@ -34,6 +34,7 @@ pub mod expression;
 pub mod heads;
 pub mod method;
 mod model;
+pub mod numa;
 pub mod options;
 pub mod placement;
 pub mod question;
