@@ -17,7 +17,7 @@ use std::time::Instant;
 use contract::Workload;
 
 use crate::account::ByCaller;
-use crate::job::Asker;
+use crate::job::{Asker, Failure};
 
 /// A job, or what passes have left of it.
 pub(crate) struct Waiting<W: Workload> {
@@ -27,6 +27,8 @@ pub(crate) struct Waiting<W: Workload> {
     pub(crate) deadline: Instant,
     pub(crate) caller: Option<u64>,
     pub(crate) asker: Asker<W::Response>,
+    /// The failure of a device that had it, if one had.
+    pub(crate) failed_in: Option<Failure>,
     /// How many of its requests earlier passes have taken.
     pub(crate) taken: usize,
     /// How many the next pass takes, and what they cost.
@@ -35,6 +37,15 @@ pub(crate) struct Waiting<W: Workload> {
 }
 
 impl<W: Workload> Waiting<W> {
+    /// Notes that a device failed while it had these requests. Returns whether they may be asked again: no other device
+    /// has failed while it had them, or others of their job.
+    pub(crate) fn may_be_asked_again(&mut self, failure: Failure) -> bool {
+        match &self.asker {
+            Asker::Whole(_) => *self.failed_in.get_or_insert(failure) == failure,
+            Asker::Split(split) => split.note_failure(failure),
+        }
+    }
+
     /// The caller's id. All probes count as one caller's.
     pub(crate) fn caller(&self) -> u64 {
         self.caller.unwrap_or(u64::MAX)

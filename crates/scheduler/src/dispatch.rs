@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::account::{Contention, Turns};
 use crate::error::SubmitError;
-use crate::lane_state::{AnyLane, Filled};
-use crate::pass::AnyPass;
+use crate::lane_state::{AnyLane, Back, Filled};
+use crate::pass::{AnyPass, Lent};
 use crate::shared::LaneShared;
 
 /// The minimum time of a slice, because beginning a slice takes time too.
@@ -76,15 +76,18 @@ impl<D: ?Sized> Dispatch<D> {
     }
 
     /// Chooses the next slice of a worker that has these passes under way, at most one for each lane. Begins a pass if
-    /// the chosen lane has none. `None` if nothing waits.
+    /// the chosen lane has none and the worker may begin one. `None` if nothing waits for this worker.
     pub(crate) fn next(
         &mut self,
         device: &D,
         under_way: &mut [Option<Box<dyn AnyPass<D>>>],
+        may_begin: bool,
         now: Instant,
     ) -> Option<Turn> {
         let lanes = self.lanes.len();
-        let has_work = |&lane: &usize| under_way[lane].is_some() || !self.lanes[lane].is_empty();
+        let has_work = |&lane: &usize| {
+            under_way[lane].is_some() || (may_begin && !self.lanes[lane].is_empty())
+        };
         // The lane after the last one comes first, so that it wins a tie.
         let in_turn = (1..=lanes).map(|step| (self.last + step) % lanes);
         let waiting: Vec<usize> = in_turn.filter(has_work).collect();
@@ -133,8 +136,8 @@ impl<D: ?Sized> Dispatch<D> {
     }
 
     /// Takes back the jobs of a pass that will not be finished.
-    pub(crate) fn put_back(&mut self, lane: usize, pass: Box<dyn AnyPass<D>>) {
-        self.lanes[lane].put_back(pass);
+    pub(crate) fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back) {
+        self.lanes[jobs.lane()].take_back(jobs, why);
     }
 
     /// Answers waiting callers whose deadline has passed.

@@ -86,6 +86,9 @@ pub(crate) enum Asker<R> {
     Split(Arc<Split<R>>),
 }
 
+/// Tells the failures of devices apart: one failure may hit several parts of a job.
+pub(crate) type Failure = u64;
+
 /// A job whose requests are answered by several passes.
 pub(crate) struct Split<R>(Mutex<Parts<R>>);
 
@@ -95,14 +98,21 @@ struct Parts<R> {
     missing: usize,
     queued: Option<Duration>,
     device: Duration,
+    /// The failure of a device that had some of its requests, if one had.
+    failed_in: Option<Failure>,
 }
 
 impl<R> Split<R> {
-    /// A job of n requests, none of which has been answered.
-    pub(crate) fn new(ticket: Ticket<R>, requests: usize) -> Arc<Self> {
+    /// A job of n requests, none of which has been answered, but which may have been in a failure.
+    pub(crate) fn new(ticket: Ticket<R>, requests: usize, failed_in: Option<Failure>) -> Arc<Self> {
         let responses = (0..requests).map(|_| None).collect();
-        let (queued, device) = (None, Duration::ZERO);
-        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing: requests, queued, device })))
+        let (missing, queued, device) = (requests, None, Duration::ZERO);
+        Arc::new(Self(Mutex::new(Parts { ticket, responses, missing, queued, device, failed_in })))
+    }
+
+    /// Notes that a device failed while it had some of the requests. Returns whether it is the only one so far.
+    pub(crate) fn note_failure(&self, failure: Failure) -> bool {
+        *self.lock().failed_in.get_or_insert(failure) == failure
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Parts<R>> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use contract::Workload;
@@ -10,8 +11,8 @@ use crate::account::{Contention, Turns};
 use crate::choose::{Room, Waiting, choose};
 use crate::error::SubmitError;
 use crate::inbox::Inbox;
-use crate::job::{Asker, Job, Split};
-use crate::pass::{AnyPass, Pass};
+use crate::job::{Asker, Failure, Job, Split};
+use crate::pass::{AnyPass, Lent, LentJobs, Pass};
 use crate::shared::{LaneShared, Shared};
 
 /// A lane, whatever its workload is.
@@ -28,7 +29,7 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     /// Begins a pass with the requests that it chooses.
     fn begin(&mut self, device: &D, has_others: bool, now: Instant) -> Box<dyn AnyPass<D>>;
     /// Takes back the jobs of a pass of this lane that will not be finished.
-    fn put_back(&mut self, pass: Box<dyn AnyPass<D>>);
+    fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back);
     /// Answers callers whose deadline has passed.
     fn answer_expired(&mut self, now: Instant);
     /// Fails all waiting jobs with this error; if `for_good`, later ones as well.
@@ -37,6 +38,17 @@ pub(crate) trait AnyLane<D: ?Sized>: Send {
     fn slice_took(&self) -> Duration;
     fn note_slice(&mut self, took: Duration);
     fn shared(&self) -> Arc<LaneShared>;
+}
+
+/// Why a lane takes back the jobs of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Back {
+    /// The device failed in another pass: they begin again.
+    Unfinished,
+    /// The device failed while it had them: they are asked again, apart from others, if this is their first failure.
+    Failed(Failure),
+    /// Nobody will answer them: they get this error.
+    Over(SubmitError),
 }
 
 /// Whether jobs wait in an inbox.
@@ -50,50 +62,97 @@ impl<W: Workload> Filled for Inbox<W> {
     }
 }
 
+/// So many passes apart go before a pass of other jobs.
+const APART_IN_A_ROW: u8 = 8;
+
 pub(crate) struct LaneState<W: Workload> {
+    /// Its index among the lanes.
+    index: usize,
     workload: Arc<W>,
     inbox: Arc<Inbox<W>>,
     lane: Arc<LaneShared>,
     shared: Arc<Shared>,
     /// In the order of their turns.
     waiting: VecDeque<Waiting<W>>,
+    /// Jobs that are asked again, each in a pass of its own. One of them may be the reason why a device failed: alone it
+    /// takes no other jobs with it when it fails the next device, and gets its error then.
+    again: VecDeque<Waiting<W>>,
+    /// The passes apart since the last pass of other jobs.
+    apart_in_a_row: u8,
     /// A reused buffer for the inbox's jobs; empty between calls.
     spare: Vec<Job<W>>,
     slice_took: Duration,
 }
 
 impl<W: Workload> LaneState<W> {
+    /// The lane with this index.
     pub(crate) fn new(
+        index: usize,
         workload: Arc<W>,
         inbox: Arc<Inbox<W>>,
         lane: Arc<LaneShared>,
         shared: Arc<Shared>,
     ) -> Self {
-        let (waiting, spare) = (VecDeque::new(), Vec::new());
         let slice_took = Duration::from_millis(1);
-        Self { workload, inbox, lane, shared, waiting, spare, slice_took }
+        Self {
+            index,
+            workload,
+            inbox,
+            lane,
+            shared,
+            waiting: VecDeque::new(),
+            again: VecDeque::new(),
+            apart_in_a_row: 0,
+            spare: Vec::new(),
+            slice_took,
+        }
     }
 
-    /// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that were split.
-    fn take_chosen(&mut self) -> VecDeque<Waiting<W>> {
-        let waiting = std::mem::take(&mut self.waiting);
-        if waiting.iter().all(|job| job.chosen == job.requests.len()) {
-            return waiting;
+    /// Chooses the jobs of the next pass. Returns also whether it must run apart.
+    fn choose(&mut self, device: &W::Device, has_others: bool) -> (VecDeque<Waiting<W>>, bool) {
+        let workload = &*self.workload;
+        let rests = !self.waiting.is_empty() && self.apart_in_a_row >= APART_IN_A_ROW;
+        if !rests && let Some(job) = self.again.pop_front() {
+            self.apart_in_a_row = self.apart_in_a_row.saturating_add(1);
+            let (all, of_one_caller) = (workload.room(device, job.cost).max(1), usize::MAX);
+            let mut one = VecDeque::from([job]);
+            choose(workload, device, &mut one, Room { all, of_one_caller });
+            let jobs = take_chosen(&mut one);
+            one.into_iter().for_each(|rest| self.again.push_front(rest));
+            return (jobs, true);
         }
-        let (mut taken, mut unfinished) = (VecDeque::with_capacity(waiting.len()), Vec::new());
-        for mut job in waiting {
-            if job.chosen == 0 {
-                self.waiting.push_back(job);
-            } else if job.chosen == job.requests.len() {
-                taken.push_back(job);
-            } else {
-                taken.push_back(job.split_off());
-                unfinished.push(job);
-            }
-        }
-        self.waiting.extend(unfinished);
-        taken
+        self.apart_in_a_row = 0;
+        let waiting = self.waiting.iter().map(|job| job.cost).sum();
+        let all = workload.room(device, waiting).max(1);
+        let of_one_caller = if has_others {
+            workload.max_room_per_caller(workload.room(device, usize::MAX)).max(1)
+        } else {
+            usize::MAX
+        };
+        choose(workload, device, &mut self.waiting, Room { all, of_one_caller });
+        (take_chosen(&mut self.waiting), false)
     }
+}
+
+/// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that were split.
+fn take_chosen<W: Workload>(waiting: &mut VecDeque<Waiting<W>>) -> VecDeque<Waiting<W>> {
+    let before = std::mem::take(waiting);
+    if before.iter().all(|job| job.chosen == job.requests.len()) {
+        return before;
+    }
+    let (mut taken, mut unfinished) = (VecDeque::with_capacity(before.len()), Vec::new());
+    for mut job in before {
+        if job.chosen == 0 {
+            waiting.push_back(job);
+        } else if job.chosen == job.requests.len() {
+            taken.push_back(job);
+        } else {
+            taken.push_back(job.split_off());
+            unfinished.push(job);
+        }
+    }
+    waiting.extend(unfinished);
+    taken
 }
 
 impl<W: Workload> Waiting<W> {
@@ -106,7 +165,7 @@ impl<W: Workload> Waiting<W> {
                 entered: ticket.entered,
                 slots: ticket.slots.take(),
             };
-            self.asker = Asker::Split(Split::new(whole, self.requests.len()));
+            self.asker = Asker::Split(Split::new(whole, self.requests.len(), self.failed_in));
         }
         let Asker::Split(split) = &self.asker else { unreachable!("it was split just now") };
         let requests: Vec<W::Request> = self.requests.by_ref().take(self.chosen).collect();
@@ -115,7 +174,8 @@ impl<W: Workload> Waiting<W> {
         self.cost = self.cost.saturating_sub(cost);
         let (deadline, caller, chosen_cost) = (self.deadline, self.caller, cost);
         let (requests, asker) = (requests.into_iter(), Asker::Split(split.clone()));
-        Self { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
+        let failed_in = self.failed_in;
+        Self { requests, cost, deadline, caller, asker, failed_in, taken, chosen, chosen_cost }
     }
 }
 
@@ -132,8 +192,18 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
             contention.note(caller, now);
             let cost = requests.iter().map(|request| workload.cost(device, request)).sum();
             let (requests, asker) = (requests.into_iter(), Asker::Whole(ticket));
-            let (taken, chosen, chosen_cost) = (0, 0, 0);
-            Waiting { requests, cost, deadline, caller, asker, taken, chosen, chosen_cost }
+            let (failed_in, taken, chosen, chosen_cost) = (None, 0, 0, 0);
+            Waiting {
+                requests,
+                cost,
+                deadline,
+                caller,
+                asker,
+                failed_in,
+                taken,
+                chosen,
+                chosen_cost,
+            }
         };
         inbox.take(spare, |job, is_probe| match is_probe {
             false => waiting.push_back(wait(job)),
@@ -147,7 +217,7 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
     }
 
     fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.again.is_empty()
     }
 
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) {
@@ -156,20 +226,22 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
             let may_be_over = somebody_hung_up || matches!(job.asker, Asker::Split(_));
             now >= job.deadline || (may_be_over && job.asker.is_over())
         };
-        if !self.waiting.iter().any(is_expired) {
-            return;
-        }
-        let (expired, others): (VecDeque<_>, VecDeque<_>) =
-            self.waiting.drain(..).partition(is_expired);
-        self.waiting = others;
-        for job in expired {
-            job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+        for waiting in [&mut self.waiting, &mut self.again] {
+            if !waiting.iter().any(is_expired) {
+                continue;
+            }
+            let (expired, others): (VecDeque<_>, VecDeque<_>) =
+                waiting.drain(..).partition(is_expired);
+            *waiting = others;
+            for job in expired {
+                job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+            }
         }
     }
 
     fn first_clock(&self, turns: &Turns) -> Option<u64> {
         let clock = |job: &Waiting<W>| job.caller.map_or(0, |caller| turns.clock(caller));
-        self.waiting.iter().map(clock).min()
+        self.waiting.iter().chain(&self.again).map(clock).min()
     }
 
     fn begin(
@@ -178,30 +250,40 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
         has_others: bool,
         now: Instant,
     ) -> Box<dyn AnyPass<W::Device>> {
-        let workload = &*self.workload;
-        let waiting = self.waiting.iter().map(|job| job.cost).sum();
-        let all = workload.room(device, waiting).max(1);
-        let of_one_caller = if has_others {
-            workload.max_room_per_caller(workload.room(device, usize::MAX)).max(1)
-        } else {
-            usize::MAX
-        };
-        choose(workload, device, &mut self.waiting, Room { all, of_one_caller });
-        let jobs = self.take_chosen();
-        let (workload, lane) = (self.workload.clone(), self.lane.clone());
-        Box::new(Pass::new(workload, jobs, lane, self.shared.clone(), now))
+        let (jobs, is_apart) = self.choose(device, has_others);
+        let (workload, lane) = (self.workload.clone(), (self.index, self.lane.clone()));
+        Box::new(Pass::new(workload, lane, jobs, is_apart, self.shared.clone(), now))
     }
 
-    fn put_back(&mut self, pass: Box<dyn AnyPass<W::Device>>) {
-        let pass = pass.into_any().downcast::<Pass<W>>().expect("a pass goes back to its own lane");
-        for job in pass.jobs.into_iter().rev() {
-            self.waiting.push_front(job);
+    fn take_back(&mut self, jobs: Box<dyn Lent>, why: Back) {
+        let lent = jobs.into_any().downcast::<LentJobs<W>>();
+        let lent = lent.expect("a pass goes back to its own lane");
+        let is_apart = lent.is_apart;
+        match why {
+            Back::Unfinished => {
+                let to = if is_apart { &mut self.again } else { &mut self.waiting };
+                lent.into_jobs().rev().for_each(|job| to.push_front(job));
+            }
+            Back::Failed(failure) => {
+                for mut job in lent.into_jobs() {
+                    if job.may_be_asked_again(failure) {
+                        self.shared.statistics.asked_again.fetch_add(1, Ordering::Relaxed);
+                        self.again.push_back(job);
+                    } else {
+                        job.asker.end(SubmitError::EngineFailed, &self.shared, &self.lane);
+                    }
+                }
+            }
+            Back::Over(error) => {
+                lent.into_jobs().for_each(|job| job.asker.end(error, &self.shared, &self.lane));
+            }
         }
     }
 
     fn answer_expired(&mut self, now: Instant) {
         let statistics = &self.shared.statistics;
-        for job in self.waiting.iter_mut().filter(|job| now >= job.deadline) {
+        let waiting = self.waiting.iter_mut().chain(&mut self.again);
+        for job in waiting.filter(|job| now >= job.deadline) {
             job.asker.fail(SubmitError::DeadlinePassed, statistics);
         }
         self.inbox.for_each(|job| {
@@ -216,7 +298,8 @@ impl<W: Workload> AnyLane<W::Device> for LaneState<W> {
     }
 
     fn fail_all(&mut self, error: SubmitError, for_good: bool) {
-        for job in std::mem::take(&mut self.waiting) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for job in waiting.into_iter().chain(std::mem::take(&mut self.again)) {
             job.asker.end(error, &self.shared, &self.lane);
         }
         for job in self.inbox.empty(for_good) {

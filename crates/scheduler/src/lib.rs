@@ -30,9 +30,21 @@
 //! **Deadlines** are checked on entry, before each slice, while a slice runs, and before the answer is sent. Jobs whose
 //! callers hung up are dropped before the next slice.
 //!
-//! **Supervision.** A pass that fails or panics fails its own jobs; then its device is dropped and made again
-//! (`supervisor.rs`). Waiting jobs stay in the queue; while no device works, new jobs are refused. A device that can't
-//! be made again, or that hangs, is lost: [`DeviceThreads::lost`] tells the process to end.
+//! **Supervision.** When a device fails or panics, it is dropped and made again (`supervisor.rs`), with growing pauses.
+//! Waiting jobs stay in the queue. While no device works, new jobs are refused.
+//!
+//! - If it was the only one that worked, the jobs of the failed pass fail.
+//! - While another works, the jobs of all passes that were on the device are asked again, and nobody sees an error. Any
+//!   of them may be the reason for the failure, so each runs in a pass of its own, with nothing else on the device.
+//!   If a device fails a second time while it has a job, or parts of it, the job fails. So one request can fail two
+//!   devices, and it is the only one that fails with the second. Eight passes apart go before a pass of other jobs.
+//! - A device that hangs can't be stopped. While another works, the jobs are taken from it and asked again, as copies.
+//!   If the call returns after all, its answers are dropped, and the device is made again.
+//! - A device that fails more often than it may is lost; so is one that hangs as the last: [`DeviceThreads::lost`] tells
+//!   the process to end. While another works, or may soon work, a device that fails too often goes on trying instead,
+//!   with the longest pause.
+//!
+//! **Replicas** ([`Replicas`]) can retire one by one, and start again, while the others answer.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -47,9 +59,11 @@ mod lane;
 mod lane_state;
 mod parking;
 mod pass;
+mod replicas;
 mod shared;
 mod start;
 mod state;
+mod states;
 mod statistics;
 mod supervisor;
 mod sync;
@@ -59,8 +73,9 @@ pub use contract::Workload;
 pub use error::{StartError, SubmitError};
 pub use job::Answered;
 pub use lane::Lane;
+pub use replicas::{NotRetired, Replicas};
 pub use start::{DeviceThreads, Limits, Scheduler};
-pub use state::{DeviceState, EngineLost};
+pub use state::{DeviceState, EngineLost, ReplicaState};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 
 #[cfg(all(test, feature = "shuttle"))]

@@ -70,15 +70,22 @@ impl Parking {
         self.gone.notify_all();
     }
 
+    /// Lets all workers look again whether there is something to do.
+    pub(crate) fn wake_all(&self) {
+        drop(lock(&self.state));
+        self.changed.notify_all();
+        self.gone.notify_all();
+    }
+
     pub(crate) fn are_callers_gone(&self) -> bool {
         lock(&self.state).callers_gone
     }
 
-    /// Waits for a while, or until there are no callers any more.
-    pub(crate) fn pause(&self, duration: Duration) {
+    /// Waits for a while, until `is_told`, or until there are no callers any more.
+    pub(crate) fn pause(&self, duration: Duration, is_told: impl Fn() -> bool) {
         let until = Instant::now() + duration;
         let (mut state, mut is_over) = (lock(&self.state), false);
-        while !is_over && !state.callers_gone {
+        while !is_over && !state.callers_gone && !is_told() {
             let left = until.saturating_duration_since(Instant::now());
             (state, is_over) = wait_at_most(&self.gone, state, left);
         }

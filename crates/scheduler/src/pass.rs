@@ -13,16 +13,22 @@ use crate::account::{Slots, Turns};
 use crate::choose::Waiting;
 use crate::error::SubmitError;
 use crate::hand_out::{Done, Finished, HandOut};
-use crate::job::{Asker, Reply, Split, tell};
+use crate::job::{Asker, Split};
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 
 pub(crate) struct Pass<W: Workload> {
     workload: Arc<W>,
-    /// Whole jobs, and parts of jobs.
-    pub(crate) jobs: VecDeque<Waiting<W>>,
+    /// Whole jobs, and parts of jobs, without their requests. While they are lent, none.
+    jobs: VecDeque<Waiting<W>>,
+    /// For each job, its requests. Shared with the timer while the jobs are lent.
+    requests: Requests<W>,
     state: W::Pass,
     responses: Vec<W::Response>,
+    /// The index of its lane.
+    index: usize,
+    /// Whether its jobs must run apart from others, because a device failed while it had them.
+    is_apart: bool,
     lane: Arc<LaneShared>,
     shared: Arc<Shared>,
     started: Instant,
@@ -31,11 +37,15 @@ pub(crate) struct Pass<W: Workload> {
     slices: usize,
 }
 
+type Requests<W> = Arc<Vec<std::vec::IntoIter<<W as Workload>::Request>>>;
+
 /// A pass, whatever its workload is.
 pub(crate) trait AnyPass<D: ?Sized> {
     fn name(&self) -> &'static str;
     /// How many requests it has.
     fn len(&self) -> usize;
+    /// Whether nothing else may be on the device with it.
+    fn is_apart(&self) -> bool;
     /// The lowest clock of its callers. A probe comes before all.
     fn first_clock(&self, turns: &Turns) -> u64;
     /// Runs a slice. Returns whether it was the last.
@@ -56,52 +66,60 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn charge(&self, turns: &mut Turns, took: Duration);
     /// Drops shares that nobody waits for. Returns whether nothing is left of the pass.
     fn drop_expired(&mut self, now: Instant, somebody_hung_up: bool) -> bool;
-    /// Lends the reply channels to the timer, so that it can answer late callers while this thread runs the slice.
-    fn lend(&mut self) -> Box<dyn Lent>;
-    /// Takes back the channels that are left.
+    /// Lends its jobs to the timer, so that it can answer late callers while this thread runs the slice, and ask
+    /// others if the device hangs. `is_on_device`: whether the device is at work on them.
+    fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent>;
+    /// Takes back the jobs.
     fn take_back(&mut self, lent: Box<dyn Lent>);
+    /// Gives up the pass and returns its jobs, to be taken back by their lane.
+    fn give_up(self: Box<Self>, is_on_device: bool) -> Box<dyn Lent>;
     /// After the last slice: counts the pass, frees slots, and returns the answers, ready to be handed out.
     fn finish(self: Box<Self>) -> Box<dyn HandOut>;
     /// Fails its jobs, each as a whole.
     fn fail(self: Box<Self>, error: SubmitError);
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-/// The reply channels of a pass while a slice runs.
+/// The jobs of a pass, while a device works on it or after it failed.
 pub(crate) trait Lent: Send {
+    /// The index of their lane.
+    fn lane(&self) -> usize;
+    /// Whether the device is at work on them. Otherwise it had them at most in slices that are over.
+    fn is_on_device(&self) -> bool;
     /// Answers callers whose deadline has passed.
     fn answer_expired(&mut self, now: Instant, statistics: &Statistics);
-    /// Sends all callers an error.
-    fn tell_all(&mut self, error: SubmitError, statistics: &Statistics);
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-struct LentReplies<R>(Vec<(Instant, LentReply<R>)>);
-
-enum LentReply<R> {
-    Whole(Option<Reply<R>>),
-    Split(Arc<Split<R>>),
+pub(crate) struct LentJobs<W: Workload> {
+    jobs: VecDeque<Waiting<W>>,
+    requests: Requests<W>,
+    index: usize,
+    is_on_device: bool,
+    pub(crate) is_apart: bool,
 }
 
-impl<R> LentReply<R> {
-    fn tell(&mut self, error: SubmitError, statistics: &Statistics) {
-        match self {
-            Self::Whole(reply) => tell(reply.take(), Err(error), statistics),
-            Self::Split(split) => split.fail(error, statistics),
-        }
+impl<W: Workload> LentJobs<W> {
+    /// The jobs with their requests. If a device hangs that has the requests, these are copies.
+    pub(crate) fn into_jobs(self) -> impl DoubleEndedIterator<Item = Waiting<W>> {
+        let requests = Arc::unwrap_or_clone(self.requests);
+        debug_assert_eq!(self.jobs.len(), requests.len());
+        let with = |(job, requests)| Waiting { requests, ..job };
+        self.jobs.into_iter().zip(requests).map(with)
     }
 }
 
-impl<R: Send + 'static> Lent for LentReplies<R> {
+impl<W: Workload> Lent for LentJobs<W> {
+    fn lane(&self) -> usize {
+        self.index
+    }
+
+    fn is_on_device(&self) -> bool {
+        self.is_on_device
+    }
+
     fn answer_expired(&mut self, now: Instant, statistics: &Statistics) {
-        for (_, reply) in self.0.iter_mut().filter(|(deadline, _)| now >= *deadline) {
-            reply.tell(SubmitError::DeadlinePassed, statistics);
-        }
-    }
-
-    fn tell_all(&mut self, error: SubmitError, statistics: &Statistics) {
-        for (_, reply) in &mut self.0 {
-            reply.tell(error, statistics);
+        for job in self.jobs.iter_mut().filter(|job| now >= job.deadline) {
+            job.asker.fail(SubmitError::DeadlinePassed, statistics);
         }
     }
 
@@ -111,21 +129,37 @@ impl<R: Send + 'static> Lent for LentReplies<R> {
 }
 
 impl<W: Workload> Pass<W> {
+    /// A pass of these jobs, of the lane with this index.
     pub(crate) fn new(
         workload: Arc<W>,
-        jobs: VecDeque<Waiting<W>>,
-        lane: Arc<LaneShared>,
+        (index, lane): (usize, Arc<LaneShared>),
+        mut jobs: VecDeque<Waiting<W>>,
+        is_apart: bool,
         shared: Arc<Shared>,
         started: Instant,
     ) -> Self {
+        let without = |job: &mut Waiting<W>| take(&mut job.requests);
+        let requests = Arc::new(jobs.iter_mut().map(without).collect());
         let (state, responses) = (W::Pass::default(), Vec::new());
         let (took, slices) = (Duration::ZERO, 0);
-        Self { workload, jobs, state, responses, lane, shared, started, took, slices }
+        Self {
+            workload,
+            jobs,
+            requests,
+            state,
+            responses,
+            index,
+            is_apart,
+            lane,
+            shared,
+            started,
+            took,
+            slices,
+        }
     }
 
     fn slots(&self) -> usize {
-        let requests = self.jobs.iter().flat_map(|job| job.requests.as_slice());
-        requests.map(|request| self.workload.slots(request)).sum()
+        requests::<W>(&self.requests).into_iter().map(|one| self.workload.slots(one)).sum()
     }
 
     fn cost(&self) -> usize {
@@ -133,8 +167,8 @@ impl<W: Workload> Pass<W> {
     }
 }
 
-fn requests<W: Workload>(jobs: &VecDeque<Waiting<W>>) -> Vec<&W::Request> {
-    jobs.iter().flat_map(|job| job.requests.as_slice()).collect()
+fn requests<W: Workload>(requests: &Requests<W>) -> Vec<&W::Request> {
+    requests.iter().flat_map(|of_job| of_job.as_slice()).collect()
 }
 
 /// These responses, if there are enough.
@@ -152,7 +186,11 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn len(&self) -> usize {
-        self.jobs.iter().map(|job| job.requests.len()).sum()
+        self.requests.iter().map(ExactSizeIterator::len).sum()
+    }
+
+    fn is_apart(&self) -> bool {
+        self.is_apart
     }
 
     fn first_clock(&self, turns: &Turns) -> u64 {
@@ -161,7 +199,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn run(&mut self, device: &mut W::Device, slice: Slice<'_>) -> Result<bool, PassError> {
-        let requests = requests(&self.jobs);
+        let requests = requests::<W>(&self.requests);
         match self.workload.run(device, &requests, &mut self.state, slice)? {
             None => Ok(false),
             Some(responses) => {
@@ -172,11 +210,11 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
     }
 
     fn start(&mut self, device: &mut W::Device, beside_others: bool) -> Result<bool, PassError> {
-        self.workload.start(device, &requests(&self.jobs), beside_others)
+        self.workload.start(device, &requests::<W>(&self.requests), beside_others)
     }
 
     fn complete(&mut self, device: &mut W::Device) -> Result<(), PassError> {
-        let requests = requests(&self.jobs);
+        let requests = requests::<W>(&self.requests);
         self.responses = complete(self.workload.finish(device, &requests)?, requests.len())?;
         Ok(())
     }
@@ -213,46 +251,49 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
             now >= job.deadline || (may_be_over && job.asker.is_over())
         };
         if self.jobs.iter().any(is_expired) {
+            let lists = Arc::get_mut(&mut self.requests).expect("nothing is lent between slices");
             let stays: Vec<bool> = self
                 .jobs
                 .iter()
-                .flat_map(|job| std::iter::repeat_n(!is_expired(job), job.requests.len()))
+                .zip(&*lists)
+                .flat_map(|(job, list)| std::iter::repeat_n(!is_expired(job), list.len()))
                 .collect();
             self.workload.retain(&mut self.state, &mut |index| stays[index]);
-            let (expired, others) = take(&mut self.jobs).into_iter().partition(is_expired);
-            self.jobs = others;
-            let expired: VecDeque<Waiting<W>> = expired;
-            for job in expired {
-                job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+            for (job, list) in take(&mut self.jobs).into_iter().zip(take(lists)) {
+                if is_expired(&job) {
+                    job.asker.end(SubmitError::DeadlinePassed, &self.shared, &self.lane);
+                } else {
+                    self.jobs.push_back(job);
+                    lists.push(list);
+                }
             }
         }
         self.jobs.is_empty()
     }
 
-    fn lend(&mut self) -> Box<dyn Lent> {
-        let lend = |job: &mut Waiting<W>| {
-            let reply = match &mut job.asker {
-                Asker::Whole(ticket) => LentReply::Whole(ticket.reply.take()),
-                Asker::Split(split) => LentReply::Split(split.clone()),
-            };
-            (job.deadline, reply)
-        };
-        Box::new(LentReplies(self.jobs.iter_mut().map(lend).collect()))
+    fn lend(&mut self, is_on_device: bool) -> Box<dyn Lent> {
+        let (jobs, requests) = (take(&mut self.jobs), self.requests.clone());
+        let (index, is_apart) = (self.index, self.is_apart);
+        Box::new(LentJobs { jobs, requests, index, is_on_device, is_apart })
     }
 
     fn take_back(&mut self, lent: Box<dyn Lent>) {
-        let lent = lent.into_any().downcast::<LentReplies<W::Response>>();
-        let lent = lent.expect("a pass gets back what it has lent");
-        for (job, (_, lent)) in self.jobs.iter_mut().zip(lent.0) {
-            if let (Asker::Whole(ticket), LentReply::Whole(reply)) = (&mut job.asker, lent) {
-                ticket.reply = reply;
-            }
-        }
+        let lent = lent.into_any().downcast::<LentJobs<W>>();
+        self.jobs = lent.expect("a pass gets back what it has lent").jobs;
+    }
+
+    fn give_up(mut self: Box<Self>, is_on_device: bool) -> Box<dyn Lent> {
+        // The pass is dropped, so the requests are not shared and need not be copied.
+        self.lend(is_on_device)
     }
 
     fn finish(self: Box<Self>) -> Box<dyn HandOut> {
         let (requests, cost, slots) = (AnyPass::len(&*self), self.cost(), self.slots());
-        let Self { jobs, responses, lane, shared, started, took, .. } = *self;
+        let Self { mut jobs, requests: lists, responses, lane, shared, started, took, .. } = *self;
+        let lists = Arc::into_inner(lists).expect("nothing is lent after the last slice");
+        for (job, list) in jobs.iter_mut().zip(lists) {
+            job.requests = list;
+        }
         lane.counters.count(requests, took, cost);
         lane.note_pass(slots, took);
         let number = |slots: Option<&Slots>| slots.map_or(0, Slots::number);
@@ -290,9 +331,5 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         for job in jobs {
             job.asker.end(error, &shared, &lane);
         }
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }

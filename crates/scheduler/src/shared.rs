@@ -9,8 +9,9 @@ use crate::account::{Account, Slots, at_most_half, may_take};
 use crate::error::SubmitError;
 use crate::parking::Parking;
 use crate::state::{DeviceState, EngineLost};
+use crate::states::States;
 use crate::statistics::{Counted, DeviceCounters, LaneCounters, LaneStatistics, Statistics};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct Shared {
     capacity: u32,
@@ -18,10 +19,8 @@ pub(crate) struct Shared {
     /// In the order of the lanes; set when the workers start.
     lanes: OnceLock<Vec<Arc<LaneShared>>>,
     pub(crate) parking: Parking,
-    /// How many workers have a device that works. Outside the lock, because every request reads it.
-    working: AtomicU32,
-    /// The state of each worker's device; empty before the workers start.
-    states: Mutex<Vec<DeviceState>>,
+    /// The state of each worker's device.
+    pub(crate) states: States,
     /// What the devices of each worker counted.
     pub(crate) devices: OnceLock<Vec<DeviceCounters>>,
     /// Why a device was lost, for the thread that then ends the process.
@@ -70,18 +69,15 @@ impl Shared {
             taken: Taken(AtomicU32::new(0)),
             lanes: OnceLock::new(),
             parking: Parking::new(),
-            working: AtomicU32::new(0),
-            states: Mutex::new(Vec::new()),
+            states: States::new(),
             devices: OnceLock::new(),
             lost: watch::Sender::new(None),
             statistics: Arc::default(),
         }
     }
 
-    /// Begins with these lanes, and n workers whose devices work.
+    /// Begins with these lanes and n workers.
     pub(crate) fn start(&self, lanes: Vec<Arc<LaneShared>>, workers: usize) {
-        *lock(&self.states) = vec![DeviceState::Working; workers];
-        self.working.store(workers as u32, Ordering::SeqCst);
         let _ = self.lanes.set(lanes);
         let _ = self.devices.set((0..workers).map(|_| DeviceCounters::default()).collect());
     }
@@ -129,7 +125,7 @@ impl Shared {
             u64::from(lane.taken.load(Ordering::Relaxed)).saturating_mul(per_slot)
         };
         let all = self.lanes.get().into_iter().flatten().map(nanoseconds);
-        let working = u64::from(self.working.load(Ordering::Relaxed).max(1));
+        let working = u64::from(self.states.working().max(1));
         Duration::from_nanos(all.fold(0, u64::saturating_add) / working)
     }
 
@@ -143,7 +139,7 @@ impl Shared {
 
     /// Refuses a caller if no device works.
     pub(crate) fn check_devices(&self) -> Result<(), SubmitError> {
-        if self.working.load(Ordering::Acquire) > 0 {
+        if self.states.working() > 0 {
             return Ok(());
         }
         let refusal = match self.state() {
@@ -159,30 +155,7 @@ impl Shared {
 
     /// The state of the devices.
     pub(crate) fn state(&self) -> DeviceState {
-        let states = lock(&self.states);
-        let better = |a: DeviceState, &b: &DeviceState| match (a, b) {
-            (DeviceState::Working, _) | (_, DeviceState::Working) => DeviceState::Working,
-            (
-                DeviceState::Restarting { retry_after: a },
-                DeviceState::Restarting { retry_after: b },
-            ) => DeviceState::Restarting { retry_after: a.min(b) },
-            (DeviceState::Lost, other) | (other, DeviceState::Lost) => other,
-        };
-        // Before the workers start nothing is lost.
-        let Some((&first, others)) = states.split_first() else { return DeviceState::Working };
-        others.iter().fold(first, better)
-    }
-
-    /// Sets the state of a worker's device. `false` if it was lost already: then it stays lost.
-    pub(crate) fn set_state(&self, worker: usize, state: DeviceState) -> bool {
-        let mut states = lock(&self.states);
-        if states[worker] == DeviceState::Lost {
-            return false;
-        }
-        states[worker] = state;
-        let working = states.iter().filter(|state| **state == DeviceState::Working).count();
-        self.working.store(working as u32, Ordering::Release);
-        true
+        self.states.together()
     }
 
     /// Notes why a device was lost, unless all callers are gone.
@@ -222,8 +195,10 @@ impl Shared {
             deadline_passed: statistics.deadline_passed.load(relaxed),
             hung_up: self.hung_up(),
             failed: statistics.failed.load(relaxed),
+            asked_again: statistics.asked_again.load(relaxed),
             restarts: statistics.restarts.load(relaxed),
             state: self.state(),
+            replicas: self.states.all(),
             device_counters,
         }
     }

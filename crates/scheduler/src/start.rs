@@ -14,8 +14,9 @@ use crate::error::StartError;
 use crate::inbox::Inbox;
 use crate::lane::{CallersEnd, Lane};
 use crate::lane_state::{AnyLane, LaneState};
+use crate::replicas::{Alive, Replicas, spawn};
 use crate::shared::{LaneShared, Shared};
-use crate::state::EngineLost;
+use crate::state::{EngineLost, ReplicaState};
 use crate::supervisor::Supervisor;
 
 /// Bounds of a scheduler and of its devices.
@@ -48,15 +49,16 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     pub fn lane<W: Workload<Device = D>>(&mut self, workload: W) -> Lane<W> {
         let (workload, inbox) = (Arc::new(workload), Arc::new(Inbox::new()));
         let (lane, shared) = (Arc::new(LaneShared::new()), self.callers.0.clone());
-        let state = LaneState::new(workload.clone(), inbox.clone(), lane.clone(), shared);
+        let index = self.lanes.len();
+        let state = LaneState::new(index, workload.clone(), inbox.clone(), lane.clone(), shared);
         self.lanes.push(Box::new(state));
         Lane::new(workload, inbox, lane, self.callers.clone())
     }
 
-    /// The state that its n workers share.
-    pub(crate) fn core(self, workers: usize) -> Arc<Core<D>> {
+    /// What workers in these states share.
+    pub(crate) fn core(self, states: &[ReplicaState]) -> Arc<Core<D>> {
         let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
-        Arc::new(Core::new(shared, dispatch, workers, self.limits.hang_timeout))
+        Arc::new(Core::new(shared, dispatch, states, self.limits.hang_timeout))
     }
 
     /// Starts a worker for each of these makers, waits until each has made its device, and returns what joins them in
@@ -64,7 +66,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// bounds the time until the first devices are ready.
     ///
     /// # Errors
-    /// If a thread can't be started or a device can't be made.
+    /// If a thread can't be started or a device can't be made. The devices that were made are dropped by then, unless
+    /// that takes longer than `within`.
     ///
     /// # Panics
     /// If there is no maker.
@@ -78,34 +81,75 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         F: FnMut() -> Result<Box<D>, E> + Send + 'static,
         E: Display + Send + 'static,
     {
+        let waited_for = makers.len();
+        self.start_some(timer, within, makers, waited_for)
+    }
+
+    /// As [`start`](Self::start), but returns as soon as the first maker has made its device. The others may still work, or
+    /// wait for something. If one of them fails, it is called again, like that of a device that failed.
+    ///
+    /// # Errors
+    /// If a thread can't be started or the first device can't be made.
+    ///
+    /// # Panics
+    /// If there is no maker.
+    pub fn start_first<F, E>(
+        self,
+        timer: &runtime::Handle,
+        within: Option<Duration>,
+        makers: Vec<F>,
+    ) -> Result<DeviceThreads, StartError<E>>
+    where
+        F: FnMut() -> Result<Box<D>, E> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.start_some(timer, within, makers, 1)
+    }
+
+    /// Starts all workers and waits for the first n.
+    fn start_some<F, E>(
+        self,
+        timer: &runtime::Handle,
+        within: Option<Duration>,
+        makers: Vec<F>,
+        waited_for: usize,
+    ) -> Result<DeviceThreads, StartError<E>>
+    where
+        F: FnMut() -> Result<Box<D>, E> + Send + 'static,
+        E: Display + Send + 'static,
+    {
         assert!(!makers.is_empty(), "a scheduler has at least one worker");
         let (limits, until) = (self.limits, within.map(|within| Instant::now() + within));
-        let core = self.core(makers.len());
+        let mut states = vec![ReplicaState::Working; waited_for];
+        states.resize(makers.len(), ReplicaState::Starting);
+        let core = self.core(&states);
         let lost = core.shared.lost();
         timer.spawn(watch(core.clone()));
-        let (until_ended, ended) = mpsc::channel();
+        let (alive, ended) = mpsc::channel();
+        let alive: Alive = Arc::new(alive);
+        let replicas = Replicas::new(&core, &alive, limits.max_restarts, makers.len());
         let mut starting = Vec::new();
         for (index, make) in makers.into_iter().enumerate() {
+            let mut supervisor = Supervisor::new(make, core.clone(), index, limits.max_restarts);
+            if index >= waited_for {
+                spawn(&alive, move || supervisor.make_and_run()).map_err(StartError::Thread)?;
+                continue;
+            }
             let (started, has_started) = mpsc::sync_channel(1);
-            let (core, until_ended) = (core.clone(), until_ended.clone());
-            let work = move || {
-                let _until_ended: mpsc::Sender<()> = until_ended;
-                let mut supervisor = Supervisor::new(make, core, index, limits.max_restarts);
-                match supervisor.make() {
-                    Ok(device) => {
-                        // This fails only if `start` has returned already.
-                        let _ = started.send(Ok(device.description()));
-                        supervisor.run(device);
-                    }
-                    Err(e) => {
-                        let _ = started.send(Err(e));
-                    }
+            let work = move || match supervisor.make() {
+                Ok(device) => {
+                    // This fails only if `start` has returned already.
+                    let _ = started.send(Ok(device.description()));
+                    supervisor.run(device);
+                }
+                Err(e) => {
+                    let _ = started.send(Err(e));
                 }
             };
-            let thread = std::thread::Builder::new().name("kindred-engine".into());
-            thread.spawn(work).map_err(StartError::Thread)?;
+            spawn(&alive, work).map_err(StartError::Thread)?;
             starting.push(has_started);
         }
+        drop(alive);
         let mut descriptions = Vec::new();
         for has_started in starting {
             let description = match until {
@@ -115,16 +159,28 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                     has_started.recv_timeout(left)
                 }
             };
-            descriptions.push(description.unwrap_or_else(|e| {
+            let description = description.unwrap_or_else(|e| {
                 Err(StartError::Broken(match e {
                     mpsc::RecvTimeoutError::Timeout => {
                         "it took longer than engine_hang_timeout_ms".into()
                     }
                     mpsc::RecvTimeoutError::Disconnected => "its thread ended".into(),
                 }))
-            })?);
+            });
+            match description {
+                Ok(description) => descriptions.push(description),
+                Err(e) => {
+                    // The others must not stand in the way of whoever tries next, with the memory of their devices.
+                    core.shared.parking.callers_are_gone();
+                    let left = until.map_or(limits.hang_timeout, |until| {
+                        until.saturating_duration_since(Instant::now())
+                    });
+                    let _ = ended.recv_timeout(left);
+                    return Err(e);
+                }
+            }
         }
-        Ok(DeviceThreads { ended, lost, descriptions })
+        Ok(DeviceThreads { ended, lost, replicas, descriptions })
     }
 }
 
@@ -133,7 +189,8 @@ pub struct DeviceThreads {
     /// Closed when all of them have ended.
     ended: mpsc::Receiver<()>,
     lost: watch::Receiver<Option<EngineLost>>,
-    /// Their first devices.
+    replicas: Replicas,
+    /// The first devices of the workers that the start waited for.
     pub descriptions: Vec<EngineDescription>,
 }
 
@@ -143,14 +200,19 @@ impl DeviceThreads {
         &self.descriptions[0]
     }
 
+    /// The workers, to retire one and to start it again.
+    pub fn replicas(&self) -> &Replicas {
+        &self.replicas
+    }
+
     /// Waits for `timeout` at most until all jobs are answered and the threads have ended. They end once every [`Lane`]
     /// is gone, unless a device hangs. Returns whether they ended.
     pub fn join(self, timeout: Duration) -> bool {
         self.ended.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Disconnected)
     }
 
-    /// Waits until a device is lost for good; returns why. If it was the last, all waiting jobs have got an error by
-    /// then. `None` if the threads end in order before that.
+    /// Waits until there is no device any more; returns why. All waiting jobs have got an error by then. `None` if the
+    /// threads end in order before that.
     pub fn lost(&self) -> impl Future<Output = Option<EngineLost>> + Send + use<> {
         let mut lost = self.lost.clone();
         async move { lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone()) }

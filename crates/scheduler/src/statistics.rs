@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::state::DeviceState;
+use crate::state::{DeviceState, ReplicaState};
 
 /// Upper bounds, inclusive, of [`LaneStatistics::pass_seconds`], in seconds. One more bucket holds what is
 /// above the last.
@@ -32,10 +32,14 @@ pub struct Counted {
     pub hung_up: u64,
     /// Jobs that failed with their pass or with the device.
     pub failed: u64,
+    /// Jobs, and parts of jobs, that were asked again of another device after theirs had failed.
+    pub asked_again: u64,
     /// Devices made after the first of each worker.
     pub restarts: u64,
     /// The state of the devices.
     pub state: DeviceState,
+    /// The state of each device.
+    pub replicas: Vec<ReplicaState>,
     /// What the devices counted, summed over all devices so far; at most 250 ms old while there is work.
     pub device_counters: Vec<(&'static str, u64)>,
 }
@@ -68,6 +72,7 @@ pub(crate) struct Statistics {
     pub(crate) refused_without_device: AtomicU64,
     /// How many callers hung up. While it stays the same, nobody needs to look for their jobs.
     pub(crate) hung_up: AtomicU64,
+    pub(crate) asked_again: AtomicU64,
     pub(crate) restarts: AtomicU64,
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::core::Core;
 use crate::error::{StartError, SubmitError};
-use crate::state::{DeviceState, EngineLost};
+use crate::state::{DeviceState, EngineLost, ReplicaState};
 use crate::worker::{End, Worker, caught};
 
 /// There may be at most `max_restarts` attempts within this time.
@@ -22,7 +21,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Supervisor<D: ?Sized, F> {
-    make: F,
+    /// `None` once the worker is retired: then the core has it.
+    make: Option<F>,
     core: Arc<Core<D>>,
     /// The worker's index.
     index: usize,
@@ -31,25 +31,26 @@ pub(crate) struct Supervisor<D: ?Sized, F> {
     attempts: VecDeque<Instant>,
     /// How long it last took to make a device.
     making_took: Duration,
-    device: PhantomData<fn() -> Box<D>>,
 }
 
-/// If the thread ends for any reason, waiting callers get an error.
+/// If the thread ends for any reason but that it was told to retire, waiting callers get an error.
 impl<D: ?Sized, F> Drop for Supervisor<D, F> {
     fn drop(&mut self) {
-        self.core.lose(self.index, EngineLost::ThreadEnded);
+        if self.make.is_some() {
+            self.core.lose(self.index, EngineLost::ThreadEnded);
+        }
     }
 }
 
 impl<D, F, E> Supervisor<D, F>
 where
     D: Device + ?Sized,
-    F: FnMut() -> Result<Box<D>, E>,
+    F: FnMut() -> Result<Box<D>, E> + Send + 'static,
     E: Display,
 {
     pub(crate) fn new(make: F, core: Arc<Core<D>>, index: usize, max_restarts: u32) -> Self {
         let (attempts, making_took) = (VecDeque::new(), Duration::ZERO);
-        Self { make, core, index, max_restarts, attempts, making_took, device: PhantomData }
+        Self { make: Some(make), core, index, max_restarts, attempts, making_took }
     }
 
     /// Makes a device.
@@ -58,7 +59,8 @@ where
     /// The maker's error; [`StartError::Broken`] if it panics.
     pub(crate) fn make(&mut self) -> Result<Box<D>, StartError<E>> {
         let started = Instant::now();
-        let made = match caught(&mut self.make) {
+        let make = self.make.as_mut().expect("the worker is not retired");
+        let made = match caught(make) {
             Ok(made) => made.map_err(StartError::Device),
             Err(panic) => Err(StartError::Broken(panic)),
         };
@@ -66,65 +68,132 @@ where
         made
     }
 
-    /// Answers requests with this device and its successors, until all callers are gone or no device can be made.
+    /// Makes the first device and answers requests with it. If it can't be made, it is like a device that failed.
+    pub(crate) fn make_and_run(mut self) {
+        let device = match self.make() {
+            Ok(device) => Some(device),
+            Err(reason) => {
+                warn!(replica = self.index, "starting the engine failed: {reason}");
+                self.replace(None, reason.to_string())
+            }
+        };
+        if let Some(device) = device {
+            self.core.shared.states.set(self.index, ReplicaState::Working);
+            self.run(device);
+        }
+    }
+
+    /// Answers requests with this device and its successors, until all callers are gone, no device can be made, or the
+    /// worker is told to retire.
     pub(crate) fn run(mut self, mut device: Box<D>) {
         let mut worker = Worker::new(self.core.clone(), self.index);
         loop {
-            match worker.run(&mut device) {
+            let failure = match worker.run(&mut device) {
                 End::NobodyAsks => {
                     debug!("every handle is dropped and every job is answered");
                     log_counters(&*device);
                     return;
                 }
-                End::GivenUp => return,
+                End::Retired => {
+                    if self.drop_device(device, "dropping the retired engine") && !self.retires() {
+                        // It was told to start again meanwhile.
+                        if let Some(another) = self.replace(None, "it was retired".into()) {
+                            device = another;
+                            continue;
+                        }
+                    }
+                    return;
+                }
+                End::GivenUp if self.core.shared.states.is_lost(self.index) => return,
+                End::GivenUp => "it hung".into(),
                 End::Failed(reason) => {
                     worker.put_back();
-                    match self.replace(device, reason) {
-                        Some(another) => device = another,
-                        None => return,
-                    }
+                    reason
                 }
+            };
+            match self.replace(Some(device), failure) {
+                Some(another) => device = another,
+                None => return,
             }
         }
     }
 
-    /// Replaces a device that failed. `None` if no other can be made, or no caller is left.
-    fn replace(&mut self, device: Box<D>, failure: String) -> Option<Box<D>> {
-        self.restarts_in(self.pause() + self.making_took);
-        self.core.begin(self.index, "dropping the failed engine", Instant::now(), Vec::new());
+    /// Drops a device, watched. `false` if it was given up meanwhile as the last.
+    fn drop_device(&mut self, device: Box<D>, doing: &'static str) -> bool {
+        self.core.begin(self.index, doing, Instant::now(), Vec::new());
         let dropped = caught(|| drop(device));
-        self.core.end(self.index)?;
+        if self.is_given_up() {
+            return false;
+        }
         if let Err(reason) = dropped {
-            error!("dropping the failed engine failed: {reason}");
+            error!(replica = self.index, "{doing} failed: {reason}");
         }
         self.core.counters(self.index).device_is_dropped();
+        true
+    }
+
+    /// Called after what the timer watches. Whether the device was given up for good meanwhile. If it only hung for a
+    /// while, others have answered in its place, and it goes on.
+    fn is_given_up(&self) -> bool {
+        self.core.end(self.index).is_none() && self.core.shared.states.is_lost(self.index)
+    }
+
+    /// If the worker is told to retire, leaves its maker with the core. There is no device.
+    fn retires(&mut self) -> bool {
+        let core = self.core.clone();
+        let is_retired = core.shared.states.retires_now(self.index, || {
+            if let Some(mut make) = self.make.take() {
+                let make = move || make().map_err(|e| e.to_string());
+                core.keep_maker(self.index, Box::new(make));
+            }
+        });
+        if is_retired {
+            info!(replica = self.index, "the engine is retired");
+        }
+        is_retired
+    }
+
+    /// Replaces a device that failed. `None` if no other can be made, no caller is left, or the worker retires.
+    fn replace(&mut self, device: Option<Box<D>>, failure: String) -> Option<Box<D>> {
+        self.restarts_in(self.pause() + self.making_took);
+        if let Some(device) = device
+            && !self.drop_device(device, "dropping the failed engine")
+        {
+            return None;
+        }
         let mut last = failure;
         loop {
             let now = Instant::now();
             self.attempts.retain(|&attempt| now.saturating_duration_since(attempt) < WINDOW);
+            let mut pause = self.pause();
             if self.attempts.len() >= self.max_restarts as usize {
-                let most = self.max_restarts;
-                self.core.lose(self.index, EngineLost::TooManyRestarts { most, last });
-                return None;
+                if !self.core.shared.states.may_go_on(self.index) {
+                    let most = self.max_restarts;
+                    self.core.lose(self.index, EngineLost::TooManyRestarts { most, last });
+                    return None;
+                }
+                pause = LONGEST_PAUSE;
             }
-            let pause = self.pause();
             self.attempts.push_back(now);
-            self.core.shared.parking.pause(pause);
-            if self.core.shared.parking.are_callers_gone() {
+            self.restarts_in(pause + self.making_took);
+            self.core.shared.parking.pause(pause, || self.core.retires(self.index));
+            if self.core.shared.parking.are_callers_gone() || self.retires() {
                 return None;
             }
             self.core.begin(self.index, "restarting the engine", Instant::now(), Vec::new());
             let made = self.make();
-            self.core.end(self.index)?;
+            if self.is_given_up() {
+                return None;
+            }
             match made {
                 Ok(device) => {
                     self.core.shared.statistics.restarts.fetch_add(1, Relaxed);
-                    info!("the engine is restarted");
-                    let works = self.core.shared.set_state(self.index, DeviceState::Working);
+                    info!(replica = self.index, "the engine is restarted");
+                    let works = self.core.shared.states.set(self.index, ReplicaState::Working);
                     return works.then_some(device);
                 }
                 Err(reason) => {
-                    warn!("restarting the engine failed: {reason}");
+                    warn!(replica = self.index, "restarting the engine failed: {reason}");
                     last = reason.to_string();
                     let retry_after = self.pause() + self.making_took;
                     self.restarts_in(retry_after);
@@ -139,7 +208,7 @@ where
     }
 
     fn restarts_in(&self, retry_after: Duration) {
-        self.core.shared.set_state(self.index, DeviceState::Restarting { retry_after });
+        self.core.shared.states.set(self.index, ReplicaState::Restarting { retry_after });
     }
 
     /// How long to wait before the next attempt.

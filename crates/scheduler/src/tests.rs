@@ -17,7 +17,8 @@ use tokio::runtime;
 use contract::workload::{Costs, FullPass, Search, SearchResponse};
 
 use super::{
-    DeviceState, DeviceThreads, Lane, LaneStatistics, Limits, Scheduler, StartError, SubmitError,
+    DeviceState, DeviceThreads, Lane, LaneStatistics, Limits, ReplicaState, Scheduler, StartError,
+    SubmitError,
 };
 use crate::account::Account;
 
@@ -204,7 +205,7 @@ where
     E: std::fmt::Display + Send + 'static,
 {
     let mut scheduler = Scheduler::new(limits);
-    let search = scheduler.lane(Search { max_batch: 100, costs: Costs::default() });
+    let search = scheduler.lane(Search { max_batch: 10_000, costs: Costs::default() });
     let handle = Handle { search, full_pass: scheduler.lane(FullPass::default()) };
     let workers = scheduler.start(&runtime::Handle::current(), None, makers)?;
     Ok((handle, workers))
@@ -306,6 +307,7 @@ mod admission;
 mod fairness;
 mod full_passes;
 mod overlap;
+mod replicas;
 mod several_workers;
 mod share;
 mod supervision;

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use contract::Device;
 use contract::workload::{PassError, Slice};
@@ -16,8 +16,8 @@ use tracing::{debug, error};
 use crate::core::Core;
 use crate::dispatch::{LONGEST_SLICE, Turn};
 use crate::error::SubmitError;
+use crate::lane_state::Back;
 use crate::pass::AnyPass;
-use crate::state::DeviceState;
 
 /// One of the threads that own a device each.
 pub(crate) struct Worker<D: ?Sized> {
@@ -48,8 +48,10 @@ pub(crate) enum End {
     NobodyAsks,
     /// It failed, may be in any state and must not be used again.
     Failed(String),
-    /// It was given up while it worked.
+    /// It was given up while it worked: others have its jobs, or nobody does.
     GivenUp,
+    /// The worker was told to retire, and has nothing left.
+    Retired,
 }
 
 impl<D: Device + ?Sized> Worker<D> {
@@ -91,6 +93,9 @@ impl<D: Device + ?Sized> Worker<D> {
             None if !was_busy => {
                 // No pass follows during which these answers would be handed out.
                 self.core.hand_out(self.index);
+                if self.core.retires(self.index) {
+                    return Err(End::Retired);
+                }
                 return Ok(self.sleep(device));
             }
             _ => {}
@@ -109,7 +114,8 @@ impl<D: Device + ?Sized> Worker<D> {
                 *pass = None;
             }
         }
-        let turn = dispatch.next(device, &mut self.under_way, now);
+        let may_begin = !self.core.retires(self.index);
+        let turn = dispatch.next(device, &mut self.under_way, may_begin, now);
         self.core.update_waiting(dispatch);
         turn
     }
@@ -117,13 +123,16 @@ impl<D: Device + ?Sized> Worker<D> {
     /// Sleeps until there is work. `false` when there will never be more.
     fn sleep(&mut self, device: &D) -> bool {
         self.core.counters(self.index).note(device.counters());
-        let core = &self.core;
-        core.shared.parking.sleep(|| core.has_work())
+        let (core, index) = (&self.core, self.index);
+        core.shared.parking.sleep(|| core.has_work() || core.retires(index))
     }
 
-    /// Starts the pass of this turn, if it has not begun and the device can. Otherwise the pass stays where it is.
+    /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the device can. Otherwise
+    /// the pass stays where it is.
     fn start(&mut self, device: &mut D, turn: Turn) -> Result<Option<Started<D>>, End> {
-        let begins = |pass: &mut Box<dyn AnyPass<D>>| device.overlaps() && !pass.has_begun();
+        let begins = |pass: &mut Box<dyn AnyPass<D>>| {
+            device.overlaps() && !pass.has_begun() && !pass.is_apart()
+        };
         let Some(mut pass) = self.under_way[turn.lane].take_if(begins) else { return Ok(None) };
         let began = Instant::now();
         let beside_others = turn.beside_others;
@@ -134,7 +143,7 @@ impl<D: Device + ?Sized> Worker<D> {
                 Ok(None)
             }
             Ok(Err(error)) => self.fail(pass, error).map(|()| None),
-            Err(end) => Err(self.give_up(pass, end)),
+            Err(end) => Err(self.give_up(end)),
         }
     }
 
@@ -146,7 +155,7 @@ impl<D: Device + ?Sized> Worker<D> {
                 Ok(())
             }
             Ok(Err(error)) => self.fail(pass, error),
-            Err(end) => Err(self.give_up(pass, end)),
+            Err(end) => Err(self.give_up(end)),
         }
     }
 
@@ -158,7 +167,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let began = began.max(self.finished);
         let result = match self.watched(&mut pass, began, |pass| pass.complete(device)) {
             Ok(result) => result,
-            Err(end) => return Err(self.give_up(pass, end)),
+            Err(end) => return Err(self.give_up(end)),
         };
         self.finished = Instant::now();
         let took = self.finished - began;
@@ -187,7 +196,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let slice = Slice { go_on: &go_on, meanwhile: &mut hand_out };
         let result = match self.watched(&mut pass, began, |pass| pass.run(device, slice)) {
             Ok(result) => result,
-            Err(end) => return Err(self.give_up(pass, end)),
+            Err(end) => return Err(self.give_up(end)),
         };
         let took = began.elapsed();
         core.hand_out(index);
@@ -212,37 +221,30 @@ impl<D: Device + ?Sized> Worker<D> {
     /// pass and of all others of this worker, because they wait too.
     ///
     /// # Errors
-    /// [`End::GivenUp`]. The timer has told all callers.
+    /// [`End::GivenUp`]. The jobs of all of these passes are gone: others have them, or all callers were told.
     fn watched<T>(
         &mut self,
         pass: &mut Box<dyn AnyPass<D>>,
         since: Instant,
         work: impl FnOnce(&mut dyn AnyPass<D>) -> Result<T, PassError>,
     ) -> Result<Result<T, PassError>, End> {
-        let mut lent = vec![pass.lend()];
-        lent.extend(self.others().map(|pass| pass.lend()));
+        let mut lent = vec![pass.lend(true)];
+        lent.extend(self.started.iter_mut().map(|started| started.pass.lend(true)));
+        lent.extend(self.under_way.iter_mut().flatten().map(|pass| pass.lend(false)));
         self.core.begin(self.index, pass.name(), since, lent);
         let result = caught(|| work(&mut **pass));
         let Some(lent) = self.core.end(self.index) else { return Err(End::GivenUp) };
-        [pass]
-            .into_iter()
-            .chain(self.others())
-            .zip(lent)
-            .for_each(|(pass, lent)| pass.take_back(lent));
+        let started = self.started.iter_mut().map(|started| &mut started.pass);
+        let others = started.chain(self.under_way.iter_mut().flatten());
+        [pass].into_iter().chain(others).zip(lent).for_each(|(pass, lent)| pass.take_back(lent));
         Ok(result.unwrap_or_else(|panic| Err(PassError::Device(panic))))
     }
 
-    fn others(&mut self) -> impl Iterator<Item = &mut Box<dyn AnyPass<D>>> {
-        let started = self.started.iter_mut().map(|started| &mut started.pass);
-        started.chain(self.under_way.iter_mut().flatten())
-    }
-
-    /// Hands out the last answers, and frees the slots of all passes for the other workers. Returns `end`.
-    fn give_up(&mut self, pass: Box<dyn AnyPass<D>>, end: End) -> End {
+    /// Hands out the last answers and drops all passes, whose jobs are gone. Returns `end`.
+    fn give_up(&mut self, end: End) -> End {
         self.core.hand_out(self.index);
-        let started = self.started.take().map(|started| started.pass);
-        let others = started.into_iter().chain(self.under_way.iter_mut().filter_map(Option::take));
-        others.chain([pass]).for_each(|pass| pass.fail(SubmitError::EngineGone));
+        self.started = None;
+        self.under_way.iter_mut().for_each(|pass| *pass = None);
         end
     }
 
@@ -254,27 +256,32 @@ impl<D: Device + ?Sized> Worker<D> {
         self.core.keep(self.index, pass.finish());
     }
 
-    /// Fails a pass.
+    /// A pass failed. If the device is at fault and another works, the jobs of all passes that were on the device are
+    /// asked again: any of them may be the reason. Otherwise the jobs of this pass fail.
     ///
     /// # Errors
     /// [`End::Failed`] if the device is at fault.
-    fn fail(&self, pass: Box<dyn AnyPass<D>>, error: PassError) -> Result<(), End> {
+    fn fail(&mut self, pass: Box<dyn AnyPass<D>>, error: PassError) -> Result<(), End> {
+        let (name, requests) = (pass.name(), pass.len());
         match error {
             PassError::Request(reason) => {
-                error!("{} of {} requests failed: {reason}", pass.name(), pass.len());
+                error!("{name} of {requests} requests failed: {reason}");
                 pass.fail(SubmitError::EngineFailed);
                 Ok(())
             }
             PassError::Device(reason) => {
                 error!(
-                    "the engine failed in {} of {} requests and will be replaced: {reason}",
-                    pass.name(),
-                    pass.len()
+                    replica = self.index,
+                    "the engine failed in {name} of {requests} requests and will be replaced: {reason}"
                 );
-                // A caller whose pass failed must not see a ready service a moment later.
-                let state = DeviceState::Restarting { retry_after: Duration::ZERO };
-                self.core.shared.set_state(self.index, state);
-                pass.fail(SubmitError::EngineFailed);
+                // First: a caller whose pass failed must not see a ready service a moment later.
+                if self.core.shared.states.fails(self.index) {
+                    let started = self.started.take().map(|started| started.pass.give_up(true));
+                    let jobs = [pass.give_up(true)].into_iter().chain(started);
+                    self.core.ask_again(jobs.collect());
+                } else {
+                    pass.fail(SubmitError::EngineFailed);
+                }
                 Err(End::Failed(reason))
             }
         }
@@ -285,13 +292,9 @@ impl<D: Device + ?Sized> Worker<D> {
     pub(crate) fn put_back(&mut self) {
         self.core.hand_out(self.index);
         let mut dispatch = self.core.dispatch();
-        if let Some(Started { turn, pass, .. }) = self.started.take() {
-            dispatch.put_back(turn.lane, pass);
-        }
-        for (lane, pass) in self.under_way.iter_mut().enumerate() {
-            if let Some(pass) = pass.take() {
-                dispatch.put_back(lane, pass);
-            }
+        let started = self.started.take().map(|started| started.pass);
+        for pass in started.into_iter().chain(self.under_way.iter_mut().filter_map(Option::take)) {
+            dispatch.take_back(pass.give_up(false), Back::Unfinished);
         }
         dispatch.drop_expired(Instant::now());
         self.core.update_waiting(dispatch);

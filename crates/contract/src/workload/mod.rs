@@ -63,8 +63,8 @@ impl Device for dyn Engine {
 pub trait Workload: Send + Sync + 'static {
     /// The device that runs it.
     type Device: Device + ?Sized;
-    /// One request.
-    type Request: Send + 'static;
+    /// One request. It is cloned only if a device hangs that has it, so that another device can answer it.
+    type Request: Clone + Send + Sync + 'static;
     /// The answer to one request.
     type Response: Send + 'static;
     /// What the requests of a pass share, while it is being gathered.

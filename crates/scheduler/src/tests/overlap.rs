@@ -5,9 +5,13 @@ use super::*;
 
 /// Starts every search but those for [`ALONE`]. The test lets each of its waits go.
 struct Overlapping {
-    events: Arc<Mutex<Vec<String>>>,
+    replica: usize,
+    events: Events,
     go: Arc<Mutex<std_mpsc::Receiver<Order>>>,
 }
+
+/// What happened, and at which replica.
+type Events = Arc<Mutex<Vec<(usize, String)>>>;
 
 /// The k of a query that can't be started.
 const ALONE: usize = 77;
@@ -21,7 +25,7 @@ fn ks(batch: &QueryBatch<'_>) -> Vec<usize> {
 impl Overlapping {
     fn note(&self, what: &str, batch: Option<&QueryBatch<'_>>) {
         let batch = batch.map_or(String::new(), |batch| format!(" {:?}", ks(batch)));
-        self.events.lock().unwrap().push(format!("{what}{batch}"));
+        self.events.lock().unwrap().push((self.replica, format!("{what}{batch}")));
     }
 
     fn wait(&self) -> Result<(), EngineError> {
@@ -83,19 +87,35 @@ struct Overlap {
     handle: Handle,
     thread: DeviceThreads,
     go: std_mpsc::Sender<Order>,
-    events: Arc<Mutex<Vec<String>>>,
+    events: Events,
+}
+
+/// Several on one queue. Each has its own orders.
+pub(super) struct Overlaps {
+    pub(super) handle: Handle,
+    thread: DeviceThreads,
+    pub(super) go: Vec<std_mpsc::Sender<Order>>,
+    pub(super) events: Events,
 }
 
 fn overlap(limits: Limits) -> Overlap {
-    let (go, orders) = std_mpsc::channel();
-    let (orders, events) = (Arc::new(Mutex::new(orders)), Arc::<Mutex<Vec<String>>>::default());
-    let engine_events = events.clone();
-    let make = move || {
-        let (events, go) = (engine_events.clone(), orders.clone());
-        Ok::<_, &str>(Box::new(Overlapping { events, go }) as Box<dyn Engine>)
-    };
-    let (handle, thread) = start(limits, vec![make]).unwrap();
-    Overlap { handle, thread, go, events }
+    let Overlaps { handle, thread, mut go, events } = overlap_with(limits, 1);
+    Overlap { handle, thread, go: go.remove(0), events }
+}
+
+pub(super) fn overlap_with(limits: Limits, replicas: usize) -> Overlaps {
+    let (events, mut go, mut makers) = (Events::default(), Vec::new(), Vec::new());
+    for replica in 0..replicas {
+        let (own, orders) = std_mpsc::channel();
+        let (orders, events) = (Arc::new(Mutex::new(orders)), events.clone());
+        go.push(own);
+        makers.push(move || {
+            let (events, go) = (events.clone(), orders.clone());
+            Ok::<_, &str>(Box::new(Overlapping { replica, events, go }) as Box<dyn Engine>)
+        });
+    }
+    let (handle, thread) = start(limits, makers).unwrap();
+    Overlaps { handle, thread, go, events }
 }
 
 impl Overlap {
@@ -112,13 +132,13 @@ impl Overlap {
     }
 
     async fn until(&self, event: &str) {
-        while self.events.lock().unwrap().last().is_none_or(|last| last != event) {
+        while self.events().last().is_none_or(|last| last != event) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
     fn events(&self) -> Vec<String> {
-        self.events.lock().unwrap().clone()
+        self.events.lock().unwrap().iter().map(|(_, event)| event.clone()).collect()
     }
 }
 

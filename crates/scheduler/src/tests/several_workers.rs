@@ -118,7 +118,7 @@ async fn two_engines_answer_from_one_queue_as_one_does() {
 async fn callers_do_not_take_the_lock_of_the_workers() {
     let mut scheduler = Scheduler::<dyn Engine>::new(LIMITS);
     let lane = scheduler.lane(Search { max_batch: 4, costs: Costs::default() });
-    let core = scheduler.core(2);
+    let core = scheduler.core(&[ReplicaState::Working; 2]);
     let held = core.dispatch();
     let callers: Vec<_> = (0..10)
         .map(|k| {
@@ -180,17 +180,12 @@ async fn while_one_engine_is_made_again_the_other_answers() {
     let limits = Limits { capacity_slots: 1000, ..LIMITS };
     let (handle, workers) = start(limits, vec![maker(true), maker(false)]).unwrap();
     let account = Account::new();
-    let mut failures = 0;
     for row in 0..300 {
         let asked = vec![query(&model.table(), row % 100)];
-        match handle.search.submit(&account, asked, later()).await {
-            Ok(answer) => assert_eq!(answer.responses.len(), 1),
-            Err(SubmitError::EngineFailed) => failures += 1,
-            Err(other) => panic!("{other}"),
-        }
+        let answer = handle.search.submit(&account, asked, later()).await.unwrap();
+        assert_eq!(answer.responses.len(), 1);
         assert_eq!(handle.state(), DeviceState::Working);
     }
-    assert!(failures <= 1, "{failures} passes failed");
     drop((handle, fail));
     ended(workers).await;
 }
