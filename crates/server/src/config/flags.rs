@@ -29,11 +29,17 @@ pub struct ServeFlags {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// Device to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU),
-    /// or cuda:N [default: auto]
+    /// Devices to run searches on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
+    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2 [default: auto]
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
+    /// How models are placed on several GPUs: replicate (a copy on each, for throughput), shard (a part of the rows on each, for
+    /// large tables and for latency), or auto (copies if they fit, else shards). Repeat the flag for models that differ
+    /// [default: auto]
+    #[arg(long, value_name = "[NAME=]HOW")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<String>,
     /// Number of CPU engine threads; 0 means one per core [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::ValueEnum;
 use serde::de::Error;
@@ -17,11 +18,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use error::ConfigError;
 pub use flags::ServeFlags;
-pub use source::ModelSource;
+pub use source::{ModelPlacement, ModelSource};
 
 pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, variable};
 
-use kindred::device::Device;
+use kindred::device::{Device, Placement};
 
 /// The defaults, with descriptions.
 pub const DEFAULTS: &str = include_str!("../../../../config/kindred.toml");
@@ -31,17 +32,20 @@ pub const DEFAULTS: &str = include_str!("../../../../config/kindred.toml");
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Model sources, the default model first; empty for the built-in model.
-    #[serde(deserialize_with = "sources")]
+    #[serde(deserialize_with = "listed")]
     pub model: Vec<ModelSource>,
     /// Folders of heads, each with its name if one is given.
-    #[serde(deserialize_with = "sources")]
+    #[serde(deserialize_with = "listed")]
     pub head: Vec<ModelSource>,
     /// Name of the default model; empty for its folder's name.
     pub name: String,
     /// Address and port.
     pub listen: String,
-    /// Device that searches.
+    /// Devices that search.
     pub device: Device,
+    /// How models are placed on several GPUs: the first entry for a model's name, or else without a name, holds.
+    #[serde(deserialize_with = "listed")]
+    pub placement: Vec<ModelPlacement>,
     /// Number of CPU engine threads; 0 for one per core.
     pub threads: usize,
     /// Whether derived tables are saved beside the model folder.
@@ -162,7 +166,22 @@ impl Config {
         sources
     }
 
+    /// How the model of this name is placed on several GPUs.
+    pub fn placement_of(&self, name: &str) -> Placement {
+        let find = |model: Option<&str>| {
+            let found = self.placement.iter().find(|one| one.model.as_deref() == model);
+            found.map(|one| one.placement)
+        };
+        find(Some(name)).or_else(|| find(None)).unwrap_or_default()
+    }
+
     fn check_names(&self) -> Result<(), ConfigError> {
+        let names: Vec<String> = self.sources().iter().map(ModelSource::expected_name).collect();
+        let is_served = |one: &ModelPlacement| one.model.iter().all(|name| names.contains(name));
+        if !self.placement.iter().all(is_served) {
+            let reason = "must name served models, as in glove=shard";
+            return Err(ConfigError::OutOfRange { key: "placement", reason });
+        }
         let mut named: HashMap<String, ModelSource> = HashMap::new();
         for source in self.sources() {
             let name = source.expected_name();
@@ -231,8 +250,12 @@ impl Config {
     }
 }
 
-/// Reads one source, a list of sources, or several separated by commas, as in an environment variable.
-fn sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelSource>, D::Error> {
+/// Reads one value, a list of values, or several separated by commas, as in an environment variable.
+fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = String>,
+{
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum OneOrMany {

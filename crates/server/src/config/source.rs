@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use kindred::device::Placement;
+
 /// Where a served model comes from: `DIR`, `NAME=DIR`, or the built-in one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -84,6 +86,43 @@ impl fmt::Display for ModelSource {
             Some(folder) => write!(f, "{}", folder.display()),
             None => Ok(()),
         }
+    }
+}
+
+/// How a model is placed on several GPUs: `PLACEMENT` for all, `NAME=PLACEMENT` for one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub struct ModelPlacement {
+    /// The model's name; `None` for all models that have no entry of their own.
+    pub model: Option<String>,
+    /// How it is placed.
+    pub placement: Placement,
+}
+
+impl FromStr for ModelPlacement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (model, placement) = match text.rsplit_once('=') {
+            Some((name, placement)) => (Some(name.trim().to_owned()), placement.trim()),
+            None => (None, text),
+        };
+        Ok(Self { model, placement: placement.parse()? })
+    }
+}
+
+impl From<ModelPlacement> for String {
+    fn from(one: ModelPlacement) -> Self {
+        one.to_string()
+    }
+}
+
+impl fmt::Display for ModelPlacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = &self.model {
+            write!(f, "{model}=")?;
+        }
+        self.placement.fmt(f)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::*;
+use kindred::device::Gpus;
 
 fn load(flags: &ServeFlags, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment = environment.iter().map(|&(key, value)| (key.into(), value.into()));
@@ -64,6 +65,30 @@ fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
     flags.cors_origins = of(&["https://e"]);
     let config = load(&flags, &environment).unwrap();
     assert_eq!((config.cors_origins, config.name), (of(&["https://e"]), String::new()));
+}
+
+#[test]
+fn placements_are_for_all_models_or_for_one() {
+    let (_file, mut flags) = file(
+        "model = ['/m/a', 'b=/m/x']\nplacement = ['replicate', 'b=shard']\ndevice = 'cuda:0,2'",
+    );
+    let placed = |config: &Config| ["a", "b"].map(|name| config.placement_of(name));
+    let config = load(&flags, &[]).unwrap();
+    assert_eq!(placed(&config), [Placement::Replicate, Placement::Shard]);
+    assert_eq!(config.device, Device::Cuda(Gpus::These(vec![0, 2])));
+    let environment = [("KINDRED_PLACEMENT", "a=shard"), ("KINDRED_DEVICE", "cuda:1,3")];
+    let config = load(&flags, &environment).unwrap();
+    assert_eq!(placed(&config), [Placement::Shard, Placement::Auto]);
+    assert_eq!(config.device, Device::Cuda(Gpus::These(vec![1, 3])));
+    flags.placement = vec!["b=replicate".into(), "shard".into()];
+    assert_eq!(
+        placed(&load(&flags, &environment).unwrap()),
+        [Placement::Shard, Placement::Replicate]
+    );
+    flags.placement = vec!["c=shard".into()];
+    assert!(load(&flags, &[]).unwrap_err().contains("served models"));
+    flags.placement = vec!["split".into()];
+    assert!(load(&flags, &[]).unwrap_err().contains("replicate or shard"));
 }
 
 #[test]
