@@ -125,7 +125,7 @@ impl OwnQueue {
         timer: &Handle,
         make: impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
     ) -> Result<Self, EngineStartError> {
-        let (handle, thread) = queue::start(limits, timer, None, make)?;
+        let (handle, thread) = queue::start(limits, timer, None, vec![make])?;
         let engine = thread.description().clone();
         Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
     }
