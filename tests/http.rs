@@ -281,7 +281,9 @@ fn health_is_truthful_while_the_service_lives() {
     let Tiny { service, .. } = &tiny();
     assert_eq!(service.get("/health/live").json(), json!({"status": "live"}));
     for _ in 0..3 {
-        assert_eq!(service.get("/health/ready").json(), json!({"status": "ready"}));
+        let models = json!([{"model": "tiny", "replicas": 1, "replicas_working": 1}]);
+        let ready = json!({"status": "ready", "models": models});
+        assert_eq!(service.get("/health/ready").json(), ready);
     }
 }
 

@@ -24,6 +24,7 @@ mod metric_files;
 mod metrics;
 mod models;
 mod openapi;
+mod replicas;
 mod requests;
 mod restarts;
 mod structure;

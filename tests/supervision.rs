@@ -24,7 +24,10 @@ fn faulty() -> PathBuf {
 }
 
 /// A command of it, over a small model that lives as long as what is returned.
-fn command(arguments: &[&str], settings: &[(&str, &str)]) -> (tempfile::TempDir, Command) {
+pub(crate) fn command(
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> (tempfile::TempDir, Command) {
     let (scratch, model) = prepared(TINY);
     let mut command = Command::new(faulty());
     for (variable, _) in std::env::vars_os() {
@@ -40,12 +43,12 @@ fn command(arguments: &[&str], settings: &[(&str, &str)]) -> (tempfile::TempDir,
     (scratch, command)
 }
 
-struct Faulty {
-    service: Service,
-    scratch: tempfile::TempDir,
+pub(crate) struct Faulty {
+    pub(crate) service: Service,
+    pub(crate) scratch: tempfile::TempDir,
 }
 
-fn start(arguments: &[&str], settings: &[(&str, &str)]) -> Faulty {
+pub(crate) fn start(arguments: &[&str], settings: &[(&str, &str)]) -> Faulty {
     let (scratch, command) = command(arguments, settings);
     Faulty { service: Service::spawn(command), scratch }
 }
@@ -58,13 +61,13 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).expect("errors are UTF-8"))
 }
 
-const ASK: &str = "/nearest?word=north&k=2";
+pub(crate) const ASK: &str = "/nearest?word=north&k=2";
 
-fn code(reply: &Reply) -> (u16, String) {
+pub(crate) fn code(reply: &Reply) -> (u16, String) {
     (reply.status, reply.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
-fn assert_right(reply: &Reply) {
+pub(crate) fn assert_right(reply: &Reply) {
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(reply.words(), ["northeast", "east"], "{}", reply.text());
 }
@@ -281,8 +284,8 @@ fn what_was_lost_and_why_is_the_last_that_it_says() {
     );
 }
 
-/// A swap to other vectors in which the new engine fails: what the reload answers, and the service.
-fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Faulty) {
+/// The service with an admin's key, and other vectors in the place of its model.
+pub(crate) fn before_swap(arguments: &[&str], settings: &[(&str, &str)]) -> Faulty {
     let (key, line) = support::api_key(&["operator", "--admin"]);
     let (scratch, mut command) = command(arguments, settings);
     let keys = scratch.path().join("keys");
@@ -295,8 +298,13 @@ fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Fau
     let mut prepare = kindred(&["prepare", "--replace"]);
     prepare.arg(&vectors).arg("--out").arg(scratch.path().join("tiny"));
     assert!(prepare.output().unwrap().status.success());
-    let reply = service.send("POST", b"/admin/reload", &[], b"");
-    (reply, Faulty { service, scratch })
+    Faulty { service, scratch }
+}
+
+/// A swap to other vectors in which the new engine fails: what the reload answers, and the service.
+fn swap_that_fails(arguments: &[&str], settings: &[(&str, &str)]) -> (Reply, Faulty) {
+    let faulty = before_swap(arguments, settings);
+    (faulty.service.send("POST", b"/admin/reload", &[], b""), faulty)
 }
 
 #[test]

@@ -16,6 +16,7 @@ use model_store::head::{HEAD_VERSION, Parts};
 use server::assembly::Assembly;
 use server::config::{Config, ModelSource};
 use server::http::Front;
+use server::models::one_engine;
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 
@@ -69,7 +70,7 @@ impl InProcess {
         let assembly = Assembly::build(
             &config,
             Box::new(move || Ok(same.clone())),
-            Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
+            one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
             runtime.handle().clone(),
         );
         let front = assembly.expect("it loads").front;

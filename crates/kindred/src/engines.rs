@@ -68,6 +68,9 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
     }
 }
 
+/// Makes an engine, on the thread that will own it, and again each time that engine has failed.
+pub type Maker = Box<dyn FnMut(WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
+
 /// Which engine to make, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {

@@ -10,7 +10,9 @@ use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
-pub use scheduler::{DeviceState, DeviceThreads, EngineLost, SubmitError};
+pub use scheduler::{
+    DeviceState, DeviceThreads, EngineLost, NotRetired, ReplicaState, Replicas, SubmitError,
+};
 
 /// Bounds of the queue and of its engine.
 #[derive(Debug, Clone, Copy)]
@@ -93,12 +95,12 @@ pub struct QueueStatistics {
     pub counted: Counted,
 }
 
-/// Starts a thread for each of these makers, makes an engine on each, and returns both ends: the queue to put jobs in and the
-/// threads to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine fails, its
-/// maker is called again. `within` bounds the time until the first engines are ready.
+/// Starts a thread for each of these makers, makes an engine on each, and returns both ends: the queue to put jobs in and
+/// the threads to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine
+/// fails, its maker is called again. `within` bounds the time until all are ready.
 ///
 /// # Errors
-/// If the thread can't be started or the engine can't be made.
+/// If a thread can't be started or an engine can't be made.
 pub fn start<F, E>(
     limits: Limits,
     timer: &runtime::Handle,
@@ -108,6 +110,40 @@ pub fn start<F, E>(
 where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
+{
+    let (scheduler, queue, makers) = lanes(limits, makers);
+    Ok((queue, scheduler.start(timer, within, makers)?))
+}
+
+/// As [`start`], but returns as soon as the first engine is ready. The other makers may still work, or wait for something.
+///
+/// # Errors
+/// If a thread can't be started or the first engine can't be made.
+pub fn start_first<F, E>(
+    limits: Limits,
+    timer: &runtime::Handle,
+    within: Option<Duration>,
+    makers: Vec<F>,
+) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+    E: Display + Send + 'static,
+{
+    let (scheduler, queue, makers) = lanes(limits, makers);
+    Ok((queue, scheduler.start_first(timer, within, makers)?))
+}
+
+/// A scheduler with all lanes, and makers that tell the lanes what searches cost.
+fn lanes<F, E>(
+    limits: Limits,
+    makers: Vec<F>,
+) -> (
+    Scheduler<dyn Engine>,
+    QueueHandle,
+    Vec<impl FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static>,
+)
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
 {
     let mut scheduler = Scheduler::new(scheduler::Limits {
         capacity_slots: limits.capacity_queries,
@@ -120,16 +156,16 @@ where
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
     let expand = scheduler.lane(Expand { max_batch });
-    let makers = makers.into_iter().map(|mut make| {
+    let maker = |mut make: F| {
         let costs = costs.clone();
         move || {
             let engine = make()?;
             costs.set(engine.usual_costs());
             Ok(engine)
         }
-    });
-    let workers = scheduler.start(timer, within, makers.collect())?;
-    Ok((QueueHandle { search, full_pass, classify, expand }, workers))
+    };
+    let makers = makers.into_iter().map(maker).collect();
+    (scheduler, QueueHandle { search, full_pass, classify, expand }, makers)
 }
 
 impl QueueHandle {
@@ -250,12 +286,17 @@ impl QueueHandle {
         Ok(answered.responses.into_iter().next().unwrap_or_default())
     }
 
-    /// The state of the engine.
+    /// The state of all engines together.
     pub fn engine_state(&self) -> DeviceState {
         self.search.state()
     }
 
-    /// What the queue and its engine have done so far.
+    /// The state of each engine.
+    pub fn replicas(&self) -> Vec<ReplicaState> {
+        self.search.replicas()
+    }
+
+    /// What the queue and its engines have done so far.
     pub fn statistics(&self) -> QueueStatistics {
         QueueStatistics {
             searches: self.search.statistics(),

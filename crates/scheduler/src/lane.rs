@@ -12,7 +12,7 @@ use crate::error::SubmitError;
 use crate::inbox::Inbox;
 use crate::job::{Answered, Job, Ticket};
 use crate::shared::{LaneShared, Shared};
-use crate::state::DeviceState;
+use crate::state::{DeviceState, ReplicaState};
 use crate::statistics::{Counted, LaneStatistics};
 use crate::sync::Home;
 
@@ -147,6 +147,11 @@ impl<W: Workload> Lane<W> {
     /// The state of the devices.
     pub fn state(&self) -> DeviceState {
         self.shared().state()
+    }
+
+    /// The state of each device.
+    pub fn replicas(&self) -> Vec<ReplicaState> {
+        self.shared().states.all()
     }
 
     /// What this lane has counted so far.

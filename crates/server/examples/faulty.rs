@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p server --example faulty -- 127.0.0.1:8082 --pass-microseconds 5000 --max-batch 8
 //!     cargo run -p server --example faulty -- 127.0.0.1:8082 --fail 100=panic,200=hang
+//!     cargo run -p server --example faulty -- 127.0.0.1:8082 --replicas 3 --fail-replica 1:100=error
 //!
 //! Passes are counted from 1 for the life of the process, across all engines. The self-check of a new engine takes 4
 //! passes, a readiness check takes 1. Other settings come from KINDRED_* variables.
@@ -10,8 +11,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -21,9 +22,10 @@ use contract::{
 };
 use gpu_core::GpuError;
 use kindred::device::Device;
-use kindred::engines::{self, EngineStartError, KeptHeads, Wanted};
+use kindred::engines::{self, EngineStartError, KeptHeads, Maker, Wanted};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
+use server::models::MakeEngines;
 
 // The same allocator as in the program itself.
 #[global_allocator]
@@ -43,6 +45,18 @@ struct Arguments {
     /// Passes that fail, and how: error, panic or hang, as in 5=error,9=hang
     #[arg(long, value_name = "PASS=HOW", value_delimiter = ',')]
     fail: Vec<Fault<PassFault>>,
+    /// Engines that share the queue
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replicas: usize,
+    /// As --fail, of one replica, from 0, whose passes are counted apart, as in 1:5=error
+    #[arg(long, value_name = "REPLICA:PASS=HOW", value_delimiter = ',')]
+    fail_replica: Vec<OfReplica>,
+    /// After how long a pass that hangs goes on; 0 for never
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hang_milliseconds: u64,
+    /// Maximum number of engines that there is memory for
+    #[arg(long, value_name = "N", default_value_t = usize::MAX)]
+    most_engines: usize,
     /// Attempts to make the engine that fail, from 1, and how: error, panic, hang or memory
     #[arg(long, value_name = "N=HOW", value_delimiter = ',')]
     fail_start: Vec<Fault<StartFault>>,
@@ -113,16 +127,57 @@ impl<How: Copy> Fault<How> {
     }
 }
 
+/// A fault in a pass of one replica.
+#[derive(Clone, Copy)]
+struct OfReplica {
+    replica: usize,
+    fault: Fault<PassFault>,
+}
+
+impl FromStr for OfReplica {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (replica, fault) = text.split_once(':').ok_or("write REPLICA:PASS=HOW")?;
+        let replica = replica.parse().map_err(|e| format!("`{replica}`: {e}"))?;
+        Ok(Self { replica, fault: fault.parse()? })
+    }
+}
+
 /// The state that outlives an engine.
 struct Plan {
     arguments: Arguments,
     passes: AtomicU64,
+    /// By replica.
+    own_passes: Vec<AtomicU64>,
     starts: AtomicU64,
+    /// How many engines there are.
+    engines: Mutex<usize>,
 }
 
 struct Faulty {
     engine: Box<dyn Engine>,
+    replica: usize,
     plan: Arc<Plan>,
+    _memory: Memory,
+}
+
+/// Counts an engine while it exists.
+struct Memory(Arc<Plan>);
+
+impl Memory {
+    fn take(plan: &Arc<Plan>) -> Option<Self> {
+        let mut engines = plan.engines.lock().expect("nothing panics while it holds this lock");
+        (*engines < plan.arguments.most_engines).then(|| {
+            *engines += 1;
+            Self(plan.clone())
+        })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        *self.0.engines.lock().expect("nothing panics while it holds this lock") -= 1;
+    }
 }
 
 fn hang() -> ! {
@@ -131,29 +186,30 @@ fn hang() -> ! {
     }
 }
 
+fn no_memory() -> EngineStartError {
+    let (name, parts) = ("a GPU made up".into(), "the table, as ordered".into());
+    let source =
+        GpuError::DoesNotFit { name, parts, needed: 9 << 30, free: 1 << 30, total: 8 << 30 };
+    EngineStartError::Gpu { device: Device::Cuda(None), source }
+}
+
 impl Faulty {
     fn make(
         plan: &Arc<Plan>,
+        replica: usize,
         make: impl FnOnce() -> Result<Box<dyn Engine>, EngineStartError>,
     ) -> Result<Box<dyn Engine>, EngineStartError> {
         let attempt = plan.starts.fetch_add(1, Ordering::Relaxed) + 1;
         match Fault::at(&plan.arguments.fail_start, attempt) {
-            None => Ok(Box::new(Self { engine: make()?, plan: plan.clone() })),
+            None => {
+                let _memory = Memory::take(plan).ok_or_else(no_memory)?;
+                Ok(Box::new(Self { engine: make()?, replica, plan: plan.clone(), _memory }))
+            }
             Some(StartFault::Panic) => panic!("as ordered: attempt {attempt} to make an engine"),
             Some(StartFault::Hang) => hang(),
-            Some(how) => {
-                let source = if matches!(how, StartFault::Memory) {
-                    let (name, parts) = ("a GPU made up".into(), "the table, as ordered".into());
-                    GpuError::DoesNotFit {
-                        name,
-                        parts,
-                        needed: 9 << 30,
-                        free: 1 << 30,
-                        total: 8 << 30,
-                    }
-                } else {
-                    GpuError::NoDevice { reason: "as ordered".into() }
-                };
+            Some(StartFault::Memory) => Err(no_memory()),
+            Some(StartFault::Error) => {
+                let source = GpuError::NoDevice { reason: "as ordered".into() };
                 Err(EngineStartError::Gpu { device: Device::Cuda(None), source })
             }
         }
@@ -166,12 +222,21 @@ impl Faulty {
     ) -> Result<(T, bool), EngineError> {
         let number = self.plan.passes.fetch_add(1, Ordering::Relaxed) + 1;
         let arguments = &self.plan.arguments;
-        match Fault::at(&arguments.fail, number) {
+        let own = self.plan.own_passes[self.replica].fetch_add(1, Ordering::Relaxed) + 1;
+        let of_replica = arguments
+            .fail_replica
+            .iter()
+            .find(|of| of.replica == self.replica && of.fault.number == own)
+            .map(|of| of.fault.how);
+        match Fault::at(&arguments.fail, number).or(of_replica) {
             Some(PassFault::Error) => {
                 return Err(EngineError::Device(format!("as ordered, in pass {number}")));
             }
             Some(PassFault::Panic) => panic!("as ordered, in pass {number}"),
-            Some(PassFault::Hang) => hang(),
+            Some(PassFault::Hang) if arguments.hang_milliseconds == 0 => hang(),
+            Some(PassFault::Hang) => {
+                std::thread::sleep(Duration::from_millis(arguments.hang_milliseconds));
+            }
             None => {}
         }
         let started = Instant::now();
@@ -246,12 +311,27 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let read_settings = move || Config::load(&flags);
     let (threads, keep_tables) = (config.threads, config.keep_tables);
     let wanted = Wanted { device: Device::Cpu, threads, keep_tables, heads: KeptHeads::default() };
-    let plan = Arc::new(Plan { arguments, passes: 0.into(), starts: 0.into() });
-    serve_with(&config, read_settings, move |model, warm| {
-        let mut engine = Faulty::make(&plan, || engines::make(&model, wanted, warm))?;
-        engines::self_check(&mut *engine, &model)?;
-        Ok(engine)
-    })
+    let replicas = arguments.replicas.max(1);
+    let plan = Arc::new(Plan {
+        arguments,
+        passes: 0.into(),
+        own_passes: (0..replicas).map(|_| 0.into()).collect(),
+        starts: 0.into(),
+        engines: Mutex::default(),
+    });
+    let make_engines: MakeEngines = Arc::new(move |model| {
+        let maker = |replica| -> Maker {
+            let (plan, model) = (plan.clone(), model.clone());
+            Box::new(move |warm| {
+                let make = || engines::make(&model, wanted, warm);
+                let mut engine = Faulty::make(&plan, replica, make)?;
+                engines::self_check(&mut *engine, &model)?;
+                Ok(engine)
+            })
+        };
+        Ok((0..replicas).map(maker).collect())
+    });
+    serve_with(&config, read_settings, make_engines)
 }
 
 fn main() -> ExitCode {

@@ -12,6 +12,7 @@ use clap::Parser;
 use contract::{Engine, EngineDescription, EngineError, Hit, QueryBatch, QueryVector, Row};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
+use server::models::one_engine;
 
 // The same allocator as in the program itself.
 #[global_allocator]
@@ -79,9 +80,10 @@ fn run(arguments: &Arguments) -> Result<(), CommandError> {
         let flags = flags.clone();
         move || Config::load(&flags)
     };
-    serve_with(&Config::load(&flags)?, read_settings, move |model, _warm| {
+    let make_engines = one_engine(move |model, _warm| {
         Ok(Box::new(Instantly { rows: model.rows() as u32, pass, spin }))
-    })
+    });
+    serve_with(&Config::load(&flags)?, read_settings, make_engines)
 }
 
 fn main() -> ExitCode {

@@ -13,7 +13,7 @@ use crate::config::{Config, HeadPrecision, ModelSource};
 use crate::http::edge::{Edge, EdgeError};
 use crate::http::{Front, ROUTE_LABELS};
 use crate::models::{
-    LoadError, Loader, MakeEngine, ModelSet, Models, ReadSettings, Reloader, Service, Timeouts,
+    LoadError, Loader, MakeEngines, ModelSet, Models, ReadSettings, Reloader, Service, Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
 use kindred::engines::{KeptHeads, Precision, Wanted};
@@ -43,8 +43,8 @@ pub enum AssemblyError {
 }
 
 impl Assembly {
-    /// Loads the models of the settings and starts their engines. `make_engine` runs on the engine's thread, and again
-    /// each time the engine has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
+    /// Loads the models of the settings and starts their engines. `make_engines` returns a maker for each replica of a
+    /// model; it runs on the engine's thread, and again each time the engine has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
     /// watches deadlines.
     ///
     /// # Errors
@@ -52,12 +52,12 @@ impl Assembly {
     pub fn build(
         config: &Config,
         read_settings: ReadSettings,
-        make_engine: MakeEngine,
+        make_engines: MakeEngines,
         timer: runtime::Handle,
     ) -> Result<Self, AssemblyError> {
         let edge = Edge::new(config)?;
-        let loader = Loader::new(make_engine, timer);
-        let load = |source: &ModelSource| loader.load(source, config).map(Arc::new);
+        let loader = Loader::new(make_engines, timer);
+        let load = |source: &ModelSource| loader.load(source, config);
         let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
         Loader::check_heads(config, &models)?;
         let timeouts = Timeouts {
@@ -120,6 +120,7 @@ mod tests {
     use tower::Service as _;
 
     use super::*;
+    use crate::models::one_engine;
 
     #[tokio::test]
     async fn a_problem_that_there_is_no_memory_for_is_a_429_with_retry_after() {
@@ -133,7 +134,7 @@ mod tests {
         let assembly = Assembly::build(
             &config,
             Box::new(move || Ok(same.clone())),
-            Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
+            one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model)))),
             runtime::Handle::current(),
         )
         .unwrap();

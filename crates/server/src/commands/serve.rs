@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use contract::{Engine, Row};
-use model_store::ModelStore;
+use contract::Row;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
@@ -19,11 +18,9 @@ use crate::assembly::{Assembly, wanted_engine};
 use crate::config::{Config, ConfigError, ServeFlags};
 use crate::http::transport::{self, HttpThreads};
 use crate::logging;
-use crate::models::{ModelSet, Reloader};
+use crate::models::{MakeEngines, ModelSet, Reloader, one_engine};
 use kindred::device::Device;
 use kindred::engines;
-use kindred::engines::EngineStartError;
-use kindred::warm_up::WarmUp;
 
 /// How long the process continues without an engine, so that answers can be sent.
 const SEND_GRACE: Duration = Duration::from_secs(1);
@@ -38,7 +35,7 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let flags = flags.clone();
     let read_settings = move || Config::load(&flags);
     let had_gpu = AtomicBool::new(false);
-    serve_with(&config, read_settings, move |model, warm| {
+    let make_engines = one_engine(move |model, warm| {
         // A service that started on a GPU must not continue on the CPU unnoticed. Without the GPU it has no engine, and
         // the next start says why.
         let insist = wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed);
@@ -46,26 +43,23 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
         let engine = engines::make_checked(&model, engines::Wanted { device, ..wanted }, warm)?;
         had_gpu.fetch_or(engine.description().name == "cuda", Ordering::Relaxed);
         Ok(engine)
-    })
+    });
+    serve_with(&config, read_settings, make_engines)
 }
 
-/// As [`serve`], with these settings and any engine. `read_settings` returns the settings for a reload. `make_engine` runs
-/// on the engine's thread, and again each time the engine has failed. The engine is not checked here, so `make_engine`
-/// should call [`engines::self_check`].
+/// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a reload. The makers of
+/// `make_engines` run on the engines' threads, and again each time an engine has failed. Engines are not checked here, so
+/// the makers should call [`engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_with<R, F>(
+pub fn serve_with<R>(
     config: &Config,
     read_settings: R,
-    make_engine: F,
+    make_engines: MakeEngines,
 ) -> Result<(), CommandError>
 where
     R: Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
-    F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
-        + Send
-        + Sync
-        + 'static,
 {
     logging::start(config)?;
     logging::log_settings(config);
@@ -82,7 +76,7 @@ where
         Hangup::handle().map_err(no_signals)?
     };
     let timer = runtime.handle().clone();
-    let assembly = Assembly::build(config, Box::new(read_settings), Arc::new(make_engine), timer)?;
+    let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
     let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup));
     // The connections that are left have exceeded the drain timeout. They end with their threads.
     drop(threads);

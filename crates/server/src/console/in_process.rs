@@ -1,7 +1,6 @@
 //! The whole service in this process, without a socket.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
@@ -16,7 +15,7 @@ use super::service::{Reply, Service, Times};
 use crate::assembly::{Assembly, AssemblyError, wanted_engine};
 use crate::cli::AnswerSource;
 use crate::config::{Config, ServeFlags};
-use crate::models::MakeEngine;
+use crate::models::{MakeEngines, one_engine};
 use kindred::engines;
 
 /// The client's address, as the service sees it.
@@ -42,17 +41,17 @@ impl InProcess {
         let wanted = wanted_engine(&config);
         Self::start(
             &config,
-            Arc::new(move |model, warm| engines::make_checked(&model, wanted, warm)),
+            one_engine(move |model, warm| engines::make_checked(&model, wanted, warm)),
         )
     }
 
     /// A service with the same model and the plain reference.
     pub(super) fn with_reference(source: &AnswerSource) -> Result<Self, ConsoleError> {
-        let make: MakeEngine = Arc::new(|model, _| Ok(Box::new(ReferenceEngine::new(model))));
+        let make = one_engine(|model, _| Ok(Box::new(ReferenceEngine::new(model))));
         Self::start(&settings(source)?, make)
     }
 
-    fn start(config: &Config, make: MakeEngine) -> Result<Self, ConsoleError> {
+    fn start(config: &Config, make: MakeEngines) -> Result<Self, ConsoleError> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(AssemblyError::Threads)?;
         let (same, timer) = (config.clone(), runtime.handle().clone());

@@ -16,14 +16,29 @@ use super::{ServedModel, heads};
 use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
-use kindred::engines::EngineStartError;
+use kindred::engines::{EngineStartError, Maker};
 use kindred::heads::HeadError;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits};
 use kindred::warm_up::WarmUp;
 
-/// Makes the engine for a model, on the thread that will own it.
-pub type MakeEngine =
-    Arc<dyn Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send + Sync>;
+/// Says for a model how its engines are made: a maker for each replica.
+pub type MakeEngines =
+    Arc<dyn Fn(&Arc<ModelStore>) -> Result<Vec<Maker>, EngineStartError> + Send + Sync>;
+
+/// One engine for each model.
+pub fn one_engine<F>(make: F) -> MakeEngines
+where
+    F: Fn(Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
+        + Send
+        + Sync
+        + 'static,
+{
+    let make = Arc::new(make);
+    Arc::new(move |model| {
+        let (make, model) = (make.clone(), model.clone());
+        Ok(vec![Box::new(move |warm| make(model.clone(), warm)) as Maker])
+    })
+}
 
 /// How long a new engine may take to reach its full speed; after that, it serves anyway.
 const WARM_UP: Duration = Duration::from_secs(600);
@@ -55,6 +70,19 @@ pub enum LoadError {
         /// In MB.
         reserve_mb: u64,
     },
+    /// Its engines do not fit in memory beside those of the served version, and taking the devices one after another did
+    /// not work either.
+    #[error(
+        "replica {replica} of {of} of the new version is not served, so the old one still is: {why}"
+    )]
+    Rolling {
+        /// The replica, from 1.
+        replica: usize,
+        /// How many there are.
+        of: usize,
+        /// What went wrong.
+        why: String,
+    },
     /// Its engine does not answer the trial query.
     #[error("the new engine failed its trial query: {0}")]
     Trial(String),
@@ -72,17 +100,37 @@ impl From<NotReady> for LoadError {
 /// Ends when an engine is lost for good.
 type UntilLost = Pin<Box<dyn Future<Output = Option<EngineLost>> + Send>>;
 
-/// A model whose engine has been made.
-struct Started {
-    served: ServedModel,
-    /// Disconnected once the engine has reached its full speed.
-    warm: mpsc::Receiver<Infallible>,
+/// A model whose engines have been made, or at least the first.
+pub(super) struct Started {
+    pub(super) served: Arc<ServedModel>,
+    /// For each engine, disconnected once it has reached its full speed.
+    warm: Vec<mpsc::Receiver<Infallible>>,
     lost: UntilLost,
+}
+
+impl Started {
+    /// Waits until the engine of a replica has reached its full speed.
+    pub(super) fn until_warm(&self, replica: usize) {
+        // The sender is dropped then.
+        if self.warm[replica].recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
+            warn!(
+                model = self.served.name(),
+                "the new engine is serving before its scan table is ready, so it is still slow"
+            );
+        }
+    }
+}
+
+/// How many engines a start waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    All,
+    First,
 }
 
 /// Loads models and starts their engines.
 pub struct Loader {
-    make_engine: MakeEngine,
+    make_engines: MakeEngines,
     /// The runtime that watches deadlines.
     timer: runtime::Handle,
     /// The threads of all engines that may still run.
@@ -92,23 +140,28 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader that makes engines with `make_engine`, and watches their jobs' deadlines on `timer`.
-    pub fn new(make_engine: MakeEngine, timer: runtime::Handle) -> Self {
-        Self { make_engine, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
+    /// A loader that makes engines with `make_engines`, and watches their jobs' deadlines on `timer`.
+    pub fn new(make_engines: MakeEngines, timer: runtime::Handle) -> Self {
+        Self { make_engines, timer, engines: Mutex::default(), lost: watch::channel(None).0 }
     }
 
     /// Loads a model while the service starts. Returns as soon as its engine can answer.
     ///
     /// # Errors
     /// If the folder is not a valid model, or its engine does not start.
-    pub fn load(&self, source: &ModelSource, config: &Config) -> Result<ServedModel, LoadError> {
+    pub fn load(
+        &self,
+        source: &ModelSource,
+        config: &Config,
+    ) -> Result<Arc<ServedModel>, LoadError> {
         let model = open(source, config)?;
         if let Err(why) = check_memory(&model, source, config) {
             warn!("{why}");
         }
-        let Started { served, lost, .. } = self.start_engine(Arc::new(model), config, false)?;
-        self.watch(lost);
-        Ok(served)
+        let model = Arc::new(model);
+        let makers = self.makers(&model)?;
+        let started = self.start_engines(model, config, makers, false, Until::All)?;
+        Ok(self.watched(started))
     }
 
     /// Checks that each head of the settings belongs to one of these models.
@@ -119,18 +172,17 @@ impl Loader {
         Ok(heads::check_models(config, models.iter().map(|served| served.model()))?)
     }
 
-    /// Loads a model while the service runs. Returns once every checksum matches, there is enough memory for the model,
-    /// and its engine has reached its full speed and given the right answer to a probe. `None` if this version is
-    /// already served.
+    /// Opens a model while the service runs, and verifies it: every checksum matches, and there is enough memory. `None`
+    /// if this version is already served.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if one of these checks fails.
-    pub(super) fn load_while_running(
+    /// If the folder is not a valid model, or one of these checks fails.
+    pub(super) fn open_while_running(
         &self,
         source: &ModelSource,
         config: &Config,
         served: Option<&ServedModel>,
-    ) -> Result<Option<ServedModel>, LoadError> {
+    ) -> Result<Option<Arc<ModelStore>>, LoadError> {
         let model = Arc::new(open(source, config)?);
         if let Some(served) = served.filter(|served| served.model.version() == model.version()) {
             served.heads.store(Arc::new(heads::open(&served.model, config)?));
@@ -139,26 +191,60 @@ impl Loader {
         heads::open(&model, config)?;
         check_memory(&model, source, config)?;
         in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
-        let Started { served, warm, lost } = self.start_engine(model, config, true)?;
-        // The sender is dropped when the engine has reached its full speed.
-        if warm.recv_timeout(WARM_UP) == Err(mpsc::RecvTimeoutError::Timeout) {
-            warn!(
-                model = served.name(),
-                "the new engine is serving before its scan table is ready, so it is \
-                 still slow"
-            );
-        }
-        self.timer.block_on(served.readiness.check(&served.queue, &[]))?;
-        // Only now, because an engine that fails its trial must not end the process.
-        self.watch(lost);
-        Ok(Some(served))
+        Ok(Some(model))
     }
 
-    fn start_engine(
+    /// Starts a model's engines beside those that are served. Returns once they have reached their full speed, and a
+    /// probe was answered right.
+    ///
+    /// # Errors
+    /// If an engine does not start, or the answer is wrong.
+    pub(super) fn start_beside(
         &self,
         model: Arc<ModelStore>,
         config: &Config,
+    ) -> Result<Arc<ServedModel>, LoadError> {
+        let makers = self.makers(&model)?;
+        let replicas = makers.len();
+        let started = self.start_engines(model, config, makers, true, Until::All)?;
+        (0..replicas).for_each(|replica| started.until_warm(replica));
+        self.try_out(&started)?;
+        Ok(self.watched(started))
+    }
+
+    /// As [`start_beside`](Self::start_beside), but returns as soon as the first engine is ready and warm and has answered a
+    /// probe. Each maker may wait for its turn.
+    ///
+    /// # Errors
+    /// If the first engine does not start, or answers wrong.
+    pub(super) fn start_first(
+        &self,
+        model: Arc<ModelStore>,
+        config: &Config,
+        makers: Vec<Maker>,
+    ) -> Result<Started, LoadError> {
+        let started = self.start_engines(model, config, makers, true, Until::First)?;
+        started.until_warm(0);
+        self.try_out(&started)?;
+        Ok(started)
+    }
+
+    /// The makers of a model's engines.
+    pub(super) fn makers(&self, model: &Arc<ModelStore>) -> Result<Vec<Maker>, LoadError> {
+        Ok((self.make_engines)(model)?)
+    }
+
+    fn try_out(&self, Started { served, .. }: &Started) -> Result<(), LoadError> {
+        Ok(self.timer.block_on(served.readiness.check(&served.queue, &[]))?)
+    }
+
+    fn start_engines(
+        &self,
+        model: Arc<ModelStore>,
+        config: &Config,
+        makers: Vec<Maker>,
         beside_others: bool,
+        until: Until,
     ) -> Result<Started, LoadError> {
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
@@ -166,33 +252,48 @@ impl Loader {
             engine_max_restarts: config.engine_max_restarts,
             engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
         };
-        let (make_engine, for_engine) = (self.make_engine.clone(), model.clone());
-        let (warm, is_warm) = WarmUp::new(beside_others);
-        let mut warm = Some(warm);
-        let make = move || {
+        let mut all_warm = Vec::new();
+        let maker = |mut make: Maker| {
+            let (warm, is_warm) = WarmUp::new(beside_others);
+            all_warm.push(is_warm);
+            let mut warm = Some(warm);
             // Nobody waits for the warm-up of an engine that is made again.
-            let warm = warm.take().unwrap_or_else(WarmUp::for_nobody);
-            make_engine(for_engine.clone(), warm)
+            move || make(warm.take().unwrap_or_else(WarmUp::for_nobody))
         };
+        let makers: Vec<_> = makers.into_iter().map(maker).collect();
+        let replicas = makers.len();
         // No time limit while the service starts: a cold disk may be slow, and no request waits.
         let within = beside_others.then_some(limits.engine_hang_timeout);
-        let (queue, workers) =
-            queue::start(limits, &self.timer, within, make).map_err(EngineStartError::from)?;
+        let started = match until {
+            Until::All => queue::start(limits, &self.timer, within, makers),
+            Until::First => queue::start_first(limits, &self.timer, within, makers),
+        };
+        let (queue, workers) = started.map_err(EngineStartError::from)?;
         info!(
             model = model.name(),
             engine = workers.description().name,
             detail = workers.description().detail,
+            replicas,
             "the engine is ready"
         );
         let timeout = Duration::from_millis(config.readiness_timeout_ms);
         let own = heads::open(&model, config)?;
         let description = workers.description().clone();
-        let served = ServedModel::new(model, queue, description, timeout).with_heads(own);
+        let served = ServedModel::new(model, queue, description, timeout)
+            .with_heads(own)
+            .with_replicas(workers.replicas().clone());
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|workers| !workers.is_finished());
         engines.push(workers);
-        Ok(Started { served, warm: is_warm, lost })
+        Ok(Started { served: Arc::new(served), warm: all_warm, lost })
+    }
+
+    /// From now on the process ends if the engines of this model are lost. Only now, because engines that fail their
+    /// trial must not end the process.
+    pub(super) fn watched(&self, Started { served, lost, .. }: Started) -> Arc<ServedModel> {
+        self.watch(lost);
+        served
     }
 
     /// From now on the process ends if this engine is lost.

@@ -8,13 +8,14 @@ mod heads;
 mod load;
 mod readiness;
 mod reload;
+mod rolling;
 mod served;
 mod service;
 mod set;
 mod words_as_json;
 
 pub use heads::{AnyHead, ServedClassifier, ServedHead};
-pub use load::{LoadError, Loader, MakeEngine};
+pub use load::{LoadError, Loader, MakeEngines, one_engine};
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
 };
@@ -42,6 +43,6 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, workers) = kindred::queue::start(limits, &timer, None, make).unwrap();
+    let (queue, workers) = kindred::queue::start(limits, &timer, None, vec![make]).unwrap();
     ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
 }

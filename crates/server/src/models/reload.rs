@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tracing::{error, info};
 
-use super::{LoadError, Loader, ModelSet, Models, ServedModel};
+use super::{LoadError, Loader, ModelSet, Models, ServedModel, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
 
@@ -227,18 +227,20 @@ impl Reloader {
     ) -> Result<(Arc<ServedModel>, Outcome), LoadError> {
         let current = self.models.current();
         let before = current.named(&source.expected_name());
-        let Some(served) = self.loader.load_while_running(source, config, before.map(|b| &**b))?
-        else {
+        let opened = self.loader.open_while_running(source, config, before.map(|b| &**b))?;
+        let Some(model) = opened else {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
-        let served = Arc::new(served);
-        let mut models = current.models().to_vec();
-        match current.position(served.name()) {
-            Some(position) => models[position] = served.clone(),
-            None => models.push(served.clone()),
-        }
-        self.models.replace(ModelSet::new(models));
+        let served = match self.loader.start_beside(model.clone(), config) {
+            Ok(served) => served,
+            Err(no_memory) if rolling::is_worth_trying(&no_memory, before.map(|b| &**b)) => {
+                let served = rolling::swap(&self.loader, &self.models, current, model, config)?;
+                return Ok((served, Outcome::Loaded));
+            }
+            Err(why) => return Err(why),
+        };
+        self.models.replace(current.with(served.clone()));
         Ok((served, Outcome::Loaded))
     }
 }

@@ -14,7 +14,7 @@ use super::readiness::Readiness;
 use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
 use kindred::heads::Tokenised;
-use kindred::queue::{QueueHandle, QueueStatistics};
+use kindred::queue::{QueueHandle, QueueStatistics, Replicas};
 
 /// A served model: its table and words, the queue in front of its engine, and parts of its answers that are prepared.
 pub struct ServedModel {
@@ -36,6 +36,8 @@ pub struct ServedModel {
     /// compressed.
     pub(crate) etag: String,
     pub(crate) readiness: Readiness,
+    /// The threads of its engines, if they may be replaced one by one.
+    pub(crate) replicas: Option<Replicas>,
     pub(crate) text_counts: TextCounts,
 }
 
@@ -95,6 +97,7 @@ impl ServedModel {
             words: WordsAsJson::new(model.words()),
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
+            replicas: None,
             text_counts: TextCounts::default(),
             beginning,
             engine,
@@ -108,6 +111,12 @@ impl ServedModel {
     pub fn with_heads(self, heads: Vec<ServedHead>) -> Self {
         self.heads.store(Arc::new(heads));
         self
+    }
+
+    /// The same, with engines that may be replaced one by one.
+    #[must_use]
+    pub(super) fn with_replicas(self, replicas: Replicas) -> Self {
+        Self { replicas: Some(replicas), ..self }
     }
 
     /// The name that it is served under.
@@ -146,7 +155,9 @@ impl ServedModel {
             late: counted.deadline_passed,
             hung_up: counted.hung_up,
             failed: counted.failed + counted.refused_without_device,
+            asked_again: counted.asked_again,
             restarts: counted.restarts,
+            replicas: counted.replicas,
             counters,
         }
     }

@@ -1,6 +1,5 @@
 //! The models that are served at one time, and how each thread holds them.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 
@@ -19,6 +18,16 @@ impl ModelSet {
     /// If there is none.
     pub fn new(models: Vec<Arc<ServedModel>>) -> Self {
         assert!(!models.is_empty(), "a service has at least one model");
+        Self { models }
+    }
+
+    /// The same with this model, in the place of the one of its name if there is one.
+    pub(super) fn with(&self, served: Arc<ServedModel>) -> Self {
+        let mut models = self.models.clone();
+        match self.position(served.name()) {
+            Some(position) => models[position] = served,
+            None => models.push(served),
+        }
         Self { models }
     }
 
@@ -83,13 +92,14 @@ pub struct Models {
 #[derive(Debug)]
 struct Current {
     set: Arc<ModelSet>,
-    views: HashMap<ThreadId, Arc<View>>,
+    /// By the time of their first request.
+    views: Vec<(ThreadId, Arc<View>)>,
 }
 
 impl Models {
     /// Serves these models. `service` is what their requests share.
     pub fn new(set: ModelSet, service: Arc<Service>) -> Self {
-        let current = Mutex::new(Current { set: Arc::new(set), views: HashMap::new() });
+        let current = Mutex::new(Current { set: Arc::new(set), views: Vec::new() });
         Self { current, service }
     }
 
@@ -110,9 +120,13 @@ impl Models {
     /// The view for the requests of the calling thread.
     pub(crate) fn view(&self) -> Arc<View> {
         let mut current = self.lock();
-        let held = self.held(&current.set);
-        let view = current.views.entry(std::thread::current().id());
-        view.or_insert_with(|| Arc::new(View(Mutex::new(held)))).clone()
+        let own = std::thread::current().id();
+        if let Some((_, view)) = current.views.iter().find(|(thread, _)| *thread == own) {
+            return view.clone();
+        }
+        let view = Arc::new(View(Mutex::new(self.held(&current.set))));
+        current.views.push((own, view.clone()));
+        view
     }
 
     fn held(&self, set: &Arc<ModelSet>) -> Arc<ThreadModels> {
@@ -126,11 +140,27 @@ impl Models {
         let before = std::mem::replace(&mut current.set, set);
         let held: Vec<Arc<ThreadModels>> = current
             .views
-            .values()
-            .map(|view| std::mem::replace(&mut *view.lock(), self.held(&current.set)))
+            .iter()
+            .map(|(_, view)| std::mem::replace(&mut *view.lock(), self.held(&current.set)))
             .collect();
         drop(current);
         // Outside the locks, because these may be the last references to a model.
         drop((held, before));
+    }
+
+    /// Serves other models to `part` of `of` parts of the threads, rounded down, and the current models to the others. With
+    /// no part, all threads have the current models again.
+    pub(super) fn replace_for(&self, set: &Arc<ModelSet>, part: usize, of: usize) {
+        let current = self.lock();
+        let replaced = current.views.len() * part / of;
+        let sets = std::iter::repeat_n(set, replaced).chain(std::iter::repeat(&current.set));
+        let held: Vec<Arc<ThreadModels>> = current
+            .views
+            .iter()
+            .zip(sets)
+            .map(|((_, view), set)| std::mem::replace(&mut *view.lock(), self.held(set)))
+            .collect();
+        drop(current);
+        drop(held);
     }
 }

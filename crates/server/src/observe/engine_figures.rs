@@ -1,7 +1,7 @@
 //! What a model's queue and engine have counted, for metrics.
 
 use super::Histogram;
-use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS};
+use scheduler::{BATCH_SIZE_BOUNDS, LaneStatistics, PASS_SECONDS_BOUNDS, ReplicaState};
 
 /// What the queue and the engine of one model have counted. Counts never go back while the service runs.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,10 @@ pub struct EngineFigures {
     pub hung_up: u64,
     /// Jobs of passes that failed, and jobs that arrived while there was no engine.
     pub failed: u64,
+    /// Jobs that were asked again of another engine after theirs had failed.
+    pub asked_again: u64,
+    /// The state of each engine.
+    pub replicas: Vec<ReplicaState>,
     /// How often the engine was restarted.
     pub restarts: u64,
     /// What the engine itself counts: [`Engine::counters`](contract::Engine::counters).

@@ -9,6 +9,7 @@ use super::exposition::{Family, Known, Labels, Samples};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+use scheduler::ReplicaState;
 use scheduler::account::{Memory, Pool};
 
 /// All families, in the order in which they are written.
@@ -232,6 +233,19 @@ fn by_lane<V>(models: &[EngineFigures], of: impl Fn(&LaneFigures) -> V) -> Vec<(
         .collect()
 }
 
+fn by_state(models: &[EngineFigures]) -> Vec<(Labels, f64)> {
+    let states = |model| ReplicaState::NAMES.map(move |state| (model, state));
+    models
+        .iter()
+        .flat_map(states)
+        .map(|(model, state): (&EngineFigures, _)| {
+            let mut labels = named(model);
+            labels.push(("state", state.to_owned()));
+            (labels, model.replicas.iter().filter(|one| one.name() == state).count() as f64)
+        })
+        .collect()
+}
+
 fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
     let mut families = vec![
         Family {
@@ -284,6 +298,17 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
             |one| one.lanes[3].work,
         ),
         counts("kindred_engine_restarts", "Engine restarts", models, |one| one.restarts),
+        counts(
+            "kindred_jobs_asked_again",
+            "Jobs asked again of another engine, because theirs failed or hung",
+            models,
+            |one| one.asked_again,
+        ),
+        Family {
+            name: "kindred_replicas",
+            help: "Engines of the model, by state",
+            samples: Samples::Gauges(by_state(models)),
+        },
     ];
     for (index, &(_, name, help)) in COUNTERS.iter().enumerate() {
         if COUNTERS[..index].iter().any(|(_, before, _)| *before == name) {

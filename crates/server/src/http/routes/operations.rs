@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use kindred::queue::ReplicaState;
+use serde_json::{Value, json};
 
 use crate::http::ApiError;
 use crate::http::error::whole_seconds;
@@ -36,7 +37,17 @@ pub(in crate::http) async fn ready(
 ) -> Result<Response, ApiError> {
     negotiation::check_plain_get(&headers, &uri, &negotiation::JSON)?;
     check(call.service(), call.all_models()).await?;
-    Ok(render::json(&json!({"status": "ready"})))
+    let models: Vec<_> = call.all_models().iter().map(|served| replicas(served)).collect();
+    Ok(render::json(&json!({"status": "ready", "models": models})))
+}
+
+/// How many replicas of a model's engine work, of how many. Those that have retired count for neither.
+fn replicas(served: &ServedModel) -> Value {
+    let states = served.queue.replicas();
+    let number = |is_so: fn(&&ReplicaState) -> bool| states.iter().filter(is_so).count();
+    let all = number(|state| **state != ReplicaState::Retired);
+    let working = number(|state| **state == ReplicaState::Working);
+    json!({"model": served.name(), "replicas": all, "replicas_working": working})
 }
 
 /// Whether the service is ready, or why not.

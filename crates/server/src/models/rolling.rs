@@ -1,0 +1,155 @@
+//! Swaps in a version whose engines do not fit in memory beside those of the served one: one device after another.
+//!
+//! One old replica retires, a new one takes its device, and a part of the HTTP threads changes to the new version. So one
+//! replica less than usual answers, and no request sees both versions. The last old replica does not retire: once all
+//! threads have changed, it ends with the last request that holds the old version.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use gpu_core::GpuError;
+use kindred::engines::{EngineStartError, Maker};
+use kindred::queue::Replicas;
+use model_store::ModelStore;
+use tracing::{info, warn};
+
+use super::load::Started;
+use super::{LoadError, Loader, ModelSet, Models, ServedModel};
+use crate::config::Config;
+
+/// Whether the new version lacks only memory, and the served one has several replicas.
+pub(super) fn is_worth_trying(why: &LoadError, before: Option<&ServedModel>) -> bool {
+    let lacks_memory = matches!(
+        why,
+        LoadError::Engine(EngineStartError::Gpu { source: GpuError::DoesNotFit { .. }, .. })
+    );
+    let replicas = before.and_then(|before| before.replicas.as_ref()).map_or(0, Replicas::number);
+    lacks_memory && replicas >= 2
+}
+
+/// Lets the maker of one new replica begin, and tells how its first attempt ended.
+struct Turn {
+    begin: mpsc::Sender<()>,
+    ended: mpsc::Receiver<Result<(), String>>,
+}
+
+/// The same maker, but its first attempt waits for its turn.
+fn in_turn(mut make: Maker) -> (Maker, Turn) {
+    let ((begin, begins), (end, ended)) = (mpsc::channel(), mpsc::channel());
+    let mut first = Some((begins, end));
+    let make: Maker = Box::new(move |warm| {
+        // If the attempt panics, `end` is dropped.
+        let Some((begins, end)) = first.take() else { return make(warm) };
+        if begins.recv().is_err() {
+            return Err(EngineStartError::Broken("the swap was given up".into()));
+        }
+        let made = make(warm);
+        let _ = end.send(made.as_ref().map(drop).map_err(ToString::to_string));
+        made
+    });
+    (make, Turn { begin, ended })
+}
+
+impl Turn {
+    /// Begins, and waits until the replica works.
+    fn take(&self, replicas: &Replicas, replica: usize, within: Duration) -> Result<(), String> {
+        let too_long = || format!("it was not ready within {} ms", within.as_millis());
+        let _ = self.begin.send(());
+        self.ended.recv_timeout(within).map_err(|e| match e {
+            mpsc::RecvTimeoutError::Timeout => too_long(),
+            mpsc::RecvTimeoutError::Disconnected => {
+                "its engine broke while it was being made".into()
+            }
+        })??;
+        if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long()) }
+    }
+}
+
+/// Replaces the model of this name in `current`, which is served, device by device. If a new replica does not start, the
+/// old ones start again.
+///
+/// # Errors
+/// If the new version is not served: then the old one is, with all of its replicas.
+pub(super) fn swap(
+    loader: &Loader,
+    models: &Models,
+    current: Arc<ModelSet>,
+    model: Arc<ModelStore>,
+    config: &Config,
+) -> Result<Arc<ServedModel>, LoadError> {
+    let before = current.named(model.name()).and_then(|served| served.replicas.clone());
+    let old = before.expect("is_worth_trying said so");
+    let (number, name) = (old.number(), model.name().to_owned());
+    let within = Duration::from_millis(config.engine_hang_timeout_ms);
+    let failed =
+        |replica: usize, why: String| LoadError::Rolling { replica: replica + 1, of: number, why };
+    let makers = loader.makers(&model)?;
+    if makers.len() != number {
+        return Err(failed(0, format!("the new version has {} replicas", makers.len())));
+    }
+    let (makers, turns): (Vec<Maker>, Vec<Turn>) = makers.into_iter().map(in_turn).unzip();
+    info!(
+        model = name,
+        "the new version does not fit beside the old one: taking one device after another"
+    );
+
+    let first = || -> Result<Started, String> {
+        old.retire(0, within).map_err(|e| e.to_string())?;
+        let _ = turns[0].begin.send(());
+        loader.start_first(model, config, makers).map_err(|e| e.to_string())
+    };
+    let started = match first() {
+        Ok(started) => started,
+        Err(why) => {
+            drop(turns);
+            start_again(&old, 1, within);
+            return Err(failed(0, why));
+        }
+    };
+    let new = started.served.replicas.clone().expect("the loader sets it");
+    let set = Arc::new(current.with(started.served.clone()));
+    for replica in 1..number - 1 {
+        models.replace_for(&set, replica, number);
+        let taken = old.retire(replica, within).map_err(|e| e.to_string());
+        let taken = taken.and_then(|()| turns[replica].take(&new, replica, within));
+        if let Err(why) = taken {
+            models.replace_for(&set, 0, number);
+            drop((turns, started, set));
+            new.until_ended(within);
+            start_again(&old, replica + 1, within);
+            return Err(failed(replica, why));
+        }
+        started.until_warm(replica);
+        info!(model = name, replica, "the new version has taken a device");
+    }
+    let last = number - 1;
+    let served = loader.watched(started);
+    models.replace(current.with(served.clone()));
+    drop((current, set));
+    // Ends with the last request that holds the old version. A request takes no longer than this.
+    let longest = Duration::from_millis(config.request_timeout_ms) + within;
+    if !old.until_ended(longest) {
+        warn!(
+            model = name,
+            "the old version is still in use; the last device is taken once it is free"
+        );
+    }
+    if let Err(why) = turns[last].take(&new, last, within) {
+        warn!(
+            model = name,
+            replica = last,
+            "the new version has not taken the last device yet: {why}"
+        );
+    }
+    Ok(served)
+}
+
+/// Starts the first n old replicas again.
+fn start_again(old: &Replicas, replicas: usize, within: Duration) {
+    (0..replicas).for_each(|replica| old.start_again(replica));
+    for replica in 0..replicas {
+        if !old.until_it_works(replica, within) {
+            warn!(replica, "an engine of the old version does not work again yet");
+        }
+    }
+}
