@@ -68,9 +68,6 @@ impl From<scheduler::StartError<EngineStartError>> for EngineStartError {
     }
 }
 
-/// Makes an engine, on the thread that will own it, and again each time that engine has failed.
-pub type Maker = Box<dyn FnMut(WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
-
 /// Which engine to make, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {
@@ -117,7 +114,7 @@ pub fn makers(
     wanted: &Wanted,
     replaces: Option<&Placed>,
 ) -> Result<Makers, EngineStartError> {
-    let checked = |make: Make| -> Maker {
+    let checked = |mut make: Make| -> Maker {
         let model = model.clone();
         Box::new(move |warm| {
             let mut engine = make(&model, warm)?;
@@ -131,8 +128,16 @@ pub fn makers(
             let each = match near_memory(wanted, numa::nodes()) {
                 Some(nodes) => nodes.into_iter().map(checked).collect(),
                 None => {
-                    let wanted = wanted.clone();
-                    vec![checked(Box::new(move |model, warm| make(model, &wanted, warm)))]
+                    let mut wanted = wanted.clone();
+                    vec![checked(Box::new(move |model, warm| {
+                        let engine = make(model, &wanted, warm)?;
+                        // Who started on a GPU must not continue on the CPU unnoticed. Without the GPU there is no engine, and the
+                        // next start says why.
+                        if engine.description().name == "cuda" && wanted.device == Device::Auto {
+                            wanted.device = Device::Cuda(Gpus::First);
+                        }
+                        Ok(engine)
+                    }))]
                 }
             };
             return Ok(Makers { each, placed: None });
@@ -174,7 +179,7 @@ fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
 }
 
 type Make =
-    Box<dyn Fn(&Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
+    Box<dyn FnMut(&Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
 
 fn gpu_error(wanted: &Wanted, source: GpuError) -> EngineStartError {
     EngineStartError::Gpu { device: wanted.device.clone(), source }
@@ -252,7 +257,7 @@ fn on_gpus(
 ///
 /// # Errors
 /// If the device that was asked for is not there.
-fn make(
+pub fn make(
     model: &Arc<ModelStore>,
     wanted: &Wanted,
     warm: WarmUp,
@@ -283,20 +288,6 @@ fn make(
         ..cpu_core::Options::default()
     };
     Ok(Box::new(CpuEngine::new(model.clone(), options)?))
-}
-
-/// Makes the engine for a model on one device, which has also passed its [`self_check`], so it may be used.
-///
-/// # Errors
-/// If the device that was asked for is not there, or if the engine answers wrong.
-pub fn make_checked(
-    model: &Arc<ModelStore>,
-    wanted: &Wanted,
-    warm: WarmUp,
-) -> Result<Box<dyn Engine>, EngineStartError> {
-    let mut engine = make(model, wanted, warm)?;
-    self_check(&mut *engine, model)?;
-    Ok(engine)
 }
 
 /// The file beside a model folder that keeps its derived table.
@@ -378,7 +369,7 @@ mod tests {
         let model = Model::demo().unwrap();
         let makes = near_memory(&wanted(Device::Cpu, 0), nodes()).unwrap();
         assert_eq!(makes.len(), 2);
-        for make in makes {
+        for mut make in makes {
             let store = model.store().clone();
             let made = move || {
                 let mut engine = make(&store, WarmUp::for_nobody()).unwrap();

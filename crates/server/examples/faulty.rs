@@ -21,8 +21,8 @@ use contract::{
     Query, QueryBatch,
 };
 use gpu_core::GpuError;
-use kindred::device::Device;
-use kindred::engines::{self, EngineStartError, KeptHeads, Maker, Wanted};
+use kindred::device::{Device, Gpus, Placement};
+use kindred::engines::{self, EngineStartError, KeptHeads, Maker, Makers, Wanted};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 use server::models::MakeEngines;
@@ -190,7 +190,7 @@ fn no_memory() -> EngineStartError {
     let (name, parts) = ("a GPU made up".into(), "the table, as ordered".into());
     let source =
         GpuError::DoesNotFit { name, parts, needed: 9 << 30, free: 1 << 30, total: 8 << 30 };
-    EngineStartError::Gpu { device: Device::Cuda(None), source }
+    EngineStartError::Gpu { device: Device::Cuda(Gpus::First), source }
 }
 
 impl Faulty {
@@ -210,7 +210,7 @@ impl Faulty {
             Some(StartFault::Memory) => Err(no_memory()),
             Some(StartFault::Error) => {
                 let source = GpuError::NoDevice { reason: "as ordered".into() };
-                Err(EngineStartError::Gpu { device: Device::Cuda(None), source })
+                Err(EngineStartError::Gpu { device: Device::Cuda(Gpus::First), source })
             }
         }
     }
@@ -310,7 +310,8 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let config = Config::load(&flags)?;
     let read_settings = move || Config::load(&flags);
     let (threads, keep_tables) = (config.threads, config.keep_tables);
-    let wanted = Wanted { device: Device::Cpu, threads, keep_tables, heads: KeptHeads::default() };
+    let (device, placement, heads) = (Device::Cpu, Placement::Auto, KeptHeads::default());
+    let wanted = Wanted { device, placement, threads, keep_tables, heads };
     let replicas = arguments.replicas.max(1);
     let plan = Arc::new(Plan {
         arguments,
@@ -319,17 +320,17 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
         starts: 0.into(),
         engines: Mutex::default(),
     });
-    let make_engines: MakeEngines = Arc::new(move |model| {
+    let make_engines: MakeEngines = Arc::new(move |making| {
         let maker = |replica| -> Maker {
-            let (plan, model) = (plan.clone(), model.clone());
+            let (plan, model, wanted) = (plan.clone(), making.model.clone(), wanted.clone());
             Box::new(move |warm| {
-                let make = || engines::make(&model, wanted, warm);
+                let make = || engines::make(&model, &wanted, warm);
                 let mut engine = Faulty::make(&plan, replica, make)?;
                 engines::self_check(&mut *engine, &model)?;
                 Ok(engine)
             })
         };
-        Ok((0..replicas).map(maker).collect())
+        Ok(Makers { each: (0..replicas).map(maker).collect(), placed: None })
     });
     serve_with(&config, read_settings, make_engines)
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use scheduler::account::Memory;
@@ -13,10 +14,12 @@ use crate::config::{Config, HeadPrecision, ModelSource};
 use crate::http::edge::{Edge, EdgeError};
 use crate::http::{Front, ROUTE_LABELS};
 use crate::models::{
-    LoadError, Loader, MakeEngines, ModelSet, Models, ReadSettings, Reloader, Service, Timeouts,
+    LoadError, Loader, MakeEngines, Making, ModelSet, Models, ReadSettings, Reloader, Service,
+    Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
-use kindred::engines::{KeptHeads, Precision, Wanted};
+use kindred::device::{Device, Gpus, Placement};
+use kindred::engines::{self, KeptHeads, Maker, Makers, Precision, Wanted};
 
 /// A service that is ready for connections, or for requests within the process.
 pub struct Assembly {
@@ -44,8 +47,8 @@ pub enum AssemblyError {
 
 impl Assembly {
     /// Loads the models of the settings and starts their engines. `make_engines` returns a maker for each replica of a
-    /// model; it runs on the engine's thread, and again each time the engine has failed. `read_settings` returns the settings for a reload. `timer` is the runtime that
-    /// watches deadlines.
+    /// model; it runs on the engine's thread, and again each time the engine has failed. `read_settings` returns the
+    /// settings for a reload. `timer` is the runtime that watches deadlines.
     ///
     /// # Errors
     /// If keys, certificates, a model or an engine can't be used.
@@ -99,11 +102,34 @@ pub fn wanted_engine(config: &Config) -> Wanted {
         HeadPrecision::Float32 => Some(Precision::Float32),
     };
     Wanted {
-        device: config.device,
+        device: config.device.clone(),
+        // Models may have their own.
+        placement: Placement::Auto,
         threads: config.threads,
         keep_tables: config.keep_tables,
         heads: KeptHeads { memory, precision },
     }
+}
+
+/// Makes the engines that were asked for, each checked. A service that started on a GPU does not load a model on the CPU later.
+pub fn engines_of(wanted: Wanted) -> MakeEngines {
+    let had_gpu = Arc::new(AtomicBool::new(false));
+    Arc::new(move |Making { model, placement, replaces }| {
+        let mut wanted = Wanted { placement, ..wanted.clone() };
+        if wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed) {
+            wanted.device = Device::Cuda(Gpus::First);
+        }
+        let Makers { each, placed } = engines::makers(model, &wanted, replaces)?;
+        let noted = |mut make: Maker| -> Maker {
+            let had_gpu = had_gpu.clone();
+            Box::new(move |warm| {
+                let engine = make(warm)?;
+                had_gpu.fetch_or(engine.description().name == "cuda", Ordering::Relaxed);
+                Ok(engine)
+            })
+        };
+        Ok(Makers { each: each.into_iter().map(noted).collect(), placed })
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::progress::bar;
 use super::train::read_texts;
 use super::{CommandError, model_of, print, threads};
 use crate::cli::EvalArguments;
+use kindred::device::Placement;
 use kindred::engines::{self, EngineStartError, KeptHeads, Wanted};
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
@@ -101,9 +102,10 @@ pub(super) fn engine(
     model: &Arc<ModelStore>,
     arguments: &EvalArguments,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
-    let EvalArguments { device, threads, .. } = *arguments;
-    let wanted = Wanted { device, threads, keep_tables: false, heads: KeptHeads::default() };
-    engines::make(model, wanted, WarmUp::for_nobody())
+    let (device, placement) = (arguments.device.clone(), Placement::Auto);
+    let (threads, heads) = (arguments.threads, KeptHeads::default());
+    let wanted = Wanted { device, placement, threads, keep_tables: false, heads };
+    engines::make(model, &wanted, WarmUp::for_nobody())
 }
 
 /// Prints how good a head is.

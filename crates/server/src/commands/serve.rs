@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use contract::Row;
@@ -14,13 +13,11 @@ use tracing::{error, info, warn};
 
 use super::CommandError;
 use super::signals::{Hangup, StopSignals};
-use crate::assembly::{Assembly, wanted_engine};
+use crate::assembly::{Assembly, engines_of, wanted_engine};
 use crate::config::{Config, ConfigError, ServeFlags};
 use crate::http::transport::{self, HttpThreads};
 use crate::logging;
-use crate::models::{MakeEngines, ModelSet, Reloader, one_engine};
-use kindred::device::Device;
-use kindred::engines;
+use crate::models::{MakeEngines, ModelSet, Reloader};
 
 /// How long the process continues without an engine, so that answers can be sent.
 const SEND_GRACE: Duration = Duration::from_secs(1);
@@ -34,17 +31,7 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
     let wanted = wanted_engine(&config);
     let flags = flags.clone();
     let read_settings = move || Config::load(&flags);
-    let had_gpu = AtomicBool::new(false);
-    let make_engines = one_engine(move |model, warm| {
-        // A service that started on a GPU must not continue on the CPU unnoticed. Without the GPU it has no engine, and
-        // the next start says why.
-        let insist = wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed);
-        let device = if insist { Device::Cuda(None) } else { wanted.device };
-        let engine = engines::make_checked(&model, engines::Wanted { device, ..wanted }, warm)?;
-        had_gpu.fetch_or(engine.description().name == "cuda", Ordering::Relaxed);
-        Ok(engine)
-    });
-    serve_with(&config, read_settings, make_engines)
+    serve_with(&config, read_settings, engines_of(wanted))
 }
 
 /// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a reload. The makers of

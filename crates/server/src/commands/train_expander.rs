@@ -113,7 +113,7 @@ fn learn(
         };
     let tokens = tokens(model, arguments.tokens);
     let terms = arguments.vocab.get();
-    let on = (arguments.device, &pool);
+    let on = (&arguments.device, &pool);
     let made = train(model, [data, dev], tokens, terms, &settings, on, &mut on_progress);
     bar.finish_and_clear();
     made.map_err(|error| CommandError::Usage(error.to_string()))

@@ -21,7 +21,7 @@ fn file(content: &str) -> (tempfile::NamedTempFile, ServeFlags) {
 fn the_compiled_in_file_gives_the_documented_defaults() {
     let config = load(&ServeFlags::default(), &[]).unwrap();
     assert_eq!(config.listen, "127.0.0.1:8080");
-    assert_eq!((config.device, config.log_format), (Device::Auto, LogFormat::Text));
+    assert_eq!((config.device.clone(), config.log_format), (Device::Auto, LogFormat::Text));
     assert_eq!((config.queue_capacity_queries, config.max_batch_queries), (8192, 1024));
     assert_eq!((config.request_timeout_ms, config.drain_timeout_ms), (30_000, 30_000));
     assert_eq!((config.sources(), config.name), (vec![ModelSource::BUILT_IN], String::new()));

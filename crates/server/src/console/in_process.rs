@@ -12,11 +12,10 @@ use tower::Service as _;
 
 use super::ConsoleError;
 use super::service::{Reply, Service, Times};
-use crate::assembly::{Assembly, AssemblyError, wanted_engine};
+use crate::assembly::{Assembly, AssemblyError, engines_of, wanted_engine};
 use crate::cli::AnswerSource;
 use crate::config::{Config, ServeFlags};
 use crate::models::{MakeEngines, one_engine};
-use kindred::engines;
 
 /// The client's address, as the service sees it.
 const CALLER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -39,10 +38,7 @@ impl InProcess {
     pub(super) fn with_engine(source: &AnswerSource) -> Result<Self, ConsoleError> {
         let config = settings(source)?;
         let wanted = wanted_engine(&config);
-        Self::start(
-            &config,
-            one_engine(move |model, warm| engines::make_checked(&model, wanted, warm)),
-        )
+        Self::start(&config, engines_of(wanted))
     }
 
     /// A service with the same model and the plain reference.
@@ -66,7 +62,7 @@ fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
     let flags = ServeFlags {
         model: source.model.iter().cloned().collect(),
         head: source.head.clone(),
-        device: source.device,
+        device: source.device.clone(),
         threads: source.threads,
         keep_tables: source.keep_tables,
         cache_dir: source.cache_dir.clone(),
@@ -85,6 +81,7 @@ fn settings(source: &AnswerSource) -> Result<Config, ConsoleError> {
         // Only the first model is queried.
         model: loaded.model.into_iter().take(1).collect(),
         device: loaded.device,
+        placement: loaded.placement.into_iter().filter(|one| one.model.is_none()).collect(),
         threads: loaded.threads,
         keep_tables: loaded.keep_tables,
         head_memory_mb: loaded.head_memory_mb,

@@ -16,14 +16,26 @@ use super::{ServedModel, heads};
 use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
-use kindred::engines::{EngineStartError, Maker};
+use kindred::device::Placement;
+use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::heads::HeadError;
+use kindred::placement::Placed;
 use kindred::queue::{self, DeviceThreads, EngineLost, Limits};
 use kindred::warm_up::WarmUp;
 
 /// Says for a model how its engines are made: a maker for each replica.
-pub type MakeEngines =
-    Arc<dyn Fn(&Arc<ModelStore>) -> Result<Vec<Maker>, EngineStartError> + Send + Sync>;
+pub type MakeEngines = Arc<dyn Fn(Making<'_>) -> Result<Makers, EngineStartError> + Send + Sync>;
+
+/// A model whose engines are to be made.
+#[derive(Clone, Copy)]
+pub struct Making<'a> {
+    /// The model.
+    pub model: &'a Arc<ModelStore>,
+    /// How it is placed on several GPUs.
+    pub placement: Placement,
+    /// Where the model is that it replaces, if that is on GPUs.
+    pub replaces: Option<&'a Placed>,
+}
 
 /// One engine for each model.
 pub fn one_engine<F>(make: F) -> MakeEngines
@@ -34,9 +46,10 @@ where
         + 'static,
 {
     let make = Arc::new(make);
-    Arc::new(move |model| {
-        let (make, model) = (make.clone(), model.clone());
-        Ok(vec![Box::new(move |warm| make(model.clone(), warm)) as Maker])
+    Arc::new(move |making| {
+        let (make, model) = (make.clone(), making.model.clone());
+        let each = vec![Box::new(move |warm| make(model.clone(), warm)) as Maker];
+        Ok(Makers { each, placed: None })
     })
 }
 
@@ -159,7 +172,7 @@ impl Loader {
             warn!("{why}");
         }
         let model = Arc::new(model);
-        let makers = self.makers(&model)?;
+        let makers = self.makers(&model, config, None)?;
         let started = self.start_engines(model, config, makers, false, Until::All)?;
         Ok(self.watched(started))
     }
@@ -203,9 +216,10 @@ impl Loader {
         &self,
         model: Arc<ModelStore>,
         config: &Config,
+        before: Option<&ServedModel>,
     ) -> Result<Arc<ServedModel>, LoadError> {
-        let makers = self.makers(&model)?;
-        let replicas = makers.len();
+        let makers = self.makers(&model, config, before)?;
+        let replicas = makers.each.len();
         let started = self.start_engines(model, config, makers, true, Until::All)?;
         (0..replicas).for_each(|replica| started.until_warm(replica));
         self.try_out(&started)?;
@@ -221,7 +235,7 @@ impl Loader {
         &self,
         model: Arc<ModelStore>,
         config: &Config,
-        makers: Vec<Maker>,
+        makers: Makers,
     ) -> Result<Started, LoadError> {
         let started = self.start_engines(model, config, makers, true, Until::First)?;
         started.until_warm(0);
@@ -229,9 +243,16 @@ impl Loader {
         Ok(started)
     }
 
-    /// The makers of a model's engines.
-    pub(super) fn makers(&self, model: &Arc<ModelStore>) -> Result<Vec<Maker>, LoadError> {
-        Ok((self.make_engines)(model)?)
+    /// The makers of a model's engines. It replaces `before`, if that is there.
+    pub(super) fn makers(
+        &self,
+        model: &Arc<ModelStore>,
+        config: &Config,
+        before: Option<&ServedModel>,
+    ) -> Result<Makers, LoadError> {
+        let placement = config.placement_of(model.name());
+        let replaces = before.and_then(|before| before.placed.as_ref());
+        Ok((self.make_engines)(Making { model, placement, replaces })?)
     }
 
     fn try_out(&self, Started { served, .. }: &Started) -> Result<(), LoadError> {
@@ -242,7 +263,7 @@ impl Loader {
         &self,
         model: Arc<ModelStore>,
         config: &Config,
-        makers: Vec<Maker>,
+        Makers { each: makers, placed }: Makers,
         beside_others: bool,
         until: Until,
     ) -> Result<Started, LoadError> {
@@ -281,7 +302,7 @@ impl Loader {
         let description = workers.description().clone();
         let served = ServedModel::new(model, queue, description, timeout)
             .with_heads(own)
-            .with_replicas(workers.replicas().clone());
+            .with_replicas(workers.replicas().clone(), placed);
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|workers| !workers.is_finished());

@@ -15,7 +15,7 @@ mod set;
 mod words_as_json;
 
 pub use heads::{AnyHead, ServedClassifier, ServedHead};
-pub use load::{LoadError, Loader, MakeEngines, one_engine};
+pub use load::{LoadError, Loader, MakeEngines, Making, one_engine};
 pub use reload::{
     Outcome, ReadSettings, ReloadError, ReloadFiles, Reloaded, ReloadedModel, Reloader,
 };

@@ -232,7 +232,7 @@ impl Reloader {
             let unchanged = before.expect("only a model that is served can be unchanged").clone();
             return Ok((unchanged, Outcome::Unchanged));
         };
-        let served = match self.loader.start_beside(model.clone(), config) {
+        let served = match self.loader.start_beside(model.clone(), config, before.map(|b| &**b)) {
             Ok(served) => served,
             Err(no_memory) if rolling::is_worth_trying(&no_memory, before.map(|b| &**b)) => {
                 let served = rolling::swap(&self.loader, &self.models, current, model, config)?;

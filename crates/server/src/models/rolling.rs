@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use gpu_core::GpuError;
-use kindred::engines::{EngineStartError, Maker};
+use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::queue::Replicas;
 use model_store::ModelStore;
 use tracing::{info, warn};
@@ -77,17 +77,18 @@ pub(super) fn swap(
     model: Arc<ModelStore>,
     config: &Config,
 ) -> Result<Arc<ServedModel>, LoadError> {
-    let before = current.named(model.name()).and_then(|served| served.replicas.clone());
-    let old = before.expect("is_worth_trying said so");
+    let before = current.named(model.name()).expect("is_worth_trying said so");
+    let old = before.replicas.clone().expect("is_worth_trying said so");
     let (number, name) = (old.number(), model.name().to_owned());
     let within = Duration::from_millis(config.engine_hang_timeout_ms);
     let failed =
         |replica: usize, why: String| LoadError::Rolling { replica: replica + 1, of: number, why };
-    let makers = loader.makers(&model)?;
-    if makers.len() != number {
-        return Err(failed(0, format!("the new version has {} replicas", makers.len())));
+    let Makers { each, placed } = loader.makers(&model, config, Some(before))?;
+    if each.len() != number {
+        return Err(failed(0, format!("the new version has {} replicas", each.len())));
     }
-    let (makers, turns): (Vec<Maker>, Vec<Turn>) = makers.into_iter().map(in_turn).unzip();
+    let (each, turns): (Vec<Maker>, Vec<Turn>) = each.into_iter().map(in_turn).unzip();
+    let makers = Makers { each, placed };
     info!(
         model = name,
         "the new version does not fit beside the old one: taking one device after another"

@@ -14,6 +14,7 @@ use super::readiness::Readiness;
 use super::words_as_json::WordsAsJson;
 use crate::observe::{EngineFigures, LaneFigures};
 use kindred::heads::Tokenised;
+use kindred::placement::Placed;
 use kindred::queue::{QueueHandle, QueueStatistics, Replicas};
 
 /// A served model: its table and words, the queue in front of its engine, and parts of its answers that are prepared.
@@ -38,6 +39,8 @@ pub struct ServedModel {
     pub(crate) readiness: Readiness,
     /// The threads of its engines, if they may be replaced one by one.
     pub(crate) replicas: Option<Replicas>,
+    /// Which GPUs they use, if several were given.
+    pub(crate) placed: Option<Placed>,
     pub(crate) text_counts: TextCounts,
 }
 
@@ -98,6 +101,7 @@ impl ServedModel {
             etag: weak_tag(&beginning),
             readiness: Readiness::new(&model, readiness_timeout),
             replicas: None,
+            placed: None,
             text_counts: TextCounts::default(),
             beginning,
             engine,
@@ -115,8 +119,8 @@ impl ServedModel {
 
     /// The same, with engines that may be replaced one by one.
     #[must_use]
-    pub(super) fn with_replicas(self, replicas: Replicas) -> Self {
-        Self { replicas: Some(replicas), ..self }
+    pub(super) fn with_replicas(self, replicas: Replicas, placed: Option<Placed>) -> Self {
+        Self { replicas: Some(replicas), placed, ..self }
     }
 
     /// The name that it is served under.
