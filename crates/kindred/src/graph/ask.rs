@@ -2,7 +2,6 @@
 //!
 //! Each has one job in flight, a runtime on which its answers are handed out, and buffers that it uses again.
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,8 +14,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use super::journal::Done;
-use super::npz::{Layout, Rows};
-use super::work::write_at;
+use super::npz::Rows;
+use super::work::Tables;
 use super::{GraphError, Identity, Told};
 use crate::asking::Asking;
 use crate::queue::SubmitError;
@@ -52,6 +51,7 @@ pub(super) struct Asker<'s, 'a> {
     /// Gives what each job is asked through.
     pub(super) asking: &'s (dyn Fn() -> Asking<'a> + Sync),
     pub(super) identity: &'s Identity,
+    pub(super) tables: &'s Tables,
     /// The ranges that are not done.
     pub(super) open: &'s Open,
     pub(super) stop: &'s Stop,
@@ -123,11 +123,11 @@ impl Buffers {
 
 impl Asker<'_, '_> {
     /// Asks for ranges until all are taken, one fails, or the work is stopped.
-    pub(super) fn run(&self, file: &(File, Layout), tell: &Sender<Told>) {
+    pub(super) fn run(&self, tell: &Sender<Told>) {
         let runtime = match Builder::new_current_thread().build() {
             Ok(runtime) => runtime,
             Err(source) => {
-                let error = GraphError::io("start a thread for", "the graph".as_ref())(source);
+                let error = GraphError::io("start a thread for", self.tables.folder())(source);
                 let _ = tell.send(Err(error));
                 return;
             }
@@ -140,7 +140,7 @@ impl Asker<'_, '_> {
         {
             let told = self
                 .range(&runtime, range, &mut together, &mut buffers)
-                .and_then(|()| Ok(write(file, self.identity, range, &buffers)?));
+                .and_then(|()| Ok(self.write(range, &buffers)?));
             let told = match told {
                 Ok(done) => Ok((range, done)),
                 Err(Early::Failed(error)) => Err(error),
@@ -199,6 +199,14 @@ impl Asker<'_, '_> {
         Ok(())
     }
 
+    /// Writes the answers of a range where they belong.
+    fn write(&self, range: u64, buffers: &Buffers) -> Result<Done, GraphError> {
+        let row = self.identity.range(range).start;
+        let indices = self.tables.write(Rows::Indices, row, &buffers.indices)?;
+        let scores = self.tables.write(Rows::Scores, row, &buffers.scores)?;
+        Ok(Done { edges: buffers.edges, checksums: [indices, scores] })
+    }
+
     /// Whether a row can be asked for: one without a direction has no neighbours.
     fn has_neighbours(&self, row: u64) -> bool {
         QueryVector::Row(Row(row as u32)).norm(&self.model.table()) != Err(QueryError::Zero)
@@ -225,22 +233,4 @@ impl Asker<'_, '_> {
         std::thread::sleep(time);
         if self.stop.is_stopped() { Err(Early::Stopped) } else { Ok(()) }
     }
-}
-
-/// Writes the answers of a range where they belong.
-fn write(
-    (file, layout): &(File, Layout),
-    identity: &Identity,
-    range: u64,
-    buffers: &Buffers,
-) -> Result<Done, GraphError> {
-    let row = identity.range(range).start;
-    let mut checksums = [0; 2];
-    let tables = [(Rows::Indices, &buffers.indices), (Rows::Scores, &buffers.scores)];
-    for ((table, bytes), checksum) in tables.into_iter().zip(&mut checksums) {
-        *checksum = crc32fast::hash(bytes);
-        write_at(file, layout.at(table, row), bytes)
-            .map_err(GraphError::io("write", "the graph".as_ref()))?;
-    }
-    Ok(Done { edges: buffers.edges, checksums })
 }

@@ -29,7 +29,7 @@ use journal::Done;
 use work::Work;
 
 /// What is done is written down this often. A kill loses no more, and the jobs in flight.
-const COMMIT_EVERY: Duration = Duration::from_secs(2);
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// How often progress is told, and whether to stop asked.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -304,18 +304,19 @@ fn ask_for_all<'a>(
     on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
 ) -> Result<(), GraphError> {
     let open = work.open_ranges();
-    let (stop, identity) = (Stop::new(), work.identity().clone());
+    let (stop, identity, tables) = (Stop::new(), work.identity().clone(), work.tables()?);
     let resumed = work.rows_done();
-    let asker = Asker { model, asking, identity: &identity, open: &open, stop: &stop };
+    let asker =
+        Asker { model, asking, identity: &identity, tables: &tables, open: &open, stop: &stop };
     let (tell, told) = channel::<Told>();
     std::thread::scope(|scope| {
-        for (number, file) in work.files(jobs.min(open.len()))?.into_iter().enumerate() {
+        for number in 0..jobs.min(open.len()) {
             let (tell, asker) = (Sender::clone(&tell), &asker);
             let thread = std::thread::Builder::new().name(format!("kindred-graph-{number}"));
-            let started = thread.spawn_scoped(scope, move || asker.run(&file, &tell));
+            let started = thread.spawn_scoped(scope, move || asker.run(&tell));
             if let Err(source) = started {
                 stop.stop();
-                return Err(GraphError::io("start a thread for", work.folder())(source));
+                return Err(GraphError::io("start a thread for", tables.folder())(source));
             }
         }
         drop(tell);

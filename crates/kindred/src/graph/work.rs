@@ -42,6 +42,26 @@ pub(super) struct Work {
     uncommitted: String,
 }
 
+/// Both tables, for threads that write rows.
+pub(super) struct Tables {
+    file: File,
+    layout: Layout,
+    folder: PathBuf,
+}
+
+impl Tables {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes rows of a table, and returns their checksum.
+    pub(super) fn write(&self, table: Rows, row: u64, bytes: &[u8]) -> Result<u32, GraphError> {
+        write_at(&self.file, self.layout.at(table, row), bytes)
+            .map_err(GraphError::io("write", &self.folder))?;
+        Ok(crc32fast::hash(bytes))
+    }
+}
+
 /// The folder of the work on a file.
 fn folder_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
@@ -131,10 +151,6 @@ impl Work {
         rows.end - rows.start
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     pub(super) fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -156,11 +172,10 @@ impl Work {
         Open::new(open.map(|(range, _)| range as u64).collect())
     }
 
-    /// What each of several threads needs to write rows.
-    pub(super) fn files(&self, threads: usize) -> Result<Vec<(File, Layout)>, GraphError> {
-        let file = |_| Ok((self.tables.try_clone()?, Layout::new(&self.identity)));
-        let files: io::Result<_> = (0..threads).map(file).collect();
-        files.map_err(GraphError::io("open", &self.folder))
+    /// What threads need to write rows.
+    pub(super) fn tables(&self) -> Result<Tables, GraphError> {
+        let file = self.tables.try_clone().map_err(GraphError::io("open", &self.folder))?;
+        Ok(Tables { file, layout: Layout::new(&self.identity), folder: self.folder.clone() })
     }
 
     pub(super) fn progress(&mut self, resumed: u64) -> GraphProgress {
@@ -297,7 +312,7 @@ fn checksums(
 }
 
 /// Writes at this place, beside other threads that write at others.
-pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::write_all_at(file, bytes, at);
     #[cfg(not(unix))]

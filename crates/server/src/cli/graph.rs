@@ -23,7 +23,7 @@ from there; it refuses work that was begun with other options or another version
 
 Examples:
   kindred graph --model models/glove.6B.50d --k 10 --out glove.npz
-  kindred graph --model models/glove.6B.50d --first-rows 20000 --out frequent.npz    # of and among 20,000 words
+  kindred graph --model models/glove.6B.50d --first-rows 20000 --out frequent.npz
   kindred graph --model models/glove.6B.50d --min-score 0.7 --out close.npz
   kindred graph --model models/glove.6B.50d --out edges.parquet
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
