@@ -122,8 +122,11 @@ impl Buffers {
 }
 
 impl Asker<'_, '_> {
-    /// Asks for ranges until all are taken, one fails, or the work is stopped.
-    pub(super) fn run(&self, tell: &Sender<Told>) {
+    /// Asks for ranges until all are taken, one fails, or the work is stopped. This is one of `threads` threads.
+    ///
+    /// Jobs that wait together share each pass. If all began together they would also end together, and the engine would wait
+    /// until they are written. So the first range of a thread is cut, each at another place.
+    pub(super) fn run(&self, number: usize, threads: usize, tell: &Sender<Told>) {
         let runtime = match Builder::new_current_thread().build() {
             Ok(runtime) => runtime,
             Err(source) => {
@@ -135,11 +138,12 @@ impl Asker<'_, '_> {
         let mut buffers = Buffers { indices: Vec::new(), scores: Vec::new(), edges: 0 };
         // Halved where the queue has no room for a job of a whole range.
         let mut together = self.identity.rows_per_range as usize;
+        let mut cut = Some((together * (number + 1)).div_ceil(threads));
         while !self.stop.is_stopped()
             && let Some(range) = self.open.take()
         {
             let told = self
-                .range(&runtime, range, &mut together, &mut buffers)
+                .range(&runtime, range, &mut together, cut.take(), &mut buffers)
                 .and_then(|()| Ok(self.write(range, &buffers)?));
             let told = match told {
                 Ok(done) => Ok((range, done)),
@@ -153,12 +157,13 @@ impl Asker<'_, '_> {
         }
     }
 
-    /// Asks for a range.
+    /// Asks for a range: `together` rows at a time, or at first `cut`.
     fn range(
         &self,
         runtime: &Runtime,
         range: u64,
         together: &mut usize,
+        mut cut: Option<usize>,
         buffers: &mut Buffers,
     ) -> Result<(), Early> {
         let (rows, k) = (self.identity.range(range), self.identity.k as usize);
@@ -166,7 +171,8 @@ impl Asker<'_, '_> {
         let mut next = rows.start;
         let mut failed = 0;
         while next < rows.end {
-            let some = next..rows.end.min(next + *together as u64);
+            let count = (*together).min(cut.unwrap_or(usize::MAX));
+            let some = next..rows.end.min(next + count as u64);
             let queries = self.queries(some.clone());
             if queries.is_empty() {
                 next = some.end;
@@ -185,7 +191,7 @@ impl Asker<'_, '_> {
                     for (row, hits) in with_answers.zip(&answer.hits) {
                         buffers.put((row - rows.start) as usize, k, hits);
                     }
-                    (next, failed) = (some.end, 0);
+                    (next, failed, cut) = (some.end, 0, None);
                 }
                 Err(SubmitError::Full { .. }) if *together > 64 => *together /= 2,
                 Err(SubmitError::Full { .. }) => self.pause(Duration::from_millis(5))?,

@@ -310,10 +310,11 @@ fn ask_for_all<'a>(
         Asker { model, asking, identity: &identity, tables: &tables, open: &open, stop: &stop };
     let (tell, told) = channel::<Told>();
     std::thread::scope(|scope| {
-        for number in 0..jobs.min(open.len()) {
+        let threads = jobs.min(open.len());
+        for number in 0..threads {
             let (tell, asker) = (Sender::clone(&tell), &asker);
             let thread = std::thread::Builder::new().name(format!("kindred-graph-{number}"));
-            let started = thread.spawn_scoped(scope, move || asker.run(&tell));
+            let started = thread.spawn_scoped(scope, move || asker.run(number, threads, &tell));
             if let Err(source) = started {
                 stop.stop();
                 return Err(GraphError::io("start a thread for", tables.folder())(source));
