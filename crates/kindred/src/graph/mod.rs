@@ -2,16 +2,16 @@
 //!
 //! Some threads ask for a range of rows each, and write the answers where they belong in a file of known size; the thread
 //! that waits for them keeps the journal and shows the progress. Memory does not grow with the model. What is done survives
-//! a kill: [`Work`] is a folder beside the file, from which the same call goes on.
+//! a kill: it is in a folder beside the file, from which the same call goes on.
 
 mod ask;
+mod error;
 mod journal;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod work;
 
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::asking::Asking;
 use crate::options::MAX_K;
-use crate::queue::SubmitError;
 use ask::{Asker, Stop};
+pub use error::GraphError;
 use journal::Done;
 use work::Work;
 
@@ -114,82 +114,6 @@ pub struct GraphSummary {
     pub asking_seconds: f64,
     /// With what came before and after: the check of what was there, writing to disk, Parquet.
     pub seconds: f64,
-}
-
-/// Why there is no graph. Each message has the cure.
-#[derive(Debug, thiserror::Error)]
-pub enum GraphError {
-    /// The name does not say which form the file has.
-    #[error("{}: the name must end in .npz or .parquet", .0.display())]
-    Name(PathBuf),
-    /// Parquet is not in this build.
-    #[error(
-        "{}: this kindred was built without Parquet; choose a name that ends in .npz, or build it with `cargo build --release \
-         --features parquet`", .0.display()
-    )]
-    NoParquet(PathBuf),
-    /// An option has an impossible value.
-    #[error("`{field}` must be {expected}")]
-    Option {
-        /// Its name.
-        field: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// Something is where the file should be.
-    #[error("{} {reason}", path.display())]
-    InTheWay {
-        /// The file.
-        path: PathBuf,
-        /// What is there, and the cure.
-        reason: &'static str,
-    },
-    /// There is the unfinished work of another graph.
-    #[error(
-        "{} has unfinished work with {difference}; finish it with the options and the model that it was begun with, or remove \
-         that folder", folder.display()
-    )]
-    OtherWork {
-        /// The folder.
-        folder: PathBuf,
-        /// What is different: there, and here.
-        difference: String,
-    },
-    /// Another process works there.
-    #[error("another process works in {}; wait until it ends, or choose another file", .0.display())]
-    Busy(PathBuf),
-    /// The system refused to read or write.
-    #[error("can't {action} {}: {source}; rows that are done are kept: the same command goes on from there", path.display())]
-    Io {
-        /// The action, as an infinitive.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The engine did not answer.
-    #[error("{0}; rows that are done are kept: the same command goes on from there")]
-    NotAnswered(#[from] SubmitError),
-    /// The caller stopped it.
-    #[error(
-        "stopped with {percent} % of {rows} rows done; they are kept in {}: the same command goes on from there",
-        folder.display()
-    )]
-    Stopped {
-        /// The share that is done.
-        percent: u64,
-        /// The number of rows.
-        rows: u64,
-        /// Where they are kept.
-        folder: PathBuf,
-    },
-}
-
-impl GraphError {
-    fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
-        move |source| Self::Io { action, path: path.to_owned(), source }
-    }
 }
 
 /// What decides every byte of a graph, and of the work on it. Devices do not.
