@@ -4,6 +4,7 @@
 mod containers;
 mod docs;
 mod examples;
+mod graph_python;
 mod prometheus;
 mod pytorch;
 mod real_data;
@@ -17,10 +18,11 @@ use libtest_mimic::{Arguments, Trial};
 /// The tests of a module, whose names begin with the module's.
 type Tests = fn() -> Vec<Trial>;
 
-const MODULES: [(&str, Tests); 7] = [
+const MODULES: [(&str, Tests); 8] = [
     ("containers", containers::trials),
     ("docs", docs::trials),
     ("examples", examples::trials),
+    ("graph_python", graph_python::trials),
     ("prometheus", prometheus::trials),
     ("pytorch", pytorch::trials),
     ("real_data", real_data::trials),

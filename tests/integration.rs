@@ -15,6 +15,7 @@ mod expand;
 mod explorer;
 mod files;
 mod fold_case;
+mod graph;
 mod http;
 mod links;
 mod malformed;

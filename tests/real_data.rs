@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -79,6 +79,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     let trials = vec![
         trial("glove_6b_opens_in_milliseconds", &[VECTORS], opens_in_milliseconds),
         trial("every_expected_line_of_glove_6b", &[VECTORS, EXPECTED], every_expected_line),
+        trial(
+            "a_graph_of_frequent_words_agrees_with_the_expected_lines",
+            &[VECTORS, EXPECTED],
+            graph,
+        ),
         trial("the_whole_google_analogy_set", &[VECTORS, ANALOGIES], the_whole_google_analogy_set),
         trial("evaluation_of_sections_and_similarity_sets", &EVALUATED, evaluation),
         trial("retrieval_on_cranfield_is_as_good_as_elsewhere", &CRANFIELD, retrieval),
@@ -177,6 +182,66 @@ fn check_neighbours(answer: &Value, expected: &[Value]) -> Result<(), String> {
             return Err(format!("score {found} instead of {expected} for {}", pair[0]));
         }
     }
+    Ok(())
+}
+
+/// The graph of the first rows, against those of the expected neighbours that are among them, and against the service.
+fn graph() -> Result<(), Failed> {
+    const ROWS: usize = 4000;
+    const K: usize = 20;
+    let scratch = tempfile::tempdir()?;
+    let file = scratch.path().join("g.npz");
+    let (rows, k) = (ROWS.to_string(), K.to_string());
+    let flags = ["graph", "--device", &device(), "--first-rows", &rows, "-k", &k, "--model"];
+    let output = kindred(&flags).arg(glove()).arg("--out").arg(&file).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut archive = zip::ZipArchive::new(fs::File::open(file)?)?;
+    let mut table = |name: &str| -> Result<Vec<[u8; 8]>, Failed> {
+        let mut bytes = Vec::new();
+        archive.by_name(name)?.read_to_end(&mut bytes)?;
+        let header = bytes.len() - ROWS * K * 8;
+        Ok(bytes[header..].as_chunks().0.to_vec())
+    };
+    let (indices, scores) = (table("indices.npy")?, table("scores.npy")?);
+    let all_words = fs::read_to_string(glove().join("words.txt"))?;
+    let rows: HashMap<&str, usize> =
+        all_words.lines().take(ROWS).enumerate().map(|(row, word)| (word, row)).collect();
+    let of_row = |row: usize| {
+        let of_row = row * K..(row + 1) * K;
+        let indices = indices[of_row.clone()].iter().map(|bytes| i64::from_le_bytes(*bytes));
+        indices.zip(scores[of_row].iter().map(|bytes| f64::from_le_bytes(*bytes)))
+    };
+    let (mut compared, mut asked) = (0, 0);
+    for line in fs::read_to_string(data(EXPECTED))?.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let Some((word, &row)) = line["word"].as_str().and_then(|word| rows.get_key_value(word))
+        else {
+            continue;
+        };
+        let expected = line["neighbors"].as_array().ok_or("neighbors are a list")?;
+        let among =
+            expected.iter().filter_map(|pair| Some((*rows.get(pair[0].as_str()?)?, &pair[1])));
+        for ((found, score), (row, expected)) in of_row(row).zip(among) {
+            assert_eq!(found, row as i64, "{word}");
+            assert!((score - expected.as_f64().ok_or("a score")?).abs() < 1e-6, "{word}");
+            compared += 1;
+        }
+        let body = json!({"word": word, "k": K, "vocab_limit": ROWS});
+        let answer = service().post("/nearest", &body).json();
+        for ((found, score), neighbor) in
+            of_row(row).zip(answer["neighbors"].as_array().ok_or("a list")?)
+        {
+            assert_eq!(neighbor["row"], found, "{word}");
+            assert_eq!(
+                neighbor["score"].as_f64().map(f64::to_bits),
+                Some(score.to_bits()),
+                "{word}"
+            );
+            asked += 1;
+        }
+    }
+    println!("{compared} expected neighbours and {asked} of the service's");
+    assert!(compared > 100 && asked > 1000, "{compared}, {asked}");
     Ok(())
 }
 

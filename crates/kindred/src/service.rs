@@ -1,6 +1,7 @@
 //! A model with an engine of its own, and the questions that they answer.
 
 mod expand;
+mod graph;
 
 use std::fmt;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod asking;
+mod graph;
 mod heads;
 mod retrieval;
 
@@ -20,6 +21,9 @@ pub use asking::{
     AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
     NearestArguments, OutputOptions, QuestionOptions,
 };
+
+use graph::GRAPH_EXAMPLES;
+pub use graph::GraphArguments;
 
 use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub use heads::{
@@ -99,6 +103,9 @@ pub enum Command {
     /// in retrieval
     #[command(after_help = EVAL_EXAMPLES)]
     Eval(Box<EvalArguments>),
+    /// Write the exact graph of nearest neighbours of a whole model
+    #[command(after_help = GRAPH_EXAMPLES)]
+    Graph(GraphArguments),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
     ApiKey(ApiKeyArguments),

@@ -15,6 +15,7 @@ mod eval;
 mod eval_retrieval;
 mod expand;
 mod export;
+mod graph;
 mod health;
 mod import_head;
 mod manual;
@@ -37,6 +38,7 @@ pub use console::{analogy, console, nearest};
 pub use eval::eval;
 pub use expand::expand;
 pub use export::export;
+pub use graph::graph;
 pub use health::health;
 pub use import_head::import_head;
 pub use manual::{completions, man};
@@ -54,6 +56,7 @@ use crate::console::ConsoleError;
 use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
+use kindred::graph::GraphError;
 use kindred::heads::{
     self, DataError, HeadError, ImportError, ThreadPool, Tokens, TrainError, has_no_capitals,
 };
@@ -90,6 +93,9 @@ pub enum CommandError {
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// The graph of nearest neighbours.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// A question that the facade refused.
     #[error(transparent)]
     Question(#[from] kindred::Error),

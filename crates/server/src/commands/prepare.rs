@@ -53,6 +53,15 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Ctrl-C and SIGTERM stop the work between two chunks, so that it can remove what it has written.
 pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
+    watch_for_interrupt_keeping(
+        "a temporary .kindred-* may be left beside the output, and the next run removes it",
+    )
+}
+
+/// The same for work that leaves something else; `kept` says what, if the work does not stop by itself.
+pub(super) fn watch_for_interrupt_keeping(
+    kept: &'static str,
+) -> Result<Arc<AtomicBool>, CommandError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();
     let no_signals = |source| CommandError::System { doing: "can't handle signals", source };
@@ -70,10 +79,7 @@ pub(super) fn watch_for_interrupt() -> Result<Arc<AtomicBool>, CommandError> {
         runtime.block_on(async {
             let _ = tokio::time::timeout(STOP_TIMEOUT, stop_signals.next()).await;
         });
-        eprintln!(
-            "kindred: stopped; a temporary .kindred-* may be left beside the output, and the next run removes \
-             it"
-        );
+        eprintln!("kindred: stopped; {kept}");
         std::process::exit(130);
     });
     Ok(interrupted)

@@ -1,0 +1,290 @@
+//! The exact graph of nearest neighbours: for each row of a model its k nearest others, in a file.
+//!
+//! Some threads ask for a range of rows each, and write the answers where they belong in a file of known size; the thread
+//! that waits for them keeps the journal and shows the progress. Memory does not grow with the model. What is done survives
+//! a kill: it is in a folder beside the file, from which the same call goes on.
+
+mod ask;
+mod error;
+mod journal;
+mod npz;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod work;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use model_store::ModelStore;
+use serde::{Deserialize, Serialize};
+
+use crate::asking::Asking;
+use crate::options::MAX_K;
+use ask::{Asker, Stop};
+pub use error::GraphError;
+use journal::Done;
+use work::Work;
+
+/// What is done is written down this often. A kill loses no more, and the jobs in flight.
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
+
+/// How often progress is told, and whether to stop asked.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// The form of the file of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GraphFormat {
+    /// NumPy's arrays, stored in a zip: `indices` int64 `[rows, k]`, `scores` float64 `[rows, k]`, `k`, `model`, `version`,
+    /// `metric`.
+    Npz,
+    /// Apache Parquet: a line for each edge. Only in builds with the feature `parquet`.
+    Parquet,
+}
+
+impl GraphFormat {
+    /// The form that the name of a file asks for.
+    ///
+    /// # Errors
+    /// [`GraphError::Name`]; [`GraphError::NoParquet`] in builds without it.
+    pub fn of(file: &Path) -> Result<Self, GraphError> {
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("npz") => Ok(Self::Npz),
+            Some("parquet") if cfg!(feature = "parquet") => Ok(Self::Parquet),
+            Some("parquet") => Err(GraphError::NoParquet(file.to_owned())),
+            _ => Err(GraphError::Name(file.to_owned())),
+        }
+    }
+}
+
+/// Which graph to make, and how.
+#[derive(Debug, Clone)]
+pub struct GraphOptions {
+    /// Neighbours of each row, 1 to [`MAX_K`].
+    pub k: usize,
+    /// The graph of the first N rows, and among them: the most frequent words. `None`: of all rows.
+    pub first_rows: Option<usize>,
+    /// Only neighbours with at least this score.
+    pub min_score: Option<f64>,
+    /// Whether a file that is there is replaced.
+    pub replace: bool,
+    /// Jobs in flight, each of up to 1,024 rows: two for each replica, and some that are being made or written.
+    pub jobs: usize,
+}
+
+impl Default for GraphOptions {
+    fn default() -> Self {
+        Self { k: 10, first_rows: None, min_score: None, replace: false, jobs: 16 }
+    }
+}
+
+/// How far a graph is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphProgress {
+    /// Rows that are done, those of earlier runs included.
+    pub done: u64,
+    /// Of how many.
+    pub rows: u64,
+    /// Rows that earlier runs did.
+    pub resumed: u64,
+    /// The first row that is not done.
+    pub first_open: u64,
+}
+
+/// A graph that was made.
+#[derive(Debug, Clone, Serialize)]
+pub struct GraphSummary {
+    /// The file.
+    pub file: PathBuf,
+    /// The model's name.
+    pub model: String,
+    /// The version of its content.
+    pub version: String,
+    /// Number of rows.
+    pub rows: u64,
+    /// Neighbours of each row, at most.
+    pub k: u64,
+    /// Neighbours of all rows.
+    pub edges: u64,
+    /// Rows that earlier runs had done.
+    pub resumed_rows: u64,
+    /// In which the other rows were asked for and written, in seconds.
+    pub asking_seconds: f64,
+    /// With what came before and after: the check of what was there, writing to disk, Parquet.
+    pub seconds: f64,
+}
+
+/// What decides every byte of a graph, and of the work on it. Devices do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Identity {
+    /// Of the folder of work.
+    format: u32,
+    model: String,
+    version: String,
+    metric: String,
+    rows: u64,
+    k: u64,
+    min_score: Option<f64>,
+    /// Rows that are asked for in one job, and done or not done together.
+    rows_per_range: u64,
+}
+
+impl Identity {
+    const FORMAT: u32 = 1;
+
+    fn new(model: &ModelStore, options: &GraphOptions) -> Result<Self, GraphError> {
+        /// So many that a range takes one pass of a GPU, unless its answers would take more memory than this many
+        /// neighbours do.
+        const ROWS_PER_RANGE: u64 = 1024;
+        const NEIGHBOURS_PER_RANGE: u64 = 65_536;
+        let wrong = |field, expected| GraphError::Option { field, expected };
+        let k = options.k as u64;
+        if !(1..=MAX_K).contains(&k) {
+            return Err(wrong("k", "a whole number from 1 to 1000"));
+        }
+        if options.first_rows == Some(0) {
+            return Err(wrong("first_rows", "a whole number of at least 1"));
+        }
+        if options.min_score.is_some_and(|score| !score.is_finite()) {
+            return Err(wrong("min_score", "a finite number"));
+        }
+        Ok(Self {
+            format: Self::FORMAT,
+            model: model.name().to_owned(),
+            version: model.version().to_owned(),
+            metric: model.table().metric().name().to_owned(),
+            rows: options.first_rows.map_or(model.rows(), |first| first.min(model.rows())) as u64,
+            k,
+            min_score: options.min_score,
+            rows_per_range: (NEIGHBOURS_PER_RANGE / k).clamp(64, ROWS_PER_RANGE),
+        })
+    }
+
+    fn ranges(&self) -> u64 {
+        self.rows.div_ceil(self.rows_per_range)
+    }
+
+    /// The rows of a range.
+    fn range(&self, number: u64) -> std::ops::Range<u64> {
+        let first = number * self.rows_per_range;
+        first..self.rows.min(first + self.rows_per_range)
+    }
+}
+
+/// Checks that a graph could be written here.
+///
+/// # Errors
+/// See [`GraphError`].
+pub fn check_file(file: &Path, replace: bool) -> Result<GraphFormat, GraphError> {
+    let format = GraphFormat::of(file)?;
+    let in_the_way = |reason| Err(GraphError::InTheWay { path: file.to_owned(), reason });
+    match file.is_dir() {
+        true => in_the_way("is a folder; choose another --out"),
+        false if file.exists() && !replace => {
+            in_the_way("exists; choose another --out, or add --replace")
+        }
+        false => Ok(format),
+    }
+}
+
+/// Makes the graph of a model and writes it to `file`, complete or not at all. Goes on from what an earlier call left.
+///
+/// `asking` gives what each job is asked through. `on_progress` is called ten times a second; a break stops the work.
+pub(crate) fn write<'a>(
+    model: &Arc<ModelStore>,
+    asking: &(dyn Fn() -> Asking<'a> + Sync),
+    file: &Path,
+    options: &GraphOptions,
+    on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
+) -> Result<GraphSummary, GraphError> {
+    let started = Instant::now();
+    let format = check_file(file, options.replace)?;
+    let identity = Identity::new(model, options)?;
+    let mut work = Work::open(file, identity)?;
+    let resumed_rows = work.rows_done();
+    let asked = Instant::now();
+    ask_for_all(model, asking, &mut work, options.jobs.max(1), on_progress)?;
+    let asking_seconds = asked.elapsed().as_secs_f64();
+    let (edges, identity) = (work.edges(), work.identity().clone());
+    // Something may have come there meanwhile.
+    check_file(file, options.replace)?;
+    work.finish(file, format, model)?;
+    let Identity { model, version, rows, k, .. } = identity;
+    let seconds = started.elapsed().as_secs_f64();
+    let file = file.to_owned();
+    Ok(GraphSummary { file, model, version, rows, k, edges, resumed_rows, asking_seconds, seconds })
+}
+
+/// What a thread that asks has to tell: a range is done, or why not.
+type Told = Result<(u64, Done), GraphError>;
+
+fn ask_for_all<'a>(
+    model: &Arc<ModelStore>,
+    asking: &(dyn Fn() -> Asking<'a> + Sync),
+    work: &mut Work,
+    jobs: usize,
+    on_progress: &mut dyn FnMut(GraphProgress) -> ControlFlow<()>,
+) -> Result<(), GraphError> {
+    let open = work.open_ranges();
+    let (stop, identity, tables) = (Stop::new(), work.identity().clone(), work.tables()?);
+    let resumed = work.rows_done();
+    let asker =
+        Asker { model, asking, identity: &identity, tables: &tables, open: &open, stop: &stop };
+    let (tell, told) = channel::<Told>();
+    std::thread::scope(|scope| {
+        let threads = jobs.min(open.len());
+        for number in 0..threads {
+            let (tell, asker) = (Sender::clone(&tell), &asker);
+            let thread = std::thread::Builder::new().name(format!("kindred-graph-{number}"));
+            let started = thread.spawn_scoped(scope, move || asker.run(number, threads, &tell));
+            if let Err(source) = started {
+                stop.stop();
+                return Err(GraphError::io("start a thread for", tables.folder())(source));
+            }
+        }
+        drop(tell);
+        // Also if this thread panics.
+        let _at_the_end = StopAtEnd(&stop);
+        let (mut committed, mut last_told) = (Instant::now(), None::<Instant>);
+        let mut result = Ok(());
+        loop {
+            match told.recv_timeout(TELL_EVERY) {
+                Ok(Ok((range, done))) => work.add(range, done),
+                Ok(Err(error)) => {
+                    // The first is the cause.
+                    result = result.and(Err(error));
+                    stop.stop();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if committed.elapsed() >= COMMIT_EVERY && result.is_ok() {
+                result = work.commit();
+                committed = Instant::now();
+                if result.is_err() {
+                    stop.stop();
+                }
+            }
+            if last_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                last_told = Some(Instant::now());
+                if on_progress(work.progress(resumed)).is_break() {
+                    stop.stop();
+                }
+            }
+        }
+        result.and(work.commit())?;
+        let _ = on_progress(work.progress(resumed));
+        if work.is_complete() { Ok(()) } else { Err(work.stopped()) }
+    })
+}
+
+/// Ends the threads that ask.
+struct StopAtEnd<'a>(&'a Stop);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
