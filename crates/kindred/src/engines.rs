@@ -265,7 +265,7 @@ pub fn make(
     let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false);
     match &wanted.device {
         Device::Cuda(gpus) => {
-            return on_first(gpus.only().flatten()).map_err(|source| gpu_error(wanted, source));
+            return on_first(gpus.first()).map_err(|source| gpu_error(wanted, source));
         }
         Device::Auto => match on_first(None) {
             Ok(engine) => return Ok(engine),

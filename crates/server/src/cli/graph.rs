@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use kindred::device::Device;
+use kindred::device::{Device, Placement};
 use kindred::options::{DEFAULT_K, MAX_K};
 
 use super::thread_counts;
@@ -26,6 +26,7 @@ Examples:
   kindred graph --model models/glove.6B.50d --first-rows 20000 --out frequent.npz
   kindred graph --model models/glove.6B.50d --min-score 0.7 --out close.npz
   kindred graph --model models/glove.6B.50d --out edges.parquet
+  kindred graph --model models/glove.840B.300d --device cuda:all --out glove.npz
   kindred graph --out demo.npz --json | jq .edges                # the built-in model";
 
 /// Arguments of `graph`.
@@ -53,9 +54,13 @@ pub struct GraphArguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
-    /// Device to search on: auto (a GPU if there is one, else the CPU), cpu, cuda (an error without a GPU), or cuda:N
+    /// Devices to search on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
+    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
     #[arg(long, default_value_t = Device::Auto)]
     pub device: Device,
+    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else shards)
+    #[arg(long, default_value_t = Placement::Auto)]
+    pub placement: Placement,
     /// Number of CPU engine threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,

@@ -19,6 +19,10 @@ use crate::cli::GraphArguments;
 /// large k takes more than one.
 const SLOTS_PER_JOB: u32 = 4 * 1024;
 
+/// Jobs in flight for each replica: one in work, one that is started, and those whose rows are being made or written.
+const JOBS_PER_REPLICA: usize = 8;
+const MOST_JOBS: usize = 64;
+
 /// What is said if the work does not stop by itself after Ctrl-C.
 const KEPT: &str =
     "rows that are done are kept beside the output: the same command goes on from there";
@@ -39,9 +43,10 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         ..GraphOptions::default()
     };
     let defaults = Settings::default();
-    let capacity_queries = SLOTS_PER_JOB * options.jobs as u32;
+    let capacity_queries = SLOTS_PER_JOB * MOST_JOBS as u32;
     let settings = Settings {
-        device: arguments.device,
+        device: arguments.device.clone(),
+        placement: arguments.placement,
         threads: arguments.threads,
         // The command leaves nothing behind but its file.
         keep_tables: false,
@@ -50,6 +55,9 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
     };
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
     let kindred = Kindred::start(model.into(), settings)?;
+    let replicas = kindred.statistics().counted.replicas.len();
+    let jobs = (JOBS_PER_REPLICA * replicas).clamp(options.jobs, MOST_JOBS);
+    let options = GraphOptions { jobs, ..options };
     let mut display = Display::new();
     let made = kindred.graph(&arguments.out, &options, |progress| {
         display.show(progress);
