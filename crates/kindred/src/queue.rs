@@ -111,8 +111,8 @@ where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let (scheduler, queue, makers) = lanes(limits, makers);
-    Ok((queue, scheduler.start(timer, within, makers)?))
+    let (scheduler, queue, costs) = lanes(limits);
+    Ok((queue, scheduler.start(timer, within, telling(&costs, makers))?))
 }
 
 /// As [`start`], but returns as soon as the first engine is ready. The other makers may still work, or wait for something.
@@ -129,22 +129,12 @@ where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let (scheduler, queue, makers) = lanes(limits, makers);
-    Ok((queue, scheduler.start_first(timer, within, makers)?))
+    let (scheduler, queue, costs) = lanes(limits);
+    Ok((queue, scheduler.start_first(timer, within, telling(&costs, makers))?))
 }
 
-/// A scheduler with all lanes, and makers that tell the lanes what searches cost.
-fn lanes<F, E>(
-    limits: Limits,
-    makers: Vec<F>,
-) -> (
-    Scheduler<dyn Engine>,
-    QueueHandle,
-    Vec<impl FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static>,
-)
-where
-    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
-{
+/// A scheduler with all lanes, the callers' end of them, and what searches cost, as the engines will say.
+fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
     let mut scheduler = Scheduler::new(scheduler::Limits {
         capacity_slots: limits.capacity_queries,
         max_restarts: limits.engine_max_restarts,
@@ -156,6 +146,17 @@ where
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
     let expand = scheduler.lane(Expand { max_batch });
+    (scheduler, QueueHandle { search, full_pass, classify, expand }, costs)
+}
+
+/// The same makers; each engine tells what searches cost.
+fn telling<F, E>(
+    costs: &Costs,
+    makers: Vec<F>,
+) -> Vec<impl FnMut() -> Result<Box<dyn Engine>, E> + Send + use<F, E>>
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+{
     let maker = |mut make: F| {
         let costs = costs.clone();
         move || {
@@ -164,8 +165,7 @@ where
             Ok(engine)
         }
     };
-    let makers = makers.into_iter().map(maker).collect();
-    (scheduler, QueueHandle { search, full_pass, classify, expand }, makers)
+    makers.into_iter().map(maker).collect()
 }
 
 impl QueueHandle {
