@@ -124,9 +124,12 @@ fn a_version_that_does_not_fit_beside_the_old_one_takes_one_device_after_another
         let faulty = rolling(&number.to_string(), &[]);
         let service = &faulty.service;
         let old = service.get(ASK).json()["version"].as_str().unwrap().to_owned();
+        let started = Instant::now();
         let (reloaded, seen) =
             under_load(service, |_| service.send("POST", b"/admin/reload", &[], b""));
         assert_eq!(reloaded.status, 200, "{}", reloaded.text());
+        // It waits for requests to the old version, but not for itself.
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
         seen.answers.iter().for_each(|reply| assert_of_one_version(reply, &old));
         assert_ne!(service.get(ASK).json()["version"], old);
         wait_until("all work", || replicas(&service.get("/health/ready")) == (number, number));

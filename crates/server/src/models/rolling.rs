@@ -127,8 +127,8 @@ pub(super) fn swap(
     let served = loader.watched(started);
     models.replace(current.with(served.clone()));
     drop((current, set));
-    // Ends with the last request that holds the old version. A request takes no longer than this.
-    let longest = Duration::from_millis(config.request_timeout_ms) + within;
+    // Ends with the last request that holds the old version.
+    let longest = Duration::from_millis(config.request_timeout_ms) + Duration::from_secs(1);
     if !old.until_ended(longest) {
         warn!(
             model = name,

@@ -252,7 +252,11 @@ impl Connection {
                 request.extensions_mut().insert(call.clone());
                 let answered = self.front.routes.answer(of_model, request);
                 let response = match deadline {
-                    None => answered.await,
+                    None => {
+                        // A reload may wait for the last request that holds the old models. It must not be its own.
+                        drop(call);
+                        answered.await
+                    }
                     Some(deadline) => in_time(answered, &call, deadline).await,
                 };
                 let timing = response.extensions().get::<Timing>().copied();
