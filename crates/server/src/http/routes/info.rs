@@ -10,6 +10,7 @@ use crate::http::parse::negotiation;
 use crate::http::render::{self, caching};
 use crate::models::{Call, ServedModel};
 use kindred::evaluation::results::Engine;
+use kindred::placement::Shard;
 
 const OPENAPI: &str = include_str!("../../../../../openapi.yaml");
 
@@ -62,7 +63,34 @@ struct Description<'a> {
     dim: usize,
     metric: &'static str,
     engine: Engine<'a>,
+    /// The shards of each replica, on several GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicas: Option<Vec<Vec<ShardDescription<'a>>>>,
     provenance: ProvenanceDescription<'a>,
+}
+
+#[derive(Serialize)]
+struct ShardDescription<'a> {
+    gpu: u32,
+    name: &'a str,
+    first_row: usize,
+    rows: usize,
+    memory_bytes: u64,
+    at_full_speed: bool,
+}
+
+impl<'a> ShardDescription<'a> {
+    fn of(shard: &'a Shard) -> Self {
+        let Shard { gpu, name, rows, bytes, at_full_speed } = shard;
+        Self {
+            gpu: *gpu,
+            name,
+            first_row: rows.start,
+            rows: rows.len(),
+            memory_bytes: *bytes,
+            at_full_speed: *at_full_speed,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -87,6 +115,10 @@ impl<'a> Description<'a> {
             dim: served.model.dim(),
             metric: served.model.metric().name(),
             engine: Engine { name: served.engine.name, detail: &served.engine.detail },
+            replicas: served.placed.as_ref().map(|placed| {
+                let replica = |shards: &'a Vec<Shard>| shards.iter().map(ShardDescription::of);
+                placed.replicas.iter().map(|shards| replica(shards).collect()).collect()
+            }),
             provenance: ProvenanceDescription {
                 source: &from.source,
                 source_format: &from.source_format,
