@@ -349,7 +349,13 @@ fn on_gpu(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Model;
+
+    fn model() -> Arc<ModelStore> {
+        let rows = (0..50u16).map(|row| [1.0, f32::from(row)]).collect::<Vec<_>>();
+        let words: Vec<String> = (0..50).map(|row| format!("w{row}")).collect();
+        let rows = words.iter().map(String::as_str).zip(rows.iter().map(|row| &row[..]));
+        Arc::new(ModelStore::from_rows("model", 2, rows).unwrap())
+    }
 
     fn wanted(device: Device, threads: usize) -> Wanted {
         let heads = KeptHeads::default();
@@ -366,11 +372,11 @@ mod tests {
         ] {
             assert!(near_memory(&wanted(device, threads), nodes).is_none());
         }
-        let model = Model::demo().unwrap();
+        let model = model();
         let makes = near_memory(&wanted(Device::Cpu, 0), nodes()).unwrap();
         assert_eq!(makes.len(), 2);
         for mut make in makes {
-            let store = model.store().clone();
+            let store = model.clone();
             let made = move || {
                 let mut engine = make(&store, WarmUp::for_nobody()).unwrap();
                 self_check(&mut *engine, &store).unwrap();
@@ -383,10 +389,10 @@ mod tests {
 
     #[test]
     fn several_gpus_that_are_not_there_are_an_error_with_the_cure() {
-        let model = Model::demo().unwrap();
+        let model = model();
         for device in ["cuda:all", "cuda:900,901"] {
             let wanted = wanted(device.parse().unwrap(), 0);
-            let Err(error) = makers(model.store(), &wanted, None) else { panic!("there are none") };
+            let Err(error) = makers(&model, &wanted, None) else { panic!("there are none") };
             let said = error.to_string();
             assert!(said.contains(device) && said.contains("--device cpu"), "{said}");
         }
