@@ -82,7 +82,9 @@ fn what_can_not_be_served_is_said_with_the_cure() {
     for (arguments, part) in [
         (vec!["serve", "--listen", &address, "--model"], "--listen"),
         (vec!["serve", "--listen", "nowhere", "--model"], "can't listen on nowhere"),
-        (vec!["serve", "--device", "tpu", "--model"], "cuda:N"),
+        (vec!["serve", "--device", "tpu", "--model"], "cuda:0,2"),
+        (vec!["serve", "--placement", "split", "--model"], "use auto, replicate or shard"),
+        (vec!["serve", "--placement", "other=shard", "--model"], "must name served models"),
         (vec!["serve", "--log-level", "=loud=", "--model"], "log_level"),
         (vec!["serve", "--config", "/no/such.toml", "--model"], "/no/such.toml"),
     ] {

@@ -106,7 +106,7 @@ fn one_that_hangs_for_good_is_counted_and_the_service_goes_on() {
 /// Only as many engines fit as there are replicas.
 fn rolling(replicas: &str, more: &[&str]) -> Faulty {
     let arguments = ["--replicas", replicas, "--most-engines", replicas];
-    let settings = [("KINDRED_ENGINE_HANG_TIMEOUT_MS", "5000"), ("KINDRED_HTTP_THREADS", "4")];
+    let settings = [("KINDRED_ENGINE_HANG_TIMEOUT_MS", "20000"), ("KINDRED_HTTP_THREADS", "4")];
     before_swap(&[&arguments[..], more].concat(), &settings)
 }
 
@@ -151,8 +151,13 @@ fn a_new_version_of_which_one_replica_does_not_start_leaves_the_old_one_with_all
         let faulty = rolling("3", &["--fail-start", fails]);
         let service = &faulty.service;
         let old = service.get(ASK).json()["version"].as_str().unwrap().to_owned();
+        let began = Instant::now();
         let (refused, seen) =
             under_load(service, |_| service.send("POST", b"/admin/reload", &[], b""));
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "nobody waits for replicas that do not begin"
+        );
         assert_eq!(code(&refused), (422, "reload_failed".to_owned()), "{fails}");
         assert!(refused.text().contains(said), "{fails}: {}", refused.text());
         seen.answers.iter().for_each(|reply| assert_of_one_version(reply, &old));

@@ -102,11 +102,8 @@ pub struct GpuMemory {
     pub total: u64,
 }
 
-/// Asks GPUs for their memory, all at the same time.
-///
-/// # Errors
-/// As [`engine`].
-pub fn memory_of(ordinals: &[u32]) -> Result<Vec<GpuMemory>, GpuError> {
+/// Asks GPUs for their memory, all at the same time: for each, in order, its memory, or the error of [`engine`].
+pub fn memory_of(ordinals: &[u32]) -> Vec<Result<GpuMemory, GpuError>> {
     #[cfg(feature = "cuda")]
     return std::thread::scope(|scope| {
         // A thread each, because making a context takes tenths of a second.
@@ -121,8 +118,7 @@ pub fn memory_of(ordinals: &[u32]) -> Result<Vec<GpuMemory>, GpuError> {
     });
     #[cfg(not(feature = "cuda"))]
     {
-        let _ = ordinals;
-        Err(GpuError::NotBuilt)
+        ordinals.iter().map(|_| Err(GpuError::NotBuilt)).collect()
     }
 }
 

@@ -147,8 +147,12 @@ pub fn makers(
     info!(model = model.name(), "{placed}");
     let each = placed.replicas.iter().map(|shards| {
         let (shards, wanted) = (shards.clone(), wanted.clone());
+        let mut shards = shards;
         checked(Box::new(move |model, _| {
-            on_gpus(model, &shards, &wanted).map_err(|source| gpu_error(&wanted, source))
+            let made = on_gpus(model, &shards, &wanted);
+            // One that is made again takes what memory there is.
+            shards.iter_mut().for_each(|shard| shard.at_full_speed = false);
+            made.map_err(|source| gpu_error(&wanted, source))
         }))
     });
     Ok(Makers { each: each.collect(), placed: Some(placed) })
@@ -208,12 +212,26 @@ fn place_on(
         if distinct.len() < asked.len() {
             warn!("--device {} gives a GPU several engines, which share it", wanted.device);
         }
-        let mut known = gpu_core::memory_of(&distinct)?;
-        for gpu in &mut known {
-            gpu.free += replaces.map_or(0, |placed| placed.bytes_on(gpu.ordinal));
+        let mut known = Vec::new();
+        for (&index, memory) in distinct.iter().zip(gpu_core::memory_of(&distinct)) {
+            match (memory, replaces) {
+                (Ok(mut gpu), _) => {
+                    gpu.free += replaces.map_or(0, |placed| placed.bytes_on(index));
+                    known.push(gpu);
+                }
+                // A version that replaces another does without it. At the start, somebody should know.
+                (Err(e), Some(_)) => {
+                    warn!("cuda:{index} is left out, because it does not work: {e}");
+                }
+                (Err(e), None) => return Err(e),
+            }
         }
-        let of = |index: u32| known[distinct.binary_search(&index).expect("it was asked")].clone();
-        Ok(asked.into_iter().map(of).collect())
+        let of = |index: u32| known.iter().find(|gpu| gpu.ordinal == index).cloned();
+        let working: Vec<GpuMemory> = asked.into_iter().filter_map(of).collect();
+        match working.is_empty() {
+            true => Err(GpuError::NoDevice { reason: "none of those asked for works".to_owned() }),
+            false => Ok(working),
+        }
     };
     let gpus = ask().map_err(|source| gpu_error(wanted, source))?;
     let table = model.table();

@@ -23,7 +23,7 @@ pub struct Shard {
     pub name: String,
     /// The rows.
     pub rows: Range<usize>,
-    /// Memory that the engine takes there for these rows, in bytes.
+    /// Memory that the engine takes there for these rows, in bytes; if it is not at full speed, at least this.
     pub bytes: u64,
     /// Whether that is enough for full speed. If not, some queries are slower.
     pub at_full_speed: bool,
@@ -177,7 +177,9 @@ impl Ask<'_> {
     fn in_shards(&self, gpus: &[GpuMemory], at_full_speed: bool) -> Result<Vec<Shard>, Vec<Lack>> {
         self.these(gpus, &shards::split_evenly(self.rows, gpus.len()), at_full_speed).or_else(
             |lacks| {
-                let free = gpus.iter().map(|gpu| u128::from(gpu.free));
+                // What does not grow with the rows is needed in any case.
+                let fixed = (self.memory)(0).0;
+                let free = gpus.iter().map(|gpu| u128::from(gpu.free.saturating_sub(fixed)));
                 let all = free.clone().sum::<u128>().max(1);
                 let ends = free.scan(0, |before, free| {
                     *before += free;
@@ -199,17 +201,17 @@ impl Ask<'_> {
     ) -> Result<Vec<Shard>, Vec<Lack>> {
         let (mut shards, mut lacks) = (Vec::new(), Vec::new());
         for (gpu, rows) in gpus.iter().zip(ranges) {
-            let (least, full) = (self.memory)(rows.len());
+            // Without rows there is no engine.
+            let (least, full) = if rows.is_empty() { (0, 0) } else { (self.memory)(rows.len()) };
             let fits_fully = full <= gpu.free;
             let needed = if at_full_speed { full } else { least };
             if needed > gpu.free {
                 lacks.push(Lack { gpu: gpu.clone(), needed });
             }
-            let bytes = if fits_fully { full } else { gpu.free.max(least) };
+            let bytes = if fits_fully { full } else { least };
             let (gpu, name, rows) = (gpu.ordinal, gpu.name.clone(), rows.clone());
             shards.push(Shard { gpu, name, rows, bytes, at_full_speed: fits_fully });
         }
-        // A shard without rows has no engine, so it would lack nothing; the others have its rows.
         if lacks.is_empty() { Ok(shards) } else { Err(lacks) }
     }
 }
@@ -273,6 +275,28 @@ mod tests {
         let rows: Vec<usize> = placed.replicas[0].iter().map(|one| one.rows.len()).collect();
         assert_eq!(rows.iter().sum::<usize>(), 80_000_000);
         assert!(rows[1] < 4_500_000 && rows[0] > rows[2], "{rows:?}");
+    }
+
+    #[test]
+    fn a_gpu_without_free_memory_gets_no_rows() {
+        for free in [[140, 0, 140, 140], [140, 1, 140, 140]] {
+            let placed = auto(&free, 100).unwrap();
+            let rows: Vec<usize> = placed.replicas[0].iter().map(|one| one.rows.len()).collect();
+            assert_eq!((rows[1], rows.iter().sum::<usize>()), (0, 100_000_000), "{placed}");
+            assert_eq!(placed.bytes_on(1), 0);
+        }
+    }
+
+    #[test]
+    fn a_reload_counts_no_memory_that_nobody_has() {
+        // All tables take 69.75 GB; 67 are free, of which an engine with some of the tables takes 63.5.
+        let memory = |rows: usize| (50_000 * rows as u64 + GB, 68_750 * rows as u64 + GB);
+        let first = place(&gpus(&[67]), 1_000_000, memory, Placement::Replicate).unwrap();
+        assert!(!first.replicas[0][0].at_full_speed);
+        let mut beside = gpus(&[0]);
+        beside[0].free = 3_500_000_000 + first.bytes_on(0);
+        let again = place(&beside, 1_000_000, memory, Placement::Replicate).unwrap();
+        assert!(!again.replicas[0][0].at_full_speed, "no more than 67 GB can be free");
     }
 
     #[test]

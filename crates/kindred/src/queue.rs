@@ -25,6 +25,8 @@ pub struct Limits {
     pub engine_max_restarts: u32,
     /// How long a pass, or making the engine again, may take before the engine is given up.
     pub engine_hang_timeout: Duration,
+    /// How long a pass may take while another replica works, which is then asked instead. At most `engine_hang_timeout`.
+    pub engine_hang_timeout_beside_others: Duration,
 }
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine's thread ends.
@@ -139,6 +141,7 @@ fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
         capacity_slots: limits.capacity_queries,
         max_restarts: limits.engine_max_restarts,
         hang_timeout: limits.engine_hang_timeout,
+        hang_timeout_beside_others: limits.engine_hang_timeout_beside_others,
     });
     let costs = Costs::new(limits.capacity_queries);
     let max_batch = limits.max_batch_queries;

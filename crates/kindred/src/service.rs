@@ -64,6 +64,7 @@ impl Default for Settings {
                 max_batch_queries: 1024,
                 engine_max_restarts: 5,
                 engine_hang_timeout: Duration::from_secs(120),
+                engine_hang_timeout_beside_others: Duration::from_secs(10),
             },
         }
     }

@@ -16,6 +16,15 @@ use crate::state::{DeviceState, EngineLost, ReplicaState};
 use crate::statistics::DeviceCounters;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
+/// How long a slice may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HangTimeouts {
+    /// Before the device is given up.
+    pub(crate) alone: Duration,
+    /// Before another device, if one works, is asked instead; no longer than `alone`.
+    pub(crate) beside_others: Duration,
+}
+
 pub(crate) struct Core<D: ?Sized> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) inboxes: Vec<Arc<dyn Filled>>,
@@ -27,7 +36,7 @@ pub(crate) struct Core<D: ?Sized> {
     makers: Mutex<Vec<Option<AnyMaker<D>>>>,
     /// How many devices have failed while they had jobs that others answer.
     failures: AtomicU64,
-    hang_timeout: Duration,
+    hang_timeouts: HangTimeouts,
 }
 
 /// Makes a device.
@@ -59,7 +68,7 @@ impl<D: ?Sized> Core<D> {
         shared: Arc<Shared>,
         dispatch: Dispatch<D>,
         states: &[ReplicaState],
-        hang_timeout: Duration,
+        hang_timeouts: HangTimeouts,
     ) -> Self {
         let inboxes = dispatch.inboxes();
         shared.start(dispatch.shared_lanes(), states.len());
@@ -75,7 +84,7 @@ impl<D: ?Sized> Core<D> {
             workers,
             makers,
             failures: AtomicU64::new(0),
-            hang_timeout,
+            hang_timeouts,
         }
     }
 
@@ -194,14 +203,22 @@ impl<D: ?Sized> Core<D> {
     pub(crate) fn check_hang(&self, worker: usize, now: Instant) {
         let mut state = lock(&self.workers[worker].now);
         let Some((doing, since)) = state.busy.filter(|_| !state.is_given_up) else { return };
-        if now.saturating_duration_since(since) < self.hang_timeout {
+        let took = now.saturating_duration_since(since);
+        // Making a device may take longer, and keeps no callers waiting that others could answer.
+        let limit = match state.lent.is_empty() {
+            true => self.hang_timeouts.alone,
+            false => self.hang_timeouts.beside_others,
+        };
+        if took < limit {
             return;
         }
-        let milliseconds = self.hang_timeout.as_millis();
-        let hangs = EngineLost::Hangs { doing, milliseconds };
+        let hangs = EngineLost::Hangs { doing, milliseconds: limit.as_millis() };
         if !self.shared.states.hangs(worker) {
             drop(state);
-            return self.lose(worker, hangs);
+            if took >= self.hang_timeouts.alone {
+                self.lose(worker, hangs);
+            }
+            return;
         }
         state.is_given_up = true;
         let lent = take(&mut state.lent);

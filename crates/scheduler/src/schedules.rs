@@ -23,7 +23,12 @@ use crate::{DeviceState, Lane, Limits, ReplicaState, Scheduler, SubmitError};
 const CAPACITY: u32 = 4;
 const HOUR: Duration = Duration::from_secs(3600);
 /// Limits whose times no test reaches by the clock.
-const LIMITS: Limits = Limits { capacity_slots: CAPACITY, max_restarts: 2, hang_timeout: HOUR };
+const LIMITS: Limits = Limits {
+    capacity_slots: CAPACITY,
+    max_restarts: 2,
+    hang_timeout: HOUR,
+    hang_timeout_beside_others: HOUR,
+};
 
 /// Answers each query with the row of its k, and fails in one pass. Two of three searches it starts and finishes later.
 #[derive(Default)]

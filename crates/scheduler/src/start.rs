@@ -8,7 +8,7 @@ use contract::{Device, EngineDescription, Workload};
 use tokio::runtime;
 use tokio::sync::watch;
 
-use crate::core::Core;
+use crate::core::{Core, HangTimeouts};
 use crate::dispatch::Dispatch;
 use crate::error::StartError;
 use crate::inbox::Inbox;
@@ -28,6 +28,8 @@ pub struct Limits {
     pub max_restarts: u32,
     /// How long a slice, or making a device again, may take before the device is given up.
     pub hang_timeout: Duration,
+    /// How long a slice may take while another device works: the jobs are then asked again of it. At most `hang_timeout`.
+    pub hang_timeout_beside_others: Duration,
 }
 
 /// Builds a scheduler: first its lanes, then its workers.
@@ -58,7 +60,9 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// What workers in these states share.
     pub(crate) fn core(self, states: &[ReplicaState]) -> Arc<Core<D>> {
         let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
-        Arc::new(Core::new(shared, dispatch, states, self.limits.hang_timeout))
+        let Limits { hang_timeout: alone, hang_timeout_beside_others, .. } = self.limits;
+        let beside_others = hang_timeout_beside_others.min(alone);
+        Arc::new(Core::new(shared, dispatch, states, HangTimeouts { alone, beside_others }))
     }
 
     /// Starts a worker for each of these makers, waits until each has made its device, and returns what joins them in

@@ -25,6 +25,13 @@ struct Replica {
     retires: Arc<AtomicBool>,
 }
 
+impl Replica {
+    /// Whether it works and is not told to retire.
+    fn stays(&self) -> bool {
+        self.state == ReplicaState::Working && !self.retires.load(Ordering::SeqCst)
+    }
+}
+
 impl States {
     /// Of no replica: the workers have not started.
     pub(crate) fn new() -> Self {
@@ -102,7 +109,9 @@ impl States {
     /// A replica no longer works. Returns whether another does: then nothing is lost but time.
     pub(crate) fn fails(&self, replica: usize) -> bool {
         let mut all = lock(&self.all);
-        all[replica].state = ReplicaState::Restarting { retry_after: Duration::ZERO };
+        if all[replica].state != ReplicaState::Lost {
+            all[replica].state = ReplicaState::Restarting { retry_after: Duration::ZERO };
+        }
         self.note(&all);
         others(&all, replica).any(|one| one.state == ReplicaState::Working)
     }
@@ -112,6 +121,10 @@ impl States {
         let mut all = lock(&self.all);
         let others_work = others(&all, replica).any(|one| one.state == ReplicaState::Working);
         if others_work {
+            // Those that work must stay, if all of them are about to retire: nobody else would answer.
+            if !others(&all, replica).any(Replica::stays) {
+                all.iter().for_each(|one| one.retires.store(false, Ordering::SeqCst));
+            }
             all[replica].state = ReplicaState::Hanging;
             self.note(&all);
         }
@@ -133,7 +146,7 @@ impl States {
     /// Tells a replica to retire, if another works. Returns whether it was told.
     pub(crate) fn retire(&self, replica: usize) -> bool {
         let all = lock(&self.all);
-        let others_work = others(&all, replica).any(|one| one.state == ReplicaState::Working);
+        let others_work = others(&all, replica).any(Replica::stays);
         if others_work {
             all[replica].retires.store(true, Ordering::SeqCst);
         }

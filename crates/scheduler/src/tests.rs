@@ -172,8 +172,13 @@ fn setup(capacity_slots: u32) -> Setup {
     setup_with(Limits { capacity_slots, ..LIMITS })
 }
 
-const LIMITS: Limits =
-    Limits { capacity_slots: 100, max_restarts: 5, hang_timeout: Duration::from_secs(60) };
+const LIMITS: Limits = Limits {
+    capacity_slots: 100,
+    max_restarts: 5,
+    hang_timeout: MINUTE,
+    hang_timeout_beside_others: MINUTE,
+};
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn setup_with(limits: Limits) -> Setup {
     let (go, orders) = std_mpsc::channel();

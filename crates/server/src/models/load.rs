@@ -56,6 +56,9 @@ where
 /// How long a new engine may take to reach its full speed; after that, it serves anyway.
 const WARM_UP: Duration = Duration::from_secs(600);
 
+/// A pass that takes this long hangs, however short requests' deadlines are.
+const SHORTEST_HANG: Duration = Duration::from_secs(5);
+
 /// Why a model is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -267,11 +270,15 @@ impl Loader {
         beside_others: bool,
         until: Until,
     ) -> Result<Started, LoadError> {
+        let hang_timeout = Duration::from_millis(config.engine_hang_timeout_ms);
+        // So that who waits for a replica that hangs gets the answer of another before the deadline.
+        let part = Duration::from_millis(config.request_timeout_ms / 3);
         let limits = Limits {
             capacity_queries: config.queue_capacity_queries,
             max_batch_queries: config.max_batch_queries,
             engine_max_restarts: config.engine_max_restarts,
-            engine_hang_timeout: Duration::from_millis(config.engine_hang_timeout_ms),
+            engine_hang_timeout: hang_timeout,
+            engine_hang_timeout_beside_others: part.max(SHORTEST_HANG).min(hang_timeout),
         };
         let mut all_warm = Vec::new();
         let maker = |mut make: Maker| {

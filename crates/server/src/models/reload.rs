@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
@@ -100,6 +100,9 @@ pub enum Outcome {
     /// The settings no longer list it.
     Removed,
 }
+
+/// How long a reload waits for the memory of a version that it has replaced.
+const FREES_MEMORY: Duration = Duration::from_secs(5);
 
 impl Reloader {
     /// Reloads these models, which `loader` has loaded. A reload begins with `reload_files`; then `read_settings`
@@ -241,6 +244,13 @@ impl Reloader {
             Err(why) => return Err(why),
         };
         self.models.replace(current.with(served.clone()));
+        let on_gpus = before.filter(|before| before.placed.is_some());
+        let ended = on_gpus.and_then(|before| before.replicas.clone());
+        drop(current);
+        // The next model is placed where memory is free by then.
+        if ended.is_some_and(|replicas| !replicas.until_ended(FREES_MEMORY)) {
+            warn!(model = served.name(), "the old version is still in use");
+        }
         Ok((served, Outcome::Loaded))
     }
 }

@@ -4,7 +4,8 @@
 //! replica less than usual answers, and no request sees both versions. The last old replica does not retire: once all
 //! threads have changed, it ends with the last request that holds the old version.
 
-use std::sync::{Arc, mpsc};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use gpu_core::GpuError;
@@ -27,42 +28,72 @@ pub(super) fn is_worth_trying(why: &LoadError, before: Option<&ServedModel>) -> 
     lacks_memory && replicas >= 2
 }
 
-/// Lets the maker of one new replica begin, and tells how its first attempt ended.
-struct Turn {
-    begin: mpsc::Sender<()>,
-    ended: mpsc::Receiver<Result<(), String>>,
+/// What the makers of all new replicas wait for. Once it is given up, none of them makes an engine.
+#[derive(Clone, Default)]
+struct Turns(Arc<Mutex<HashMap<usize, mpsc::Sender<()>>>>);
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, mpsc::Sender<()>>> {
+        self.0.lock().expect("nothing panics while it holds this lock")
+    }
+
+    fn begin(&self, replica: usize) {
+        if let Some(begin) = self.lock().get(&replica) {
+            let _ = begin.send(());
+        }
+    }
+
+    fn give_up(&self) {
+        self.lock().clear();
+    }
 }
 
-/// The same maker, but its first attempt waits for its turn.
-fn in_turn(mut make: Maker) -> (Maker, Turn) {
+/// Tells how the first attempt of one new replica ended.
+type Ended = mpsc::Receiver<Result<(), String>>;
+
+/// The same maker, but its first attempt waits for its turn. If the first replica of all fails, the others are given up.
+fn in_turn(turns: &Turns, replica: usize, mut make: Maker) -> (Maker, Ended) {
     let ((begin, begins), (end, ended)) = (mpsc::channel(), mpsc::channel());
+    turns.lock().insert(replica, begin);
+    let turns = turns.clone();
     let mut first = Some((begins, end));
+    let mut is_given_up = false;
+    let given_up = || Err(EngineStartError::Broken("the swap was given up".into()));
     let make: Maker = Box::new(move |warm| {
+        if is_given_up {
+            return given_up();
+        }
         // If the attempt panics, `end` is dropped.
         let Some((begins, end)) = first.take() else { return make(warm) };
         if begins.recv().is_err() {
-            return Err(EngineStartError::Broken("the swap was given up".into()));
+            is_given_up = true;
+            return given_up();
         }
         let made = make(warm);
+        if replica == 0 && made.is_err() {
+            turns.give_up();
+        }
         let _ = end.send(made.as_ref().map(drop).map_err(ToString::to_string));
         made
     });
-    (make, Turn { begin, ended })
+    (make, ended)
 }
 
-impl Turn {
-    /// Begins, and waits until the replica works.
-    fn take(&self, replicas: &Replicas, replica: usize, within: Duration) -> Result<(), String> {
-        let too_long = || format!("it was not ready within {} ms", within.as_millis());
-        let _ = self.begin.send(());
-        self.ended.recv_timeout(within).map_err(|e| match e {
-            mpsc::RecvTimeoutError::Timeout => too_long(),
-            mpsc::RecvTimeoutError::Disconnected => {
-                "its engine broke while it was being made".into()
-            }
-        })??;
-        if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long()) }
-    }
+/// Lets a replica begin, and waits until it works.
+fn take_turn(
+    turns: &Turns,
+    replica: usize,
+    ended: &Ended,
+    replicas: &Replicas,
+    within: Duration,
+) -> Result<(), String> {
+    let too_long = || format!("it was not ready within {} ms", within.as_millis());
+    turns.begin(replica);
+    ended.recv_timeout(within).map_err(|e| match e {
+        mpsc::RecvTimeoutError::Timeout => too_long(),
+        mpsc::RecvTimeoutError::Disconnected => "its engine broke while it was being made".into(),
+    })??;
+    if replicas.until_it_works(replica, within) { Ok(()) } else { Err(too_long()) }
 }
 
 /// Replaces the model of this name in `current`, which is served, device by device. If a new replica does not start, the
@@ -87,7 +118,9 @@ pub(super) fn swap(
     if each.len() != number {
         return Err(failed(0, format!("the new version has {} replicas", each.len())));
     }
-    let (each, turns): (Vec<Maker>, Vec<Turn>) = each.into_iter().map(in_turn).unzip();
+    let turns = Turns::default();
+    let (each, ended): (Vec<Maker>, Vec<Ended>) =
+        each.into_iter().enumerate().map(|(replica, make)| in_turn(&turns, replica, make)).unzip();
     let makers = Makers { each, placed };
     info!(
         model = name,
@@ -96,26 +129,28 @@ pub(super) fn swap(
 
     let first = || -> Result<Started, String> {
         old.retire(0, within).map_err(|e| e.to_string())?;
-        let _ = turns[0].begin.send(());
+        turns.begin(0);
         loader.start_first(model, config, makers).map_err(|e| e.to_string())
     };
     let started = match first() {
         Ok(started) => started,
         Err(why) => {
-            drop(turns);
+            turns.give_up();
             start_again(&old, 1, within);
             return Err(failed(0, why));
         }
     };
     let new = started.served.replicas.clone().expect("the loader sets it");
     let set = Arc::new(current.with(started.served.clone()));
-    for replica in 1..number - 1 {
-        models.replace_for(&set, replica, number);
+    for (replica, own) in ended.iter().enumerate().take(number - 1).skip(1) {
+        // So each replica gets the same share: the new version has this many, and the old one the rest of all but one.
+        models.replace_for(&set, replica, number - 1);
         let taken = old.retire(replica, within).map_err(|e| e.to_string());
-        let taken = taken.and_then(|()| turns[replica].take(&new, replica, within));
+        let taken = taken.and_then(|()| take_turn(&turns, replica, own, &new, within));
         if let Err(why) = taken {
             models.replace_for(&set, 0, number);
-            drop((turns, started, set));
+            turns.give_up();
+            drop((started, set));
             new.until_ended(within);
             start_again(&old, replica + 1, within);
             return Err(failed(replica, why));
@@ -135,7 +170,7 @@ pub(super) fn swap(
             "the old version is still in use; the last device is taken once it is free"
         );
     }
-    if let Err(why) = turns[last].take(&new, last, within) {
+    if let Err(why) = take_turn(&turns, last, &ended[last], &new, within) {
         warn!(
             model = name,
             replica = last,

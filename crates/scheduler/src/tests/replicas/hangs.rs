@@ -100,3 +100,29 @@ async fn who_waits_on_a_device_that_hangs_hears_when_its_time_is_over_and_is_not
     cast.until_all_work().await;
     cast.end().await;
 }
+
+#[tokio::test]
+async fn a_pass_that_takes_long_is_asked_of_another_long_before_a_device_is_given_up() {
+    let soon = Limits { hang_timeout_beside_others: Duration::from_millis(150), ..MANY };
+    let cast = cast(2, soon);
+    cast.stage.tell(0, Told::Hold);
+    let jobs = cast.hold(1).await;
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    until(|| cast.counted().replicas.contains(&ReplicaState::Hanging)).await;
+    (0..2).for_each(|replica| cast.stage.let_go(replica));
+    cast.until_all_work().await;
+    cast.end().await;
+
+    // Without another, it is waited for.
+    let cast = self::cast(1, soon);
+    cast.stage.tell(0, Told::Hold);
+    let job = cast.submit([1]);
+    cast.stage.until_held(1).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(cast.counted().replicas, [ReplicaState::Working]);
+    cast.stage.let_go(0);
+    assert_eq!(job.await.unwrap(), Ok(vec![1]));
+    cast.end().await;
+}

@@ -144,3 +144,48 @@ async fn a_start_of_which_one_fails_leaves_no_devices() {
     assert_eq!(stage.made.load(Ordering::SeqCst), 3);
     assert_eq!(stage.alive.load(Ordering::SeqCst), 0, "they are dropped when the start returns");
 }
+
+/// Two replicas work on a job each. The one that began later is told to retire, and retires after its pass; meanwhile the other hangs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_stays_if_the_other_hangs_before_it_has_retired() {
+    const HANGS: Limits = Limits { hang_timeout: Duration::from_millis(400), ..MANY };
+    let cast = cast(2, HANGS);
+    cast.stage.tell(0, Told::Hold);
+    cast.stage.tell(1, Told::Hold);
+    let ask = || {
+        let (search, deadline) =
+            (cast.handle.search.clone(), Instant::now() + Duration::from_secs(20));
+        let submit =
+            async move { search.submit(&Account::new(), queries([1]), deadline).await.map(drop) };
+        tokio::spawn(submit)
+    };
+    let first = ask();
+    cast.stage.until_held(1).await;
+    let hung = cast.stage.held.lock().unwrap()[0];
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    let second = ask();
+    cast.stage.until_held(2).await;
+    let other = 1 - hung;
+    let told = retire(&cast, other, Duration::from_millis(10)).await;
+    assert!(matches!(told, Err(NotRetired::TooSlow { .. })), "{told:?}");
+    until(|| cast.counted().replicas[hung] == ReplicaState::Hanging).await;
+    cast.stage.let_go(other);
+    assert_eq!(first.await.unwrap(), Ok(()));
+    assert_eq!(second.await.unwrap(), Ok(()));
+    assert_eq!(cast.counted().replicas[other], ReplicaState::Working);
+    cast.stage.let_go(hung);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_one_does_not_retire_beside_one_that_is_about_to() {
+    let cast = cast(2, MANY);
+    let jobs = cast.hold(2).await;
+    let short = Duration::from_millis(10);
+    let told = [retire(&cast, 0, short).await, retire(&cast, 1, short).await];
+    (0..2).for_each(|replica| cast.stage.let_go(replica));
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(told[1], Err(NotRetired::LastOne));
+    until(|| cast.counted().replicas == [ReplicaState::Retired, ReplicaState::Working]).await;
+}
