@@ -36,7 +36,7 @@ pub fn serve(flags: &ServeFlags) -> Result<(), CommandError> {
 
 /// As [`serve`], with these settings and any engines. `read_settings` returns the settings for a reload. The makers of
 /// `make_engines` run on the engines' threads, and again each time an engine has failed. Engines are not checked here, so
-/// the makers should call [`engines::self_check`].
+/// the makers should call [`kindred::engines::self_check`].
 ///
 /// # Errors
 /// As [`serve`].
