@@ -1,5 +1,5 @@
 //! A GPU that fails: a kernel that traps ends what the process has on that GPU. The engines there say so at once, and in every later
-//! call; nothing hangs. The driver (580, CUDA 13.0) lets the process make no other context on the GPU, so a new engine there is an
+//! call; nothing hangs. A driver for CUDA 13.0 lets the process make no other context on the GPU, so a new engine there is an
 //! error as well, until the process is started again.
 
 use std::sync::Arc;
