@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io;
+use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -24,10 +26,36 @@ impl<'a, T> Answering<'a, T> {
     }
 
     /// Waits for it; the thread sleeps meanwhile.
-    pub fn wait(mut self) -> T {
-        // Needed on a thread of another runtime, too: that runtime could not hand the answer out while this waits.
-        let _within = self.timer.enter();
-        block_on(self.future.as_mut())
+    pub fn wait(self) -> T {
+        // Without a bound that passes, there is nothing to ask.
+        let answer = self.wait_while(Duration::MAX, || ControlFlow::Continue(()));
+        answer.expect("nothing ended the waiting")
+    }
+
+    /// As [`wait`](Self::wait), but wakes up each time `every` has passed and asks whether to go on. After a break the
+    /// question is abandoned, and there is no answer.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    ///
+    /// use kindred::{Kindred, Model, Options, Settings};
+    ///
+    /// let kindred = Kindred::start(Model::demo()?, Settings::default())?;
+    /// let answering = kindred.nearest("frog", Options::new());
+    /// let answer = answering.wait_while(Duration::from_millis(50), || ControlFlow::Continue(()));
+    /// assert!(answer.is_some_and(|answer| answer.is_ok()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_while(
+        mut self,
+        every: Duration,
+        go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<T> {
+        // A thread of another runtime could not hand the answer out while it waits. On a thread without one, the engine's thread
+        // wakes this one directly, which is one step fewer.
+        let _within = Handle::try_current().is_ok().then(|| self.timer.enter());
+        block_on(self.future.as_mut(), every, go_on)
     }
 }
 
@@ -76,8 +104,12 @@ impl Timer {
     }
 }
 
-/// Runs a future on this thread.
-fn block_on<F: Future>(future: F) -> F::Output {
+/// Runs a future on this thread, until it is ready or `go_on`, asked after each `every`, says no.
+fn block_on<F: Future>(
+    future: F,
+    every: Duration,
+    mut go_on: impl FnMut() -> ControlFlow<()>,
+) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -86,10 +118,18 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    let mut asked = Instant::now();
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Some(output);
+        }
+        let left = every.saturating_sub(asked.elapsed());
+        thread::park_timeout(left);
+        if asked.elapsed() >= every {
+            if go_on().is_break() {
+                return None;
+            }
+            asked = Instant::now();
         }
     }
 }

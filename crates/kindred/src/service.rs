@@ -1,5 +1,6 @@
 //! A model with an engine of its own, and the questions that they answer.
 
+mod arrays;
 mod expand;
 mod graph;
 
@@ -30,6 +31,11 @@ use crate::queue::{Limits, QueueStatistics};
 use crate::search::{Search, SearchResult};
 use crate::warm_up::WarmUp;
 use crate::{Error, Method, Model, Options, Target};
+
+pub use arrays::{ArrayQueries, Arrays};
+
+/// A job that is not answered by then never will be: the engine is given up long before.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How [`Kindred::start`] makes the engine, and its bounds.
 #[derive(Debug, Clone)]
@@ -455,11 +461,14 @@ impl Kindred {
     }
 
     fn asking(&self, timeout_ms: Option<u64>) -> Asking<'_> {
+        self.shared.queue.asking(&self.account, self.deadline(timeout_ms))
+    }
+
+    fn deadline(&self, timeout_ms: Option<u64>) -> Instant {
         let timeout = timeout_ms.map_or(self.shared.timeout, Duration::from_millis);
         // A time beyond the end of the clock counts as the default.
         let deadline = Instant::now().checked_add(timeout);
-        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.shared.timeout);
-        self.shared.queue.asking(&self.account, deadline)
+        deadline.unwrap_or_else(|| Instant::now() + self.shared.timeout)
     }
 }
 

@@ -26,5 +26,5 @@ mod words;
 pub use error::ModelError;
 pub use mapped::{Mapped, MappedMut};
 pub use number::{Number, from_float16};
-pub use store::ModelStore;
+pub use store::{ArrayError, ArrayRows, ModelStore, SharedComponents};
 pub use words::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS, Words};

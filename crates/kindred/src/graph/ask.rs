@@ -1,49 +1,20 @@
-//! Threads that ask for ranges of rows and write the answers where they belong.
-//!
-//! Each has one job in flight, a runtime on which its answers are handed out, and buffers that it uses again.
+//! Threads that ask for ranges of rows and write the answers where they belong, in buffers that they use again.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-use contract::{Filter, Hit, Query, QueryError, QueryVector, Row};
+use contract::{Filter, Hit, Query, QueryVector, Row};
 use model_store::ModelStore;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
 
 use super::journal::Done;
 use super::npz::Rows;
 use super::work::Tables;
 use super::{GraphError, Identity, Told};
 use crate::asking::Asking;
-use crate::queue::SubmitError;
-
-/// How often a job is asked again after its pass failed.
-const TRIES: usize = 5;
-
-/// Whether to stop.
-pub(super) struct Stop(watch::Sender<bool>);
-
-impl Stop {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(false))
-    }
-
-    pub(super) fn stop(&self) {
-        self.0.send_replace(true);
-    }
-
-    fn is_stopped(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    async fn stopped(&self) {
-        // The sender lives as long as this.
-        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
-    }
-}
+use crate::bulk::{Early, Jobs, Stop};
+use crate::question::has_neighbours;
 
 /// What all threads ask by.
 pub(super) struct Asker<'s, 'a> {
@@ -74,18 +45,6 @@ impl Open {
 
     fn take(&self) -> Option<u64> {
         self.ranges.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
-    }
-}
-
-/// Ends the work of a thread early.
-enum Early {
-    Stopped,
-    Failed(GraphError),
-}
-
-impl<E: Into<GraphError>> From<E> for Early {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
     }
 }
 
@@ -123,12 +82,10 @@ impl Buffers {
 
 impl Asker<'_, '_> {
     /// Asks for ranges until all are taken, one fails, or the work is stopped. This is one of `threads` threads.
-    ///
-    /// Jobs that wait together share each pass. If all began together they would also end together, and the engine would wait
-    /// until they are written. So the first range of a thread is cut, each at another place.
     pub(super) fn run(&self, number: usize, threads: usize, tell: &Sender<Told>) {
-        let runtime = match Builder::new_current_thread().build() {
-            Ok(runtime) => runtime,
+        let together = self.identity.rows_per_range as usize;
+        let mut jobs = match Jobs::new(self.asking, self.stop, together, (number, threads)) {
+            Ok(jobs) => jobs,
             Err(source) => {
                 let error = GraphError::io("start a thread for", self.tables.folder())(source);
                 let _ = tell.send(Err(error));
@@ -136,18 +93,12 @@ impl Asker<'_, '_> {
             }
         };
         let mut buffers = Buffers { indices: Vec::new(), scores: Vec::new(), edges: 0 };
-        // Halved where the queue has no room for a job of a whole range.
-        let mut together = self.identity.rows_per_range as usize;
-        let mut cut = Some((together * (number + 1)).div_ceil(threads));
         while !self.stop.is_stopped()
             && let Some(range) = self.open.take()
         {
-            let told = self
-                .range(&runtime, range, &mut together, cut.take(), &mut buffers)
-                .and_then(|()| Ok(self.write(range, &buffers)?));
-            let told = match told {
-                Ok(done) => Ok((range, done)),
-                Err(Early::Failed(error)) => Err(error),
+            let told = match self.range(&mut jobs, range, &mut buffers) {
+                Ok(()) => self.write(range, &buffers).map(|done| (range, done)),
+                Err(Early::Failed(error)) => Err(error.into()),
                 Err(Early::Stopped) => return,
             };
             // Nobody listens any more if the work has failed.
@@ -157,52 +108,18 @@ impl Asker<'_, '_> {
         }
     }
 
-    /// Asks for a range: `together` rows at a time, or at first `cut`.
-    fn range(
-        &self,
-        runtime: &Runtime,
-        range: u64,
-        together: &mut usize,
-        mut cut: Option<usize>,
-        buffers: &mut Buffers,
-    ) -> Result<(), Early> {
+    /// Asks for a range.
+    fn range(&self, jobs: &mut Jobs, range: u64, buffers: &mut Buffers) -> Result<(), Early> {
         let (rows, k) = (self.identity.range(range), self.identity.k as usize);
         buffers.clear((rows.end - rows.start) as usize, k);
-        let mut next = rows.start;
-        let mut failed = 0;
-        while next < rows.end {
-            let count = (*together).min(cut.unwrap_or(usize::MAX));
-            let some = next..rows.end.min(next + count as u64);
-            let queries = self.queries(some.clone());
-            if queries.is_empty() {
-                next = some.end;
-                continue;
+        let first = rows.start;
+        let queries = |some| Ok(self.queries(some));
+        jobs.ask(rows, queries, |some, answers| {
+            let with_answers = some.filter(|&row| has_neighbours(self.model, Row(row as u32)));
+            for (row, hits) in with_answers.zip(answers) {
+                buffers.put((row - first) as usize, k, hits);
             }
-            let answer = runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    () = self.stop.stopped() => None,
-                    answer = (self.asking)().search(queries) => Some(answer),
-                }
-            });
-            match answer.ok_or(Early::Stopped)? {
-                Ok(answer) => {
-                    let with_answers = some.clone().filter(|&row| self.has_neighbours(row));
-                    for (row, hits) in with_answers.zip(&answer.hits) {
-                        buffers.put((row - rows.start) as usize, k, hits);
-                    }
-                    (next, failed, cut) = (some.end, 0, None);
-                }
-                Err(SubmitError::Full { .. }) if *together > 64 => *together /= 2,
-                Err(SubmitError::Full { .. }) => self.pause(Duration::from_millis(5))?,
-                Err(SubmitError::EngineRestarting { retry_after }) => {
-                    self.pause(retry_after.min(Duration::from_millis(200)))?;
-                }
-                Err(SubmitError::EngineFailed) if failed < TRIES => failed += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        })
     }
 
     /// Writes the answers of a range where they belong.
@@ -211,11 +128,6 @@ impl Asker<'_, '_> {
         let indices = self.tables.write(Rows::Indices, row, &buffers.indices)?;
         let scores = self.tables.write(Rows::Scores, row, &buffers.scores)?;
         Ok(Done { edges: buffers.edges, checksums: [indices, scores] })
-    }
-
-    /// Whether a row can be asked for: one without a direction has no neighbours.
-    fn has_neighbours(&self, row: u64) -> bool {
-        QueryVector::Row(Row(row as u32)).norm(&self.model.table()) != Err(QueryError::Zero)
     }
 
     /// The queries of the rows that can be asked for.
@@ -232,11 +144,5 @@ impl Asker<'_, '_> {
             Query::new(&table, QueryVector::Row(row), k as usize, filter).ok()
         }));
         queries
-    }
-
-    /// This thread has nothing else to do.
-    fn pause(&self, time: Duration) -> Result<(), Early> {
-        std::thread::sleep(time);
-        if self.stop.is_stopped() { Err(Early::Stopped) } else { Ok(()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::queue::SubmitError;
+use crate::Error;
 
 /// Why there is no graph. Each message has the cure.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum GraphError {
     },
     /// The engine did not answer.
     #[error("{0}; rows that are done are kept: the same command goes on from there")]
-    NotAnswered(#[from] SubmitError),
+    NotAnswered(#[from] Error),
     /// The caller stopped it.
     #[error(
         "stopped with {percent} % of {rows} rows done; they are kept in {}: the same command goes on from there",

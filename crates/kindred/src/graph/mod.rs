@@ -22,8 +22,9 @@ use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::asking::Asking;
+use crate::bulk::{Stop, StopAtEnd};
 use crate::options::MAX_K;
-use ask::{Asker, Stop};
+use ask::Asker;
 pub use error::GraphError;
 use journal::Done;
 use work::Work;
@@ -278,13 +279,4 @@ fn ask_for_all<'a>(
         let _ = on_progress(work.progress(resumed));
         if work.is_complete() { Ok(()) } else { Err(work.stopped()) }
     })
-}
-
-/// Ends the threads that ask.
-struct StopAtEnd<'a>(&'a Stop);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use contract::{Filter, FilterParts, FullPassQuery, Query, Row, WeightedWord};
+use contract::{
+    Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, WeightedWord,
+};
 use model_store::ModelStore;
 
 use super::fold::Fold;
@@ -145,6 +147,14 @@ impl Checked {
         self.k
     }
 
+    /// The first option that a query of an array can't have: its answer is rows and scores.
+    pub(crate) fn not_for_arrays(&self) -> Option<&'static str> {
+        let Self { with_vectors, fold_case, explain, .. } = *self;
+        let given =
+            [("with_vectors", with_vectors), ("fold_case", fold_case), ("explain", explain)];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// Whether the answer has each neighbour's vector.
     #[inline]
     pub fn with_vectors(&self) -> bool {
@@ -199,6 +209,10 @@ pub(super) fn resolve(
         Target::Word(word) => {
             let row = words.row(&word).ok_or_else(|| unknown_words([word]))?;
             (Formula::of_row(row), vec![row])
+        }
+        Target::Row(row) => {
+            check_row(model, row)?;
+            (Formula::of_row(Row(row)), vec![Row(row)])
         }
         Target::Vector(vector) => {
             // Rounded to float32; numbers out of its range become infinite and are refused.
@@ -281,6 +295,51 @@ pub fn prepare(model: &ModelStore, target: Target, options: &Checked) -> Result<
         _ => Query::by(formula.scoring(model)?, k, filter),
     };
     Ok(Prepared { query, with_vectors: options.with_vectors, notes, fold, explain })
+}
+
+fn check_row(model: &ModelStore, row: u32) -> Result<(), Error> {
+    let rows = model.rows();
+    if Row(row).index() < rows {
+        return Ok(());
+    }
+    let expected = format!("a row of the model, 0 to {} (and not {row})", rows - 1);
+    Err(Error::invalid("row", &expected))
+}
+
+/// Whether a row can be asked for: one without a direction has no neighbours.
+pub(crate) fn has_neighbours(model: &ModelStore, row: Row) -> bool {
+    QueryVector::Row(row).norm(&model.table()) != Err(QueryError::Zero)
+}
+
+/// The query for a row of an array of rows, or `None` if the row is zero and so has no neighbours.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if the model has no such row.
+pub(crate) fn of_row(
+    model: &ModelStore,
+    row: u32,
+    options: &Checked,
+) -> Result<Option<Query>, Error> {
+    check_row(model, row)?;
+    let filter = options.filter(vec![Row(row)]);
+    match Query::new(&model.table(), QueryVector::Row(Row(row)), options.k, filter) {
+        Ok(query) => Ok(Some(query)),
+        Err(QueryError::Zero) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The query for a vector of an array of vectors.
+///
+/// # Errors
+/// If it is zero, not finite, or has another number of components than the model's rows.
+pub(crate) fn of_vector(
+    model: &ModelStore,
+    vector: &[f32],
+    options: &Checked,
+) -> Result<Query, Error> {
+    let vector = QueryVector::Components(vector.to_vec());
+    Ok(Query::new(&model.table(), vector, options.k, options.filter(Vec::new()))?)
 }
 
 fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {

@@ -11,6 +11,8 @@ pub type WordWithWeight = expression::Term;
 pub enum Target {
     /// A word, by its exact bytes.
     Word(String),
+    /// A row of the model, from 0: for models whose rows have no words of their own.
+    Row(u32),
     /// A vector, `[dim]`, rounded to float32 before it is searched.
     Vector(Vec<f64>),
     /// A text: the sum of its words.
@@ -47,6 +49,11 @@ impl Target {
     /// A word, by its exact bytes.
     pub fn word(word: impl Into<String>) -> Self {
         Self::Word(word.into())
+    }
+
+    /// A row of the model, from 0.
+    pub fn row(row: u32) -> Self {
+        Self::Row(row)
     }
 
     /// A text of 1 to [`MAX_TEXT_WORDS`](super::MAX_TEXT_WORDS) words. Words that the model does not have are left out

@@ -2,13 +2,10 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Kindred;
+use super::{Kindred, LONGEST};
 use crate::graph::{self, GraphError, GraphOptions, GraphProgress, GraphSummary};
-
-/// A job that is not answered by then never will be: the engine is given up long before.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Kindred {
     /// Writes the exact graph of nearest neighbours to `file`: for each row its `k` nearest others, with the rows and score

@@ -36,7 +36,7 @@ impl Layout {
     }
 
     /// The end of the file.
-    pub(super) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.biases.end
     }
 }

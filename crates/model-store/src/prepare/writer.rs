@@ -3,12 +3,12 @@
 use std::io::{self, Seek, SeekFrom, Write};
 
 use indexmap::IndexSet;
-use rayon::slice::ParallelSliceMut;
 
 use super::formats::Parsed;
 use crate::format::Layout;
 use crate::format::{Checksum, Checksums, DATA_START, Header, Provenance};
-use contract::{Metric, Row, score};
+use crate::words::{index_of, text_of};
+use contract::{Metric, score};
 
 /// Writes a model row by row: vectors are written immediately, the rest when all rows are known.
 pub struct ModelWriter<W> {
@@ -136,8 +136,8 @@ impl<W: Write + Seek> ModelWriter<W> {
     /// # Panics
     /// If some rows have biases and others do not, or the metric has no biases.
     pub fn finish(mut self, provenance: Provenance) -> io::Result<(W, Vec<u8>, Vec<u8>)> {
-        let (words, word_offsets) = self.words_file();
-        let index = self.index_file();
+        let (words, word_offsets) = text_of(self.words.iter().map(|word| &**word));
+        let index = index_of(self.rows(), |row| &self.words[row]).expect("each word is there once");
 
         let has_biases = !self.biases.is_empty();
         assert!(!has_biases || self.metric == Metric::Dot, "only the dot product has biases");
@@ -172,30 +172,5 @@ impl<W: Write + Seek> ModelWriter<W> {
         self.vectors.write_all(&header.to_bytes().expect("there is room for any file name"))?;
         self.vectors.flush()?;
         Ok((self.vectors, words, index))
-    }
-
-    /// The words, one per line, and their offsets.
-    fn words_file(&self) -> (Vec<u8>, Vec<u64>) {
-        let mut words = Vec::new();
-        let mut offsets = vec![0];
-        for word in &self.words {
-            words.extend_from_slice(word.as_bytes());
-            words.push(b'\n');
-            offsets.push(words.len() as u64);
-        }
-        (words, offsets)
-    }
-
-    /// Builds the map, which needs its words in byte order.
-    fn index_file(&self) -> Vec<u8> {
-        let words = &self.words;
-        let mut rows: Vec<Row> = (0..self.rows() as u32).map(Row).collect();
-        rows.par_sort_unstable_by_key(|row| &words[row.index()]);
-        let mut map = fst::MapBuilder::memory();
-        for row in rows {
-            map.insert(words[row.index()].as_bytes(), u64::from(row.0))
-                .expect("sorted and without repetition, into memory");
-        }
-        map.into_inner().expect("into memory")
     }
 }

@@ -1,9 +1,12 @@
 //! Opens a model folder, verifies it, or keeps a model in memory.
 
 mod in_memory;
+mod of_array;
 mod verify;
 
 use std::path::{Path, PathBuf};
+
+pub use of_array::{ArrayError, ArrayRows, SharedComponents};
 
 use bytemuck::cast_slice;
 
@@ -38,6 +41,8 @@ pub struct ModelStore {
     version: String,
     header: Header,
     vectors: Mapped,
+    /// If they are not in `vectors`, where their place is empty then.
+    components: Option<SharedComponents>,
     words: Words,
 }
 
@@ -101,7 +106,8 @@ impl ModelStore {
             .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         vectors.will_need();
         let version = header.version();
-        let store = Self { name, folder, on_disk: false, version, header, vectors, words };
+        let (on_disk, components) = (false, None);
+        let store = Self { name, folder, on_disk, version, header, vectors, components, words };
         // Otherwise a damaged bias would put a row before all others, or panic. There is one for a whole row.
         store.check_biases()?;
         Ok(store)
@@ -157,14 +163,18 @@ impl ModelStore {
     pub fn table(&self) -> Table<'_> {
         let layout = self.header.layout();
         // The casts are checked: the start is page-aligned, and the layout keeps the alignment.
-        let table = Table::new(
-            cast_slice(self.data(layout.vectors)),
-            cast_slice(self.data(layout.norms)),
-            self.header.dim,
-        );
+        let table =
+            Table::new(self.components(), cast_slice(self.data(layout.norms)), self.header.dim);
         match self.header.metric {
             Metric::Cosine => table,
             Metric::Dot => table.under_dot(self.biases()),
+        }
+    }
+
+    fn components(&self) -> &[f32] {
+        match &self.components {
+            Some(shared) => shared.all(),
+            None => cast_slice(self.data(self.header.layout().vectors)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Verifies a whole model.
 
+use bytemuck::cast_slice;
+
 use super::ModelStore;
 use crate::ModelError;
 use crate::format::{Checksum, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
@@ -15,7 +17,7 @@ impl ModelStore {
         let (layout, sums) = (self.header.layout(), &self.header.checksums);
         let biases = sums.biases.map(|sum| ("biases", VECTORS_FILE, self.data(layout.biases), sum));
         for (step, file, bytes, expected) in [
-            ("vectors", VECTORS_FILE, self.data(layout.vectors), sums.vectors),
+            ("vectors", VECTORS_FILE, cast_slice(self.components()), sums.vectors),
             ("norms", VECTORS_FILE, self.data(layout.norms), sums.norms),
             ("word offsets", VECTORS_FILE, self.data(layout.word_offsets), sums.word_offsets),
             ("words", WORDS_FILE, self.words.text(), sums.words),

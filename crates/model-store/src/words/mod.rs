@@ -1,5 +1,6 @@
 //! Row → word and word → row.
 
+mod files;
 mod prefix;
 mod suggest;
 mod table;
@@ -10,6 +11,7 @@ use std::sync::OnceLock;
 
 use bytemuck::cast_slice;
 
+pub(crate) use files::{index_of, text_of};
 use table::WordTable;
 
 pub use suggest::{MAX_SUGGESTED_WORD_CHARS, MAX_SUGGESTIONS};
