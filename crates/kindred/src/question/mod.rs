@@ -17,7 +17,7 @@ pub use compare::{
     MAX_COMPARED_WORDS, MAX_SET_WORDS, MIN_COMPARED_WORDS, OddOneOut, Side, Similarity,
     odd_one_out, similarity,
 };
-pub use explain::{Explanation, Part, Placed, Term, placed};
+pub use explain::{Explanation, Part, Placed, Term, WordSimilarity, placed};
 pub use fold::Fold;
 pub use formula::{Formula, MAX_FACTORS};
 pub use look_up::unknown_words;

@@ -1,0 +1,177 @@
+"""Exact nearest neighbours and analogies over word vectors and other embeddings.
+
+>>> import kindred
+>>> model = kindred.demo()
+>>> model.nearest("frog", k=1)[0].word
+'frogs'
+
+The same query always has the same neighbours with bit-identical scores: alone or in a batch, on CPU or GPU, here or from a
+service (`kindred.Client`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _kindred
+from ._errors import (
+    DeadlineError,
+    DimensionError,
+    EngineError,
+    ExpressionError,
+    ForkError,
+    InvalidValueError,
+    KindredError,
+    MethodError,
+    ModelError,
+    NotFiniteError,
+    OverloadedError,
+    QuestionError,
+    ServiceError,
+    UnauthorizedError,
+    UnavailableError,
+    UnknownWordError,
+    UnreachableError,
+    ZeroVectorError,
+)
+from ._model import Model, Words
+from ._types import (
+    Classified,
+    Contribution,
+    Explained,
+    Explanation,
+    Label,
+    Neighbor,
+    Neighbors,
+    OddOneOut,
+    Ranked,
+    Term,
+    Terms,
+    UnknownWord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    Path = str | os.PathLike[str]
+
+__version__: str = _kindred.version
+
+
+def open(
+    path: Path, *, device: str = "auto", placement: str = "auto", threads: int = 0, keep_tables: bool = True
+) -> Model:
+    """Opens a model folder, as `prepare` writes it, and starts its engine. The vectors are mapped, not read: processes share them.
+
+    Args:
+        path: the folder.
+        device: ``auto`` (a GPU if there is one, else the CPU), ``cpu``, ``cuda``, ``cuda:1``, ``cuda:0,2`` or ``cuda:all``.
+        placement: on several GPUs, ``replicate``, ``shard`` or ``auto``.
+        threads: of the CPU engine; 0 for one per core.
+        keep_tables: whether the CPU engine keeps its derived table beside the folder, so that the next start is fast and processes
+            share it.
+
+    Raises:
+        ModelError: it is no model folder, or is damaged.
+        EngineError: the device is not there, or has too little memory.
+    """
+    keywords = dict(device=device, placement=placement, threads=threads, keep_tables=keep_tables)
+    how = _how(device, placement, threads, keep_tables)
+    path = os.path.abspath(path)
+    return Model(_kindred.Model.open(path, how), (open, (path,), keywords))
+
+
+def demo(*, device: str = "auto", threads: int = 0) -> Model:
+    """The built-in model: 30,000 English words x 100 dimensions. Its first use prepares it in the user's cache folder.
+
+    >>> import kindred
+    >>> kindred.demo().shape
+    (30000, 100)
+    """
+    keywords = dict(device=device, threads=threads)
+    how = _how(device, "auto", threads, True)
+    return Model(_kindred.Model.demo(how), (demo, (), keywords))
+
+
+def from_array(
+    array: npt.NDArray[Any], words: Sequence[str] | None = None, metric: str = "cosine", *, biases: Any = None,
+    name: str = "array", device: str = "auto", placement: str = "auto", threads: int = 0,
+) -> Model:  # fmt: skip
+    """A model of the rows of an array: word vectors, or embeddings of anything.
+
+    Args:
+        array: floating-point ``[rows, dim]``. It is copied, unless it is float32 in C order and it and all that it is a view of are
+            read-only: answers are proved for the numbers that were there, so they must not change.
+        words: a distinct word for each row; by default the row's number.
+        metric: ``cosine``, or ``dot`` for the dot product.
+        biases: under ``dot``, a number for each row that is added to its scores, ``[rows]``.
+
+    Raises:
+        ModelError: a component is not finite, or a word is empty or repeated.
+
+    >>> import kindred, numpy
+    >>> points = numpy.random.default_rng(0).normal(size=(1000, 16)).astype(numpy.float32)
+    >>> model = kindred.from_array(points)
+    >>> model.nearest(points[7], k=1)[0].row
+    7
+    >>> model.nearest_rows([0, 1, 2], k=5).indices.shape
+    (3, 5)
+    """
+    from ._arrays import frozen
+
+    how = _how(device, placement, threads, False)
+    biases = None if biases is None else [float(bias) for bias in biases]
+    words = None if words is None else list(words)
+    array = frozen(array)
+    keywords = dict(biases=biases, name=name, device=device, placement=placement, threads=threads)
+    model = _kindred.Model.of_frozen_array(array, words, metric, biases, name, how)
+    return Model(model, (from_array, (array, words, metric), keywords))
+
+
+def prepare(
+    source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
+    format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
+    tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Reads a vectors file and writes a model folder: complete, or not at all.
+
+    Args:
+        source: GloVe, word2vec, fastText .vec, NumPy or safetensors, plain or compressed.
+        out: the folder to make.
+        replace: whether an older model there is replaced.
+        progress: called several times a second with the bytes that are read, and their number if it is known.
+        format: ``glove``, ``glove-norm``, ``word2vec``, ``word2vec-bin``, ``npy`` or ``safetensors``; detected by default.
+        words: the file of the words, one per line, for formats without words.
+        metric: ``cosine`` or ``dot``.
+        biases: a file with a number for each row, for ``dot``.
+        tensor: the tensor of a safetensors file, if it has several.
+        member: the member of a zip archive, if it has several.
+        dim: components per row, if the file does not say.
+        skip_bad_rows: whether invalid rows are counted and left out, instead of an error.
+
+    Returns:
+        What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``.
+
+    Raises:
+        ModelError: with the line that can't be read, and the cure.
+    """
+    return _kindred.prepare(
+        source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, tensor=tensor, member=member,
+        dim=dim, skip_bad_rows=skip_bad_rows, progress=progress,
+    )  # fmt: skip
+
+
+def _how(device: str, placement: str, threads: int, keep_tables: bool) -> dict[str, Any]:
+    return dict(device=device, placement=placement, threads=threads, keep_tables=keep_tables)
+
+
+__all__ = [
+    "Classified", "Contribution", "DeadlineError", "DimensionError", "EngineError", "Explained", "Explanation", "ExpressionError",
+    "ForkError", "InvalidValueError", "KindredError", "Label", "MethodError", "Model", "ModelError", "Neighbor", "Neighbors",
+    "NotFiniteError", "OddOneOut", "OverloadedError", "QuestionError", "Ranked", "ServiceError", "Term", "Terms",
+    "UnauthorizedError", "UnavailableError", "UnknownWord", "UnknownWordError", "UnreachableError", "Words", "ZeroVectorError",
+    "demo", "from_array", "open", "prepare",
+]  # fmt: skip

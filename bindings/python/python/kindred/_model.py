@@ -1,0 +1,594 @@
+"""Models in process: a table of vectors, the words of its rows, and an engine that searches them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from . import _kindred
+from ._errors import InvalidValueError, UnknownWordError
+from ._types import Classified, Explanation, Neighbor, Neighbors, OddOneOut, Ranked, Terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import scipy.sparse
+    from typing_extensions import Unpack
+
+    from ._options import AnalogyOptions, NearestOptions, RankOptions, SearchOptions
+
+    Progress = Callable[[int, int | None], object]
+    Path = str | os.PathLike[str]
+
+
+class Words(Sequence[str]):
+    """The words of a model by their rows, most frequent first. Words are looked up by their exact characters.
+
+    >>> import kindred
+    >>> words = kindred.demo().words
+    >>> words[0], len(words), "frog" in words, words.index("frog")
+    ('the', 30000, True, 9070)
+    """
+
+    def __init__(self, model: _kindred.Model) -> None:
+        self._model = model
+
+    def __len__(self) -> int:
+        return self._model.rows
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return self._model.words(*row.indices(len(self)))
+        row = range(len(self))[row]
+        word = self._model.word(row)
+        assert word is not None
+        return word
+
+    def __iter__(self) -> Iterator[str]:
+        together = 10_000
+        for first in range(0, len(self), together):
+            yield from self._model.words(first, min(first + together, len(self)), 1)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._model.row(word) is not None
+
+    def index(self, word: str, start: int = 0, stop: int | None = None) -> int:
+        """The row of a word; ValueError if there is none."""
+        row = self._model.row(word)
+        if row is None or not start <= row < (len(self) if stop is None else stop):
+            raise ValueError(f"the model does not have `{word}`")
+        return row
+
+    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+        """The rows of some words, int64 ``[n]``; -1 for a word that the model does not have."""
+        return self._model.rows_of(list(words))
+
+    def of(self, rows: Any) -> list[str]:
+        """The words of an array of rows ``[n]``, such as one line of `Neighbors.indices`."""
+        import numpy as np
+
+        return self._model.words_of(np.ascontiguousarray(rows, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} words: {', '.join(self[:3])}, ...>"
+
+
+class Model:
+    """A model with an engine: any number of threads can ask it at the same time.
+
+    Open one by `kindred.open`, `kindred.from_array` or `kindred.demo`. Its table never changes. Calls that work release the
+    interpreter's lock, and Ctrl-C ends them. The engine ends with the last reference, or at the end of a ``with`` block.
+
+    Pickling a model that was opened from a folder pickles the folder's path: each process opens it again, and all share its pages.
+    A model over an array is pickled with its numbers.
+
+    >>> import kindred
+    >>> model = kindred.demo()
+    >>> [neighbor.word for neighbor in model.nearest("frog", k=3)]
+    ['frogs', 'toad', 'salamander']
+    """
+
+    def __init__(self, model: _kindred.Model, reopen: tuple[Callable[..., Model], tuple[Any, ...], dict[str, Any]]) -> None:
+        self._model = model
+        self._reopen = reopen
+        self._heads: dict[str | None, Any] = {}
+        self._expanders: dict[str | None, Any] = {}
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """The model's name: its folder's, unless it was given another."""
+        return self._model.name
+
+    @property
+    def version(self) -> str:
+        """The version of its content: other content has another version."""
+        return self._model.version
+
+    @property
+    def metric(self) -> str:
+        """``cosine`` or ``dot``."""
+        return self._model.metric
+
+    @property
+    def dim(self) -> int:
+        """Components of each vector."""
+        return self._model.dim
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(rows, dim)``."""
+        return self._model.rows, self._model.dim
+
+    @property
+    def device(self) -> str:
+        """What searches, such as ``cpu`` or ``cuda:0``, with details.
+
+        >>> import kindred
+        >>> kindred.demo(device="cpu").device.startswith("cpu")
+        True
+        """
+        name, detail = self._model.engine
+        return f"{name} ({detail})" if detail else name
+
+    @property
+    def words(self) -> Words:
+        """The words of the rows: a sequence, most frequent first."""
+        return Words(self._model)
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """All vectors, float32 ``[rows, dim]``: a read-only view, not a copy.
+
+        >>> import kindred
+        >>> kindred.demo().vectors.shape
+        (30000, 100)
+        """
+        view = self._model.vectors()
+        view.flags.writeable = False
+        return view
+
+    def row(self, word: str) -> int:
+        """The row of a word, from 0; `UnknownWordError` with suggestions if there is none."""
+        row = self._model.row(word)
+        if row is None:
+            raise self._unknown([word])
+        return row
+
+    def vector(self, word: str | int) -> npt.NDArray[np.float32]:
+        """The vector of a word or a row, float32 ``[dim]``: a read-only view.
+
+        >>> import kindred
+        >>> kindred.demo().vector("frog").shape
+        (100,)
+        """
+        row = self.row(word) if isinstance(word, str) else range(len(self))[word]
+        return self.vectors[row]
+
+    def __len__(self) -> int:
+        return self._model.rows
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._model.row(word) is not None
+
+    def __getitem__(self, word: str | int) -> npt.NDArray[np.float32]:
+        return self.vector(word)
+
+    def __repr__(self) -> str:
+        rows, dim = self.shape
+        return f"<kindred.Model {self.name}: {rows} x {dim}, {self.metric}, on {self._model.engine[0]}>"
+
+    # Searches
+
+    @overload
+    def nearest(self, query: str, k: int = 10, **options: Unpack[NearestOptions]) -> list[Neighbor]: ...
+    @overload
+    def nearest(self, query: list[str] | tuple[str, ...], k: int = 10, **options: Unpack[NearestOptions]) -> list[list[Neighbor]]: ...
+    @overload
+    def nearest(
+        self, query: npt.NDArray[Any], k: int = 10, **options: Unpack[SearchOptions]
+    ) -> list[Neighbor] | Neighbors: ...
+    @overload
+    def nearest(self, query: Sequence[float], k: int = 10, **options: Unpack[SearchOptions]) -> list[Neighbor]: ...
+    def nearest(self, query: Any, k: int = 10, **options: Any) -> Any:
+        """The k nearest neighbours, best first.
+
+        Args:
+            query: one of
+
+                - a word: a list of `Neighbor`, without the word itself;
+                - a list of words: a list of such lists;
+                - a vector, floating-point ``[dim]``: a list of `Neighbor`;
+                - vectors, floating-point ``[n, dim]``: `Neighbors` with ``indices`` int64 ``[n, k]`` and ``scores`` float64
+                  ``[n, k]``. Do not change the array meanwhile.
+            k: 1 to 1000.
+            **options: ``exclude`` (words), ``include_query``, ``vocab_limit``, ``min_score``, ``max_score``, ``timeout_ms``; for
+                words also ``unknown`` and ``fold_case``.
+
+        Raises:
+            UnknownWordError: with suggestions.
+            ZeroVectorError, NotFiniteError, DimensionError: a vector can't be asked for.
+            OverloadedError, DeadlineError, EngineError: the engine did not answer.
+
+        >>> import kindred
+        >>> model = kindred.demo()
+        >>> model.nearest("frog", k=1)
+        [Neighbor(word='frogs', score=0.6804725969872646, row=10925)]
+        >>> found = model.nearest(model.vectors[:1000], k=5)
+        >>> found.indices.shape, found.indices[0, 0]
+        ((1000, 5), np.int64(0))
+        >>> try:
+        ...     model.nearest("frogg")
+        ... except kindred.UnknownWordError as error:
+        ...     print(error.unknown[0].suggestions[0])
+        frog
+        """
+        options["k"] = k
+        if type(query) is str:
+            return self._model.nearest_word(query, options)
+        if isinstance(query, (list, tuple)) and query and all(isinstance(word, str) for word in query):
+            return self._model.nearest_words(query, options)
+        if isinstance(query, str):
+            return self._model.nearest_word(str(query), options)
+        from ._arrays import floats
+
+        vectors = floats(query, "query", (1, 2))
+        if vectors.ndim == 1:
+            return self._model.nearest_vector(vectors, options)
+        return Neighbors(*self._model.nearest_to_vectors(vectors, options, options.pop("progress", None)))
+
+    @overload
+    def nearest_rows(self, rows: int, k: int = 10, **options: Unpack[SearchOptions]) -> list[Neighbor]: ...
+    @overload
+    def nearest_rows(self, rows: Any, k: int = 10, **options: Unpack[SearchOptions]) -> Neighbors: ...
+    def nearest_rows(self, rows: Any, k: int = 10, **options: Any) -> Any:
+        """The k nearest neighbours of rows of the model, each without itself: for rows that have no words, and for many rows.
+
+        Args:
+            rows: a row, or rows, whole numbers ``[n]``.
+            k: 1 to 1000.
+            **options: as of `nearest`.
+
+        Returns:
+            A list of `Neighbor` for a row; `Neighbors` for an array.
+
+        >>> import kindred
+        >>> model = kindred.demo()
+        >>> model.nearest_rows(9070, k=1) == model.nearest("frog", k=1)
+        True
+        >>> model.nearest_rows(range(100), k=3).scores.shape
+        (100, 3)
+        """
+        options["k"] = k
+        if isinstance(rows, int):
+            return self._model.nearest_row(range(len(self))[rows], options)
+        from ._arrays import rows as as_rows
+
+        progress = options.pop("progress", None)
+        return Neighbors(*self._model.nearest_to_rows(as_rows(rows, len(self)), options, progress))
+
+    def nearest_text(self, text: str, k: int = 10, **options: Unpack[NearestOptions]) -> list[Neighbor]:
+        """The words nearest to the sum of a text's words. Words that the model does not have are left out.
+
+        >>> import kindred
+        >>> kindred.demo().nearest_text("a quick brown fox", k=2)[0].word
+        'greyish'
+        """
+        return self._model.nearest_text(text, {**options, "k": k})
+
+    @overload
+    def analogy(
+        self, expression: str | None = None, k: int = 10, *, positive: Any = (), negative: Any = (), **options: Unpack[AnalogyOptions]
+    ) -> list[Neighbor]: ...
+    @overload
+    def analogy(self, expression: list[str], k: int = 10, **options: Unpack[AnalogyOptions]) -> list[list[Neighbor]]: ...
+    def analogy(
+        self, expression: Any = None, k: int = 10, *, positive: Any = (), negative: Any = (), **options: Any
+    ) -> Any:
+        """The words nearest to an expression.
+
+        Args:
+            expression: such as ``"king - man + woman"`` or ``"0.5*ice + (water - 2*fire)"``; a list of them gives a list of answers.
+            k: 1 to 1000.
+            positive, negative: instead of an expression, words, or pairs ``(word, weight)``.
+            **options: as of `nearest`, and ``method``: ``3cosadd`` (the default), ``3cosmul`` or ``pairdirection``.
+
+        Raises:
+            ExpressionError: with the column where it can't be read.
+            UnknownWordError, MethodError, ZeroVectorError, and those of `nearest`.
+
+        >>> import kindred
+        >>> model = kindred.demo()
+        >>> model.analogy("king - man + woman", k=1)[0].word
+        'queen'
+        >>> model.analogy(positive=["paris", "japan"], negative=["france"], k=1)[0].word
+        'tokyo'
+        >>> [answer[0].word for answer in model.analogy(["king - man + woman", "brother - man + woman"], k=1)]
+        ['queen', 'sister']
+        """
+        options["k"] = k
+        if isinstance(expression, (list, tuple)):
+            return self._model.analogies([_expression(one, (), ()) for one in expression], options)
+        return self._model.analogy(_expression(expression, positive, negative), options)
+
+    def explain(
+        self, expression: str | None = None, k: int = 10, *, text: str | None = None, positive: Any = (), negative: Any = (),
+        **options: Unpack[AnalogyOptions],
+    ) -> Explanation:  # fmt: skip
+        """As `analogy` (or `nearest_text`, or `nearest` for one word), with what each word contributes to each score.
+
+        >>> import kindred
+        >>> explained = kindred.demo().explain("king - man + woman", k=1)
+        >>> [(term.word, round(term.part, 2)) for term in explained.neighbors[0].terms]
+        [('king', 0.56), ('man', 0.06), ('woman', 0.2)]
+        >>> explained.inputs[0].word, explained.inputs[0].rank
+        ('king', 2)
+        """
+        given: dict[str, Any] = {**options, "k": k, "explain": True}
+        if text is not None:
+            return Explanation(*self._model.explain(text, True, given))
+        return Explanation(*self._model.explain(_expression(expression, positive, negative), False, given))
+
+    def rank(self, words: str | Sequence[str], query: Any, **options: Unpack[RankOptions]) -> list[Ranked]:
+        """The ranks of words among all neighbours of a query, in the order of the words.
+
+        Args:
+            words: a word, or 1 to 1000 words.
+            query: a word, a vector ``[dim]``, or pairs ``(word, weight)``.
+
+        >>> import kindred
+        >>> [(one.word, one.rank) for one in kindred.demo().rank(["toad", "car"], "frog")]
+        [('toad', 2), ('car', 14408)]
+        """
+        words = [words] if isinstance(words, str) else list(words)
+        if not isinstance(query, str):
+            pairs = _terms(query, 1.0) if isinstance(query, (list, tuple)) else None
+            if pairs is None:
+                from ._arrays import floats
+
+                query = floats(query, "query", (1,))
+            else:
+                query = pairs
+        return self._model.rank(words, query, options)
+
+    # Scores without a search
+
+    def similarity(self, a: str | Sequence[str], b: str | Sequence[str]) -> float:
+        """How alike two words or sets of words are: their cosine, or their dot product under the metric ``dot``.
+
+        >>> import kindred
+        >>> round(kindred.demo().similarity("frog", "toad"), 3)
+        0.652
+        """
+        return self._model.similarity(a, b)
+
+    def similarities(self, pairs: Iterable[tuple[str, str]]) -> npt.NDArray[np.float64]:
+        """The similarity of each pair of words, float64 ``[n]``."""
+        return self._model.similarities(list(pairs))
+
+    def odd_one_out(self, words: Iterable[str]) -> OddOneOut:
+        """The word that is least like all of them together. 3 to 256 words.
+
+        >>> import kindred
+        >>> kindred.demo().odd_one_out(["breakfast", "lunch", "dinner", "piano"]).word
+        'piano'
+        """
+        ranked = self._model.odd_one_out(list(words))
+        return OddOneOut(ranked[-1][0], ranked)
+
+    def suggestions(self, word: str) -> list[str]:
+        """Words of the model that resemble a word, the likeliest first."""
+        return self._model.suggestions(word)
+
+    def words_with_prefix(self, prefix: str, limit: int = 10) -> list[str]:
+        """The most frequent words that begin with ``prefix``."""
+        return self._model.with_prefix(prefix, limit)
+
+    # Heads
+
+    @overload
+    def classify(self, texts: str, *, head: Path | None = None) -> Classified: ...
+    @overload
+    def classify(self, texts: Iterable[str], *, head: Path | None = None) -> list[Classified]: ...
+    def classify(self, texts: str | Iterable[str], *, head: Path | None = None) -> Any:
+        """The labels of a text, or of each of some texts, the most probable first.
+
+        Args:
+            texts: a text, or texts. A text without a word that the head knows has no labels.
+            head: a head's folder, as ``kindred train classifier`` writes it; by default the built-in one of the demo model.
+
+        >>> import kindred
+        >>> kindred.demo().classify("a moving and funny film").labels[0].name
+        'positive'
+        """
+        one = isinstance(texts, str)
+        found = self._model.classify(self._head(head), [texts] if one else list(texts))
+        answers = [Classified([], [], False) if answer is None else answer for answer in found]
+        return answers[0] if one else answers
+
+    @overload
+    def expand(self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None) -> Terms: ...
+    @overload
+    def expand(
+        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
+    ) -> list[Terms]: ...
+    def expand(
+        self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
+    ) -> Any:
+        """The terms that a text, or each of some texts, implies, the largest weight first.
+
+        Args:
+            texts: a text, texts, or the vectors of one text's tokens, floating-point ``[tokens, dim]``.
+            top: at most this number of terms, 1 to 1000.
+            min_weight: only terms of at least this weight.
+            max_ratio: only terms of at least this part of the largest weight, 0 to 1.
+            head: an expander's folder; by default the built-in one, or the model's own terms under the metric ``dot``.
+
+        >>> import kindred
+        >>> terms = kindred.demo().expand("cheap flights", top=5).terms
+        >>> "inexpensive" in [term.word for term in terms]
+        True
+        """
+        if not 1 <= top <= 1000:
+            raise InvalidValueError("`top` must be a whole number from 1 to 1000", field="top")
+        expander, wanted = self._expander(head), (top, min_weight, max_ratio)
+        if hasattr(texts, "dtype"):
+            from ._arrays import floats
+
+            return self._model.expand_vectors(expander, floats(texts, "texts", (2,)), wanted)
+        one = isinstance(texts, str)
+        found = self._model.expand(expander, [texts] if one else list(texts), wanted)
+        answers = [Terms([], [], False) if answer is None else answer for answer in found]
+        return answers[0] if one else answers
+
+    # Whole models
+
+    def knn_graph(
+        self, k: int = 10, *, progress: Progress | None = None, **options: Unpack[SearchOptions]
+    ) -> scipy.sparse.csr_matrix:
+        """The exact graph of nearest neighbours: for each row its k nearest others, with their scores. Needs SciPy.
+
+        Args:
+            k: 1 to 1000.
+            progress: called about 20 times a second with the rows that are done and their number.
+            **options: as of `nearest`; with ``vocab_limit`` the graph of the first rows, and among them.
+
+        Returns:
+            float64 ``[rows, rows]``. The neighbours of a row are stored best first. `write_graph` writes larger graphs to a file.
+
+        >>> import kindred
+        >>> graph = kindred.demo().knn_graph(3, vocab_limit=1000)
+        >>> graph.shape, graph.nnz
+        ((1000, 1000), 3000)
+        """
+        import numpy as np
+        from scipy.sparse import csr_matrix
+
+        rows = len(self) if options.get("vocab_limit") is None else min(len(self), int(options["vocab_limit"] or 0))
+        told = None if progress is None else (lambda done: progress(done, rows))
+        indices, scores = self._model.nearest_to_rows(np.arange(rows, dtype=np.uint32), {**options, "k": k}, told)
+        is_there = indices >= 0
+        ends = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))])
+        if is_there.all():
+            data, columns = scores.ravel(), indices.ravel()
+        else:
+            data, columns = scores[is_there], indices[is_there]
+        kind = np.int32 if max(rows, len(data)) < 2**31 else np.int64
+        return csr_matrix((data, columns.astype(kind), ends.astype(kind)), shape=(rows, rows))
+
+    def write_graph(
+        self, file: Path, k: int = 10, *, first_rows: int | None = None, min_score: float | None = None, replace: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Writes the exact graph of nearest neighbours to ``file``, as ``kindred graph`` does: it takes little memory, and after a
+        kill the same call goes on.
+
+        Args:
+            file: ends in ``.npz`` (arrays ``indices`` int64 ``[rows, k]`` and ``scores`` float64 ``[rows, k]``), or in ``.parquet``
+                in builds with that feature.
+        """
+        made = self._model.write_graph(
+            file, k=k, first_rows=first_rows, min_score=min_score, replace=replace, progress=progress
+        )
+        return json.loads(made)
+
+    def evaluate(
+        self, *, analogies: Path | Sequence[Path] = (), similarities: Path | Sequence[Path] = (), methods: Sequence[str] = (),
+        case: str = "lower",
+    ) -> dict[str, Any]:  # fmt: skip
+        """How good the model is, by test sets: the report of ``kindred eval --json``.
+
+        Args:
+            analogies: files or folders of analogies, in the forms of questions-words.txt, MSR or BATS.
+            similarities: files with two words and people's score in a line.
+            methods: of analogies; all that the metric allows by default.
+            case: ``lower``: words are looked up as written, then in lower case. ``exact``: as written only.
+        """
+        report = self._model.evaluate(_paths(analogies), _paths(similarities), list(methods), case)
+        return json.loads(report)
+
+    def verify(self) -> None:
+        """Reads everything and checks every checksum; `ModelError` names the first file that is wrong."""
+        self._model.verify()
+
+    # Housekeeping
+
+    def close(self) -> None:
+        """Ends the engine now, unless calls are under way. The model can't be used afterwards."""
+        self._heads.clear()
+        self._expanders.clear()
+        self.__dict__.pop("_model", None)
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_model":
+            raise ValueError("the model is closed")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __reduce__(self) -> Any:
+        opener, arguments, keywords = self._reopen
+        return _open_again, (opener, arguments, keywords)
+
+    def _unknown(self, words: list[str]) -> UnknownWordError:
+        unknown = [(word, self._model.suggestions(word)) for word in words]
+        names = ", ".join(f"`{word}`" for word in words)
+        meant = f"; did you mean {', '.join(unknown[0][1])}?" if len(words) == 1 and unknown[0][1] else ""
+        return UnknownWordError(f"the model does not have {names}{meant}", unknown)
+
+    def _head(self, folder: Path | None) -> Any:
+        return _opened(self._heads, folder, self._model.head, "head", "head=FOLDER, as `kindred train classifier` writes it")
+
+    def _expander(self, folder: Path | None) -> Any:
+        return _opened(self._expanders, folder, self._model.expander, "expander", "head=FOLDER, as `kindred train expander` writes it")
+
+
+def _opened(kept: dict[str | None, Any], folder: Path | None, open: Callable[[Any], Any], what: str, cure: str) -> Any:
+    key = None if folder is None else os.fspath(folder)
+    if key not in kept:
+        found = open(folder)
+        if found is None:
+            raise InvalidValueError(f"this model has no built-in {what}; give {cure}", field="head")
+        kept[key] = found
+    return kept[key]
+
+
+def _open_again(opener: Callable[..., Model], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Model:
+    return opener(*arguments, **keywords)
+
+
+def _expression(expression: Any, positive: Any, negative: Any) -> Any:
+    if expression is None:
+        return _terms(positive, 1.0) + _terms(negative, -1.0)
+    if positive or negative:
+        raise InvalidValueError("give an expression, or `positive` and `negative`, but not both", field="expression")
+    if not isinstance(expression, str):
+        raise InvalidValueError(f"`expression` must be a string such as 'king - man + woman', not {expression!r}", field="expression")
+    return expression
+
+
+def _terms(words: Any, sign: float) -> list[tuple[str, float]]:
+    if isinstance(words, str):
+        words = [words]
+    terms = []
+    for one in words:
+        word, weight = (one, 1.0) if isinstance(one, str) else one
+        terms.append((word, sign * weight))
+    return terms
+
+
+def _paths(paths: Any) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    return [os.fspath(path) for path in paths]

@@ -1,0 +1,48 @@
+"""The options of questions, as keyword arguments. The engine checks them; a test holds this list against the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+
+class SearchOptions(TypedDict, total=False):
+    """Which rows may be neighbours."""
+
+    exclude: Sequence[str] | None
+    """Words that are no answers, at most 1000."""
+    include_query: bool | None
+    """Whether the words of the question may be answers."""
+    vocab_limit: int | None
+    """Search only the first rows: the most frequent words."""
+    min_score: float | None
+    """Only neighbours with at least this score."""
+    max_score: float | None
+    """Only neighbours with at most this score."""
+    timeout_ms: int | None
+    """Time limit of the answer, in milliseconds."""
+
+
+class NearestOptions(SearchOptions, total=False):
+    """Options of searches."""
+
+    unknown: str | None
+    """What becomes of unknown words where several are given: ``error``, or ``skip`` to leave them out."""
+    fold_case: bool | None
+    """Treat words that differ only in case as one word."""
+
+
+class AnalogyOptions(NearestOptions, total=False):
+    """Options of analogies."""
+
+    method: str | None
+    """``3cosadd`` (the default), ``3cosmul`` or ``pairdirection``."""
+
+
+class RankOptions(SearchOptions, total=False):
+    """Options of ranks."""
+
+    method: str | None
+    """As of analogies."""
+    unknown: str | None
+    """As of searches."""

@@ -1,0 +1,115 @@
+//! Errors as Python's exceptions. The classes are in `kindred/_errors.py`.
+
+use kindred::expression::ExpressionError;
+use kindred::{Error, ModelError, UnknownWord};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule};
+
+static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// An exception of this class with this message.
+fn exception(
+    py: Python<'_>,
+    class: &str,
+    message: &str,
+    fields: &Bound<'_, PyDict>,
+) -> PyResult<PyErr> {
+    let classes = CLASSES
+        .get_or_try_init(py, || PyModule::import(py, "kindred._errors").map(Bound::unbind))?;
+    let class = classes.bind(py).getattr(class)?;
+    Ok(PyErr::from_value(class.call((message,), Some(fields))?))
+}
+
+fn raise(
+    class: &str,
+    message: &str,
+    fill: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
+) -> PyErr {
+    Python::attach(|py| {
+        let fields = PyDict::new(py);
+        fill(&fields).and_then(|()| exception(py, class, message, &fields)).unwrap_or_else(|e| e)
+    })
+}
+
+fn plain(class: &str, message: &str) -> PyErr {
+    raise(class, message, |_| Ok(()))
+}
+
+pub(crate) fn forked(message: &str) -> PyErr {
+    plain("ForkError", message)
+}
+
+/// What has no class of its own: folders and files.
+pub(crate) fn model(error: impl ToString) -> PyErr {
+    plain("ModelError", &of_python(&error.to_string()))
+}
+
+/// A message with options as Python names them: `--skip-bad-rows` is `skip_bad_rows`.
+fn of_python(message: &str) -> String {
+    let mut pieces = message.split("--");
+    let mut written = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+        let end = piece.find(|c| !is_name(c)).unwrap_or(piece.len());
+        let (name, rest) = piece.split_at(end);
+        if name.is_empty() {
+            written += "--";
+        } else {
+            written += &format!("`{}`", name.replace('-', "_"));
+        }
+        written += rest;
+    }
+    written
+}
+
+/// A value that is not what it must be.
+pub(crate) fn invalid(field: &str, expected: &str) -> PyErr {
+    let error = Error::InvalidValue { field: field.to_owned(), expected: expected.to_owned() };
+    of_question(error)
+}
+
+pub(crate) fn engine(error: impl ToString) -> PyErr {
+    plain("EngineError", &of_python(&error.to_string()))
+}
+
+pub(crate) fn of_model(error: ModelError) -> PyErr {
+    model(error)
+}
+
+/// Why a question has no answer.
+pub(crate) fn of_question(error: Error) -> PyErr {
+    use kindred::queue::SubmitError as Queue;
+    let message = error.to_string();
+    match error {
+        Error::UnknownWord { unknown } => raise("UnknownWordError", &message, |fields| {
+            let words =
+                unknown.into_iter().map(|UnknownWord { word, suggestions }| (word, suggestions));
+            fields.set_item("unknown", words.collect::<Vec<_>>())
+        }),
+        Error::InvalidValue { field, expected } => raise("InvalidValueError", &message, |fields| {
+            fields.set_item("field", field)?;
+            fields.set_item("expected", expected)
+        }),
+        Error::InvalidRequest { .. } => plain("InvalidValueError", &message),
+        Error::BadExpression(ExpressionError { column, .. }) => {
+            raise("ExpressionError", &message, |fields| fields.set_item("column", column))
+        }
+        Error::DimensionMismatch { found, expected } => {
+            raise("DimensionError", &message, |fields| {
+                fields.set_item("found", found)?;
+                fields.set_item("expected", expected)
+            })
+        }
+        Error::NotFinite { .. } => plain("NotFiniteError", &message),
+        Error::ZeroQuery { .. } => plain("ZeroVectorError", &message),
+        Error::MethodMismatch { .. } => plain("MethodError", &message),
+        Error::NotAnswered(Queue::Full { retry_after, .. }) => {
+            raise("OverloadedError", &message, |fields| {
+                fields.set_item("retry_after", retry_after.as_secs_f64())
+            })
+        }
+        Error::NotAnswered(Queue::DeadlinePassed) => plain("DeadlineError", &message),
+        Error::NotAnswered(_) | Error::Internal => engine(message),
+    }
+}

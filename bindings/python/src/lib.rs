@@ -1,0 +1,26 @@
+//! The extension module `kindred._kindred`: the facade for Python. Documentation, types and defaults are in the Python files of
+//! the package; this module converts arguments, releases the interpreter's lock, asks, and converts answers.
+
+mod answers;
+mod arrays;
+mod errors;
+mod heads;
+mod model;
+mod options;
+mod prepare;
+mod process;
+mod waiting;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = true)]
+fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<model::Model>()?;
+    module.add_class::<heads::Head>()?;
+    module.add_class::<heads::Expander>()?;
+    module.add_function(wrap_pyfunction!(prepare::prepare, module)?)?;
+    module.add("OPTIONS", options::names())?;
+    module.add("has_cuda", cfg!(feature = "cuda"))?;
+    module.add("has_parquet", cfg!(feature = "parquet"))?;
+    module.add("version", env!("CARGO_PKG_VERSION"))
+}

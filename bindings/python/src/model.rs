@@ -1,0 +1,653 @@
+//! A model with an engine, as `kindred.Model` uses it.
+
+use std::mem::ManuallyDrop;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use contract::{Row, TermExpander};
+use kindred::evaluation::results::{Case, Report};
+use kindred::evaluation::source::Source;
+use kindred::evaluation::{analogies, similarities};
+use kindred::graph::{GraphError, GraphOptions};
+use kindred::heads::WantedTerms;
+use kindred::question::{Side, WordWithWeight};
+use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Settings, Target};
+use model_store::{ArrayRows, ModelStore};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::arrays::{self, arrays};
+use crate::heads::{Expander, Head};
+use crate::process::Process;
+use crate::waiting::{Signals, wait};
+use crate::{answers, errors, options::options, prepare::metric};
+
+type Given<'a, 'py> = Option<&'a Bound<'py, PyDict>>;
+
+/// A model with an engine of its own.
+#[pyclass(frozen, weakref, module = "kindred._kindred")]
+pub(crate) struct Model {
+    /// Never dropped in a fork, where its threads are missing.
+    kindred: ManuallyDrop<Kindred>,
+    process: Process,
+}
+
+impl Drop for Model {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        if self.process == Process::current() {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.kindred) };
+        }
+    }
+}
+
+/// How a model's engine is made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct How {
+    device: String,
+    placement: String,
+    threads: usize,
+    keep_tables: bool,
+}
+
+impl How {
+    fn settings(self) -> PyResult<Settings> {
+        Ok(Settings {
+            device: self.device.parse().map_err(|why: String| errors::model(why))?,
+            placement: self.placement.parse().map_err(|why: String| errors::model(why))?,
+            threads: self.threads,
+            keep_tables: self.keep_tables,
+            ..Settings::default()
+        })
+    }
+}
+
+impl Model {
+    /// Opens a model and starts its engine, without the interpreter's lock.
+    fn start(
+        py: Python<'_>,
+        how: How,
+        open: impl FnOnce() -> PyResult<kindred::Model> + Send,
+    ) -> PyResult<Self> {
+        let (process, settings) = (Process::that_starts_threads()?, how.settings()?);
+        let kindred = py.detach(|| Kindred::start(open()?, settings).map_err(errors::engine))?;
+        Ok(Self { kindred: ManuallyDrop::new(kindred), process })
+    }
+
+    fn kindred(&self) -> PyResult<&Kindred> {
+        self.process.check()?;
+        Ok(&self.kindred)
+    }
+
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        target: impl FnOnce() -> Result<Target, Error> + Send,
+        given: Given<'_, 'py>,
+        convert: impl FnOnce(&Answer<'_>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (kindred, options) = (self.kindred()?, options(given)?);
+        let target = target().map_err(errors::of_question)?;
+        wait(py, || kindred.nearest(target.clone(), options.clone()), |answer| convert(&answer))
+    }
+
+    /// The same for many targets: a list with an answer for each. The first error is raised.
+    fn ask_all<'py>(
+        &self,
+        py: Python<'py>,
+        targets: Vec<Result<Target, Error>>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (kindred, options) = (self.kindred()?, options(given)?);
+        let asked = targets.into_iter().map(|target| Ok((target?, options.clone())));
+        let asked = asked.collect::<Result<Vec<_>, _>>().map_err(errors::of_question)?;
+        wait(
+            py,
+            || kindred.ask_all(asked.iter().cloned()),
+            |all| {
+                let each = all
+                    .into_iter()
+                    .map(|answer| answers::neighbors(py, &answer.map_err(errors::of_question)?));
+                PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)
+            },
+        )
+    }
+
+    fn nearest_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        queries: ArrayQueries<'_>,
+        given: Given<'_, 'py>,
+        progress: Option<&Py<PyAny>>,
+    ) -> PyResult<TwoArrays<'py>> {
+        let (kindred, options, mut signals) =
+            (self.kindred()?, options(given)?, Signals::default());
+        let found = py.detach(|| {
+            kindred.nearest_arrays(queries, options, |done| {
+                signals
+                    .go_on(|py| progress.map_or(Ok(()), |tell| tell.call1(py, (done,)).map(drop)))
+            })
+        });
+        match found.map_err(errors::of_question)? {
+            Some(found) => arrays(py, found),
+            None => Err(signals.raised()),
+        }
+    }
+}
+
+type TwoArrays<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
+
+/// A word, or an expression made of words with weights.
+#[derive(FromPyObject)]
+enum Expression {
+    Text(String),
+    Terms(Vec<(String, f64)>),
+}
+
+impl Expression {
+    fn target(self) -> Result<Target, Error> {
+        match self {
+            Self::Text(text) => Target::expression(&text),
+            Self::Terms(terms) => {
+                Target::check_terms(terms.len())?;
+                let term = |(word, weight)| WordWithWeight { word, weight };
+                Ok(Target::Words(terms.into_iter().map(term).collect()))
+            }
+        }
+    }
+}
+
+/// What ranks are asked among the neighbours of.
+#[derive(FromPyObject)]
+enum Query<'py> {
+    Word(String),
+    Vector(PyReadonlyArray1<'py, f32>),
+    Terms(Vec<(String, f64)>),
+}
+
+impl Query<'_> {
+    fn target(self) -> PyResult<Target> {
+        match self {
+            Self::Word(word) => Ok(Target::Word(word)),
+            Self::Vector(vector) => Ok(vector.as_slice()?.into()),
+            Self::Terms(terms) => Expression::Terms(terms).target().map_err(errors::of_question),
+        }
+    }
+}
+
+/// One word, or several.
+#[derive(FromPyObject)]
+enum Words {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl From<Words> for Side {
+    fn from(words: Words) -> Self {
+        match words {
+            Words::One(word) => Self::Word(word),
+            Words::Several(words) => Self::Set(words),
+        }
+    }
+}
+
+#[pymethods]
+impl Model {
+    #[staticmethod]
+    fn open(py: Python<'_>, folder: PathBuf, how: How) -> PyResult<Self> {
+        Self::start(py, how, || kindred::Model::open(folder).map_err(errors::of_model))
+    }
+
+    #[staticmethod]
+    fn demo(py: Python<'_>, how: How) -> PyResult<Self> {
+        Self::start(py, how, || kindred::Model::demo().map_err(errors::of_model))
+    }
+
+    /// A model over an array that nobody changes any more.
+    #[staticmethod]
+    #[allow(unsafe_code)]
+    #[pyo3(signature = (array, words, metric, biases, name, how))]
+    fn of_frozen_array(
+        py: Python<'_>,
+        array: &Bound<'_, PyArray2<f32>>,
+        words: Option<Vec<String>>,
+        metric: &str,
+        biases: Option<Vec<f32>>,
+        name: &str,
+        how: How,
+    ) -> PyResult<Self> {
+        let metric = self::metric(metric)?;
+        // SAFETY: the only caller is `kindred.from_array`, which gives what `_arrays.frozen` returned.
+        let (components, dim) = unsafe { arrays::share(array) }?;
+        let rows = ArrayRows { components, dim, words, metric, biases };
+        Self::start(py, how, || Ok(ModelStore::of_array(name, rows).map_err(errors::model)?.into()))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.kindred.model().name()
+    }
+
+    #[getter]
+    fn version(&self) -> &str {
+        self.kindred.model().version()
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.kindred.model().rows()
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.kindred.model().dim()
+    }
+
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.kindred.model().store().metric().name()
+    }
+
+    /// Name and description of the engine.
+    #[getter]
+    fn engine(&self) -> (&'static str, &str) {
+        (self.kindred.engine().name, &self.kindred.engine().detail)
+    }
+
+    /// The folder of the model, unless it is in memory.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        self.kindred.model().store().folder().map(|folder| folder.to_owned())
+    }
+
+    fn row(&self, word: &str) -> Option<u32> {
+        self.kindred.model().row(word)
+    }
+
+    fn word(&self, row: u32) -> Option<&str> {
+        self.kindred.model().word(row)
+    }
+
+    /// The words of some rows, in order; of all rows by default.
+    #[pyo3(signature = (first, end, step))]
+    fn words<'py>(
+        &self,
+        py: Python<'py>,
+        first: i64,
+        end: i64,
+        step: i64,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let words = self.kindred.model().store().words();
+        let list = PyList::empty(py);
+        let mut row = first;
+        while (step > 0 && row < end) || (step < 0 && row > end) {
+            list.append(words.word(Row(row as u32)))?;
+            row += step;
+        }
+        Ok(list)
+    }
+
+    /// The rows of some words; −1 for a word that the model does not have.
+    fn rows_of<'py>(&self, py: Python<'py>, words: Vec<String>) -> Bound<'py, PyArray1<i64>> {
+        let model = self.kindred.model();
+        let row = |word: &String| model.row(word).map_or(-1, i64::from);
+        PyArray1::from_vec(py, words.iter().map(row).collect())
+    }
+
+    /// The words of an array of rows.
+    fn words_of<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let model = self.kindred.model();
+        let word = |&row: &i64| {
+            let word = u32::try_from(row).ok().and_then(|row| model.word(row));
+            word.ok_or_else(|| errors::invalid("rows", "rows of the model"))
+        };
+        let words = rows.as_slice()?.iter().map(word).collect::<PyResult<Vec<&str>>>()?;
+        PyList::new(py, words)
+    }
+
+    fn with_prefix(&self, prefix: &str, limit: usize) -> Vec<&str> {
+        self.kindred.model().words_with_prefix(prefix, limit)
+    }
+
+    fn suggestions(&self, word: &str) -> Vec<&str> {
+        self.kindred.model().suggestions(word)
+    }
+
+    /// A view `[rows, dim]` of all vectors, to be made read-only before anybody sees it.
+    #[allow(unsafe_code)]
+    fn vectors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let model = slf.get().kindred.model().store();
+        // SAFETY: this object keeps the model; `kindred.Model.vectors` makes the view read-only.
+        unsafe { arrays::view(model.table().components(), model.dim(), slf.clone().into_any()) }
+    }
+
+    /// The norm of each row, `[rows]`.
+    fn norms<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let table = self.kindred.model().store().table();
+        let norms = (0..self.rows() as u32).map(|row| table.norm(Row(row))).collect();
+        PyArray1::from_vec(py, norms)
+    }
+
+    fn nearest_word<'py>(
+        &self,
+        py: Python<'py>,
+        word: String,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(
+            py,
+            || Ok(Target::Word(word)),
+            given,
+            |a| Ok(answers::neighbors(py, a)?.into_any()),
+        )
+    }
+
+    fn nearest_row<'py>(
+        &self,
+        py: Python<'py>,
+        row: u32,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, || Ok(Target::Row(row)), given, |a| Ok(answers::neighbors(py, a)?.into_any()))
+    }
+
+    fn nearest_vector<'py>(
+        &self,
+        py: Python<'py>,
+        vector: PyReadonlyArray1<'py, f32>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = vector.as_slice()?.into();
+        self.ask(py, || Ok(target), given, |a| Ok(answers::neighbors(py, a)?.into_any()))
+    }
+
+    fn nearest_text<'py>(
+        &self,
+        py: Python<'py>,
+        text: String,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(
+            py,
+            || Ok(Target::Text(text)),
+            given,
+            |a| Ok(answers::neighbors(py, a)?.into_any()),
+        )
+    }
+
+    fn nearest_words<'py>(
+        &self,
+        py: Python<'py>,
+        words: Vec<String>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.ask_all(py, words.into_iter().map(|word| Ok(Target::Word(word))).collect(), given)
+    }
+
+    #[pyo3(signature = (vectors, given, progress))]
+    fn nearest_to_vectors<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: PyReadonlyArray2<'py, f32>,
+        given: Given<'_, 'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<TwoArrays<'py>> {
+        let vectors = ArrayQueries::Vectors(arrays::components(&vectors, self.dim())?);
+        self.nearest_arrays(py, vectors, given, progress.as_ref())
+    }
+
+    #[pyo3(signature = (rows, given, progress))]
+    fn nearest_to_rows<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'py, u32>,
+        given: Given<'_, 'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<TwoArrays<'py>> {
+        self.nearest_arrays(py, ArrayQueries::Rows(rows.as_slice()?), given, progress.as_ref())
+    }
+
+    fn analogy<'py>(
+        &self,
+        py: Python<'py>,
+        expression: Expression,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let convert = |answer: &Answer<'_>| Ok(answers::neighbors(py, answer)?.into_any());
+        self.ask(py, || expression.target(), given, convert)
+    }
+
+    fn analogies<'py>(
+        &self,
+        py: Python<'py>,
+        expressions: Vec<Expression>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.ask_all(py, expressions.into_iter().map(Expression::target).collect(), given)
+    }
+
+    /// Neighbours with contributions, and the ranks of the question's own words.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        query: Expression,
+        is_text: bool,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = || match query {
+            Expression::Text(text) if is_text => Ok(Target::Text(text)),
+            query => query.target(),
+        };
+        self.ask(py, target, given, |answer| answers::explained(py, answer))
+    }
+
+    fn rank<'py>(
+        &self,
+        py: Python<'py>,
+        words: Vec<String>,
+        query: Query<'py>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (kindred, options) = (self.kindred()?, options(given)?);
+        let target = query.target()?;
+        let ask = || kindred.rank(words.iter().cloned(), target.clone(), options.clone());
+        wait(py, ask, |ranks| answers::placed(py, &ranks.ranked))
+    }
+
+    fn similarity(&self, a: Words, b: Words) -> PyResult<f64> {
+        self.kindred.model().similarity(a, b).map_err(errors::of_question)
+    }
+
+    /// The similarity of each pair of words.
+    fn similarities<'py>(
+        &self,
+        py: Python<'py>,
+        pairs: Vec<(String, String)>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let model = self.kindred.model();
+        let found = py.detach(|| {
+            let similarity = |(a, b): &(String, String)| model.similarity(&**a, &**b);
+            pairs.iter().map(similarity).collect::<Result<Vec<f64>, _>>()
+        });
+        Ok(PyArray1::from_vec(py, found.map_err(errors::of_question)?))
+    }
+
+    fn odd_one_out(&self, words: Vec<String>) -> PyResult<Vec<(&str, f64)>> {
+        self.kindred.model().odd_one_out(words).map_err(errors::of_question)
+    }
+
+    /// The built-in head, or that of a folder.
+    #[pyo3(signature = (folder))]
+    fn head(&self, py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Option<Head>> {
+        let kindred = self.kindred()?;
+        let found = py.detach(|| match folder {
+            Some(folder) => kindred.head(folder).map(Some),
+            None => Ok(kindred.built_in_head()),
+        });
+        Ok(found.map_err(errors::model)?.map(Head))
+    }
+
+    /// The built-in expander, or that of a folder.
+    #[pyo3(signature = (folder))]
+    fn expander(&self, py: Python<'_>, folder: Option<PathBuf>) -> PyResult<Option<Expander>> {
+        let kindred = self.kindred()?;
+        let found = py.detach(|| match folder {
+            Some(folder) => kindred.expander(folder).map(Some),
+            None => Ok(kindred.built_in_expander()),
+        });
+        Ok(found.map_err(errors::model)?.map(Expander))
+    }
+
+    /// For each text, `Classified`, or `None` for a text without a word that the head knows.
+    fn classify<'py>(
+        &self,
+        py: Python<'py>,
+        head: &Head,
+        texts: Vec<String>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let kindred = self.kindred()?;
+        wait(
+            py,
+            || kindred.classify(&head.0, &texts),
+            |all| {
+                let each = all.iter().map(|text| text.as_ref().ok());
+                each.map(|text| text.map(|text| answers::classified(py, text)).transpose())
+                    .collect()
+            },
+        )
+    }
+
+    /// For each text, `Terms`, or `None` for a text without a word that the model has.
+    fn expand<'py>(
+        &self,
+        py: Python<'py>,
+        expander: &Expander,
+        texts: Vec<String>,
+        wanted: (usize, f64, f64),
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let (kindred, wanted) = (self.kindred()?, self::wanted(wanted));
+        wait(
+            py,
+            || kindred.expand(&expander.0, &texts, wanted),
+            |all| {
+                let each = all.iter().map(|text| text.as_ref().ok());
+                each.map(|text| text.map(|text| answers::terms(py, text)).transpose()).collect()
+            },
+        )
+    }
+
+    /// The terms of one text, given by the vectors `[tokens, dim]` of its tokens.
+    fn expand_vectors<'py>(
+        &self,
+        py: Python<'py>,
+        expander: &Expander,
+        vectors: PyReadonlyArray2<'py, f32>,
+        wanted: (usize, f64, f64),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (kindred, wanted) = (self.kindred()?, self::wanted(wanted));
+        let vectors = arrays::components(&vectors, TermExpander::token_dim(&*expander.0))?;
+        wait(
+            py,
+            || kindred.expand_vectors(&expander.0, [vectors.to_vec()], wanted),
+            |all| match &all[..] {
+                [terms] => answers::terms(py, terms),
+                _ => Err(errors::of_question(Error::Internal)),
+            },
+        )
+    }
+
+    /// A report as JSON, in the form of `kindred eval --json`.
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        analogies: Vec<PathBuf>,
+        similarities: Vec<PathBuf>,
+        methods: Vec<String>,
+        case: &str,
+    ) -> PyResult<String> {
+        let kindred = self.kindred()?;
+        let store = kindred.model().store();
+        let case: Case = case.parse().map_err(|_| errors::invalid("case", "`lower` or `exact`"))?;
+        let methods = methods.iter().map(|name| {
+            name.parse()
+                .map_err(|_| errors::invalid("method", "`3cosadd`, `3cosmul` or `pairdirection`"))
+        });
+        let mut methods = methods.collect::<PyResult<Vec<Method>>>()?;
+        if methods.is_empty() {
+            methods = Method::under(store.metric()).to_vec();
+        }
+        let mut report = Report::new(store, kindred.engine(), case);
+        for path in &analogies {
+            let mut sections = Vec::new();
+            for source in Source::read_all(path).map_err(errors::model)? {
+                sections.extend(analogies::parse(&source).map_err(errors::model)?);
+            }
+            let set = kindred::evaluation::source::name(path);
+            let ask = || kindred.evaluate_analogies(&set, &sections, &methods, case);
+            report.analogies.push(wait(py, ask, Ok)?);
+        }
+        for path in &similarities {
+            let source = Source::read(path).map_err(errors::model)?;
+            let pairs = similarities::parse(&source).map_err(errors::model)?;
+            report.similarities.push(kindred.evaluate_similarities(&source.name, &pairs, case));
+        }
+        serde_json::to_string(&report).map_err(errors::engine)
+    }
+
+    /// Writes the graph of nearest neighbours to a file.
+    #[pyo3(signature = (file, *, k, first_rows, min_score, replace, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn write_graph<'py>(
+        &self,
+        py: Python<'py>,
+        file: PathBuf,
+        k: usize,
+        first_rows: Option<usize>,
+        min_score: Option<f64>,
+        replace: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let kindred = self.kindred()?;
+        let options = GraphOptions { k, first_rows, min_score, replace, ..GraphOptions::default() };
+        let mut signals = Signals::default();
+        let made = py.detach(|| {
+            kindred.graph(&file, &options, |now| -> ControlFlow<()> {
+                signals.go_on(|py| match &progress {
+                    Some(tell) => tell.call1(py, (now.done, now.rows)).map(drop),
+                    None => Ok(()),
+                })
+            })
+        });
+        match made {
+            Ok(made) => {
+                let json = serde_json::to_string(&made).map_err(errors::engine)?;
+                Ok(PyString::new(py, &json))
+            }
+            Err(GraphError::Stopped { .. }) => Err(signals.raised()),
+            Err(error) => Err(errors::model(error)),
+        }
+    }
+
+    /// Reads everything and checks every checksum.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        let model = self.kindred()?.model();
+        py.detach(|| model.verify(|_| ())).map_err(errors::of_model)
+    }
+
+    /// The defaults of all options that have one, for tests of the documentation.
+    #[staticmethod]
+    fn default_k() -> u64 {
+        kindred::options::DEFAULT_K
+    }
+}
+
+fn wanted((top, min_weight, max_ratio): (usize, f64, f64)) -> WantedTerms {
+    WantedTerms { top, min_weight, max_ratio }
+}

@@ -1,0 +1,92 @@
+//! Options of questions, from keyword arguments. They are declared in the facade, and read here by their names.
+
+use kindred::{Method, Options, Unknown, with_options};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString};
+
+use crate::errors;
+
+/// A type that an option can have.
+trait FromPython: Sized {
+    /// `None` if the value has another type.
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self>;
+}
+
+impl FromPython for u64 {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        // True is no number here.
+        if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+    }
+}
+
+impl FromPython for f64 {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+    }
+}
+
+impl FromPython for bool {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        value.extract().ok()
+    }
+}
+
+impl FromPython for Vec<String> {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        // A word alone is no list of its letters.
+        if value.is_instance_of::<PyString>() {
+            return None;
+        }
+        value.try_iter().ok()?.map(|word| word.ok()?.extract().ok()).collect()
+    }
+}
+
+impl FromPython for Method {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        value.extract::<String>().ok()?.parse().ok()
+    }
+}
+
+impl FromPython for Unknown {
+    fn from_python(value: &Bound<'_, PyAny>) -> Option<Self> {
+        value.extract::<String>().ok()?.parse().ok()
+    }
+}
+
+macro_rules! read {
+    (options { $($name:ident: $type:ty { values: $values:expr, must_be: $must_be:literal, $($about:tt)* })+ }) => {
+        /// The names of all options.
+        pub(crate) fn names() -> Vec<&'static str> {
+            vec![$(stringify!($name)),+]
+        }
+
+        /// Sets an option by its name.
+        fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+            match name {
+                $(stringify!($name) => {
+                    let read = <$type as FromPython>::from_python(value);
+                    options.$name = Some(read.ok_or_else(|| errors::invalid(name, $must_be))?);
+                    Ok(())
+                })+
+                _ => {
+                    let message = format!("there is no option `{name}`; the options are {}", names().join(", "));
+                    Err(PyTypeError::new_err(message))
+                }
+            }
+        }
+    };
+}
+
+with_options! { read! {} }
+
+/// Reads keyword arguments. `None` is the same as no argument.
+pub(crate) fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+    let mut options = Options::new();
+    for (name, value) in given.into_iter().flat_map(|given| given.iter()) {
+        if !value.is_none() {
+            set(&mut options, &name.extract::<String>()?, &value)?;
+        }
+    }
+    Ok(options)
+}

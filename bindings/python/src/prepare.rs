@@ -1,0 +1,84 @@
+//! From a vectors file to a model folder.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use contract::Metric;
+use kindred::prepare::{Input, PrepareOptions, VectorsFormat, prepare_folder};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+use crate::process::Process;
+use crate::waiting::Signals;
+
+/// The metric of this name.
+pub(crate) fn metric(name: &str) -> PyResult<Metric> {
+    let found = Metric::ALL.into_iter().find(|metric| metric.name() == name);
+    found.ok_or_else(|| errors::invalid("metric", "`cosine` or `dot`"))
+}
+
+/// The format of this name.
+fn format(name: &str) -> PyResult<VectorsFormat> {
+    let found = VectorsFormat::ALL.into_iter().find(|format| format.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = VectorsFormat::ALL.iter().map(|format| format.name()).collect();
+        errors::invalid("format", &names.join(", "))
+    })
+}
+
+/// Prepares a model folder. Returns what was read.
+#[pyfunction]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, skip_bad_rows, progress))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn prepare<'py>(
+    py: Python<'py>,
+    source: PathBuf,
+    out: PathBuf,
+    replace: bool,
+    format: Option<&str>,
+    words: Option<PathBuf>,
+    metric: &str,
+    biases: Option<PathBuf>,
+    tensor: Option<String>,
+    member: Option<String>,
+    dim: Option<NonZeroUsize>,
+    skip_bad_rows: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    Process::that_starts_threads()?;
+    let format = format.map(self::format).transpose()?;
+    let metric = self::metric(metric)?;
+    let options = PrepareOptions {
+        format,
+        words,
+        metric,
+        biases,
+        tensor,
+        member,
+        dim,
+        skip_bad_rows,
+        replace,
+    };
+    let mut signals = Signals::default();
+    let mut on_progress = |now: kindred::prepare::Progress| {
+        signals.go_on(|py| match &progress {
+            Some(progress) => progress.call1(py, (now.bytes_read, now.bytes_total)).map(drop),
+            None => Ok(()),
+        })
+    };
+    let done = py.detach(|| prepare_folder(Input::File(&source), &out, &options, &mut on_progress));
+    let summary = match done {
+        Ok(summary) => summary,
+        Err(kindred::ModelError::Cancelled) => return Err(signals.raised()),
+        Err(error) => return Err(errors::of_model(error)),
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("format", summary.format)?;
+    dict.set_item("rows", summary.rows)?;
+    dict.set_item("dim", summary.dim)?;
+    dict.set_item("bad_rows_skipped", summary.bad_rows_skipped)?;
+    dict.set_item("first_bad_row", summary.first_bad_row)?;
+    dict.set_item("duplicate_words_dropped", summary.duplicate_words_dropped)?;
+    Ok(dict)
+}

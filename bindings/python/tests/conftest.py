@@ -1,0 +1,58 @@
+"""What tests share: models, and the contract's score as NumPy computes it."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import kindred
+
+# A GPU, if there is one, is for those who ask for it.
+DEVICE = os.environ.get("KINDRED_TEST_DEVICE", "cpu")
+
+
+@pytest.fixture(scope="session")
+def demo():
+    return kindred.demo(device=DEVICE)
+
+
+@pytest.fixture(scope="session")
+def points():
+    points = np.random.default_rng(7).normal(size=(3000, 37)).astype(np.float32)
+    points[17] = 0
+    points[90] = points[80]
+    return points
+
+
+@pytest.fixture(scope="session")
+def array(points):
+    return kindred.from_array(points, device=DEVICE)
+
+
+def dots(rows, query):
+    """The dot products of rows ``[n, dim]`` with a query, in the contract's order of summation."""
+    products = rows.astype(np.float64) * query.astype(np.float64)
+    width = -products.shape[1] % 32
+    lanes = np.zeros((len(rows), 32))
+    padded = np.pad(products, ((0, 0), (0, width)))
+    for start in range(0, padded.shape[1], 32):
+        lanes += padded[:, start : start + 32]
+    for step in (16, 8, 4, 2, 1):
+        lanes = lanes[:, :step] + lanes[:, step : 2 * step]
+    return lanes[:, 0]
+
+
+def cosines(rows, query):
+    """The contract's scores of all rows; NaN for rows of norm zero."""
+    norms = np.sqrt([dots(row[None], row)[0] for row in rows])
+    with np.errstate(invalid="ignore"):
+        return np.clip(dots(rows, query) / (np.sqrt(dots(query[None], query)[0]) * norms), -1, 1)
+
+
+def best(scores, k, left_out=()):
+    """Rows and scores of the k best, ties to the lower row."""
+    usable = [row for row in range(len(scores)) if not np.isnan(scores[row]) and row not in left_out]
+    usable.sort(key=lambda row: (-scores[row], row))
+    return usable[:k], [scores[row] for row in usable[:k]]
