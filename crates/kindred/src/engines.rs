@@ -5,6 +5,7 @@ mod self_check;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub use contract::Precision;
@@ -15,7 +16,7 @@ use model_store::ModelStore;
 use tracing::{info, warn};
 
 use crate::background::give_way;
-use crate::device::{Device, Placement};
+use crate::device::{Device, Gpus, Placement};
 use crate::placement::DoesNotFit;
 use crate::warm_up::WarmUp;
 pub use makers::{Maker, Makers, makers};
@@ -81,6 +82,31 @@ pub struct Wanted {
     pub keep_tables: bool,
     /// How it keeps classifiers.
     pub heads: KeptHeads,
+    /// Whether an engine was made on a GPU. Clones share it: give it to all models of a service.
+    pub had_gpu: HadGpu,
+}
+
+/// Whether an engine was made on a GPU. Clones share it. [`makers`] sets it and obeys it: with [`Device::Auto`], a service that
+/// started on a GPU does not continue on the CPU, where it would be slow and nobody would know why.
+#[derive(Debug, Clone, Default)]
+pub struct HadGpu(Arc<AtomicBool>);
+
+impl Wanted {
+    /// The same, but with the GPU instead of `auto` if an engine was made on one. The error then says why there is none.
+    fn with_gpu_if_had(mut self) -> Self {
+        if self.had_gpu.0.load(Ordering::Relaxed) {
+            self.insist_on_gpu();
+        }
+        self
+    }
+
+    /// Notes that an engine was made on a GPU. From now on `auto` means a GPU here.
+    fn insist_on_gpu(&mut self) {
+        self.had_gpu.0.store(true, Ordering::Relaxed);
+        if self.device == Device::Auto {
+            self.device = Device::Cuda(Gpus::First);
+        }
+    }
 }
 
 /// How an engine keeps classifiers.
