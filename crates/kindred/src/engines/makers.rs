@@ -77,12 +77,16 @@ fn checked(model: Arc<ModelStore>, mut wanted: Wanted, mut make: Make) -> Maker 
 /// A CPU engine for each of several nodes of memory, with the node's cores. `None` if there is one node, a GPU may search, or a number of
 /// threads was asked for.
 fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
+    if nodes.len() < 2 || wanted.threads > 0 {
+        return None;
+    }
     let on_cpu = match wanted.device {
         Device::Cpu => true,
+        // Only now, because counting GPUs initialises the driver.
         Device::Auto => gpu_core::count().is_err(),
         Device::Cuda(_) => false,
     };
-    if !on_cpu || nodes.len() < 2 || wanted.threads > 0 {
+    if !on_cpu {
         return None;
     }
     info!("an engine on each of {} nodes of memory (NUMA)", nodes.len());
