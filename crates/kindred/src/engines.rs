@@ -129,15 +129,9 @@ pub fn make(
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false);
-    match &wanted.device {
-        Device::Cuda(gpus) => {
-            return on_first(gpus.first()).map_err(|source| gpu_error(wanted, source));
-        }
-        Device::Auto => match on_first(None) {
-            Ok(engine) => return Ok(engine),
-            Err(e) => info!("using the CPU: {e}"),
-        },
-        Device::Cpu => {}
+    let made = wanted.device.on_first_gpu(on_first, |e| info!("using the CPU: {e}"));
+    if let Some(engine) = made.map_err(|source| gpu_error(wanted, source))? {
+        return Ok(engine);
     }
     let options = cpu_core::Options {
         threads: wanted.threads,
