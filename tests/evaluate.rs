@@ -65,7 +65,7 @@ fn numbers(mut report: Value) -> Value {
     report
 }
 
-/// Questions and pairs about so many words, of which some are unknown and some in upper case.
+/// Questions and pairs about this number of words. Some of the words are unknown, and some are in upper case.
 fn sets(words: usize, questions: usize, pairs: usize) -> Value {
     let word = |number: usize| {
         let letter = if number.is_multiple_of(5) { "W" } else { "w" };

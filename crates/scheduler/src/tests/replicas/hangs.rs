@@ -93,7 +93,11 @@ async fn who_waits_on_a_device_that_hangs_hears_when_its_time_is_over_and_is_not
     assert_eq!(late.await.unwrap(), Err(SubmitError::DeadlinePassed));
     until(|| cast.counted().replicas.contains(&ReplicaState::Hanging)).await;
     settle().await;
-    assert_eq!(cast.stage.passes().len(), 1, "nobody waits for it");
+    assert_eq!(
+        cast.stage.passes().len(),
+        1,
+        "the deadline has passed, so no other device is asked"
+    );
     assert_eq!(cast.handle.statistics().searches.slots_taken, 0);
     cast.stage.passes_do.lock().unwrap().clear();
     (0..2).for_each(|replica| cast.stage.let_go(replica));
