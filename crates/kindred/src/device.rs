@@ -30,8 +30,8 @@ pub enum Gpus {
 }
 
 impl Device {
-    /// What `make` makes on the first GPU that is asked for; its argument is the GPU's index, or `None` for the first that there is.
-    /// `None`: use the CPU, because it was asked for, or because `auto` found no GPU. Then `why_not` gets the error.
+    /// Calls `make` with the first GPU that is asked for: its index, or `None` for the first that there is. Returns `None` if the CPU
+    /// is to be used: it was asked for, or `auto` found no GPU. In the second case `why_not` gets the error.
     ///
     /// # Errors
     /// That of `make`, if a GPU was asked for.

@@ -82,18 +82,18 @@ pub struct Wanted {
     pub keep_tables: bool,
     /// How it keeps classifiers.
     pub heads: KeptHeads,
-    /// Whether an engine was made on a GPU. Clones share it: give it to all models of a service.
+    /// Whether an engine was made on a GPU. All models of a service share it.
     pub had_gpu: HadGpu,
 }
 
-/// Whether an engine was made on a GPU. Clones share it. [`makers`] sets it and obeys it: with [`Device::Auto`], a service that
-/// started on a GPU does not continue on the CPU, where it would be slow and nobody would know why.
+/// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a service that started on a GPU
+/// with [`Device::Auto`] does not continue on the CPU unnoticed.
 #[derive(Debug, Clone, Default)]
 pub struct HadGpu(Arc<AtomicBool>);
 
 impl Wanted {
-    /// The same, but with the GPU instead of `auto` if an engine was made on one. The error then says why there is none.
-    fn with_gpu_if_had(mut self) -> Self {
+    /// The same, but `auto` means a GPU if an engine was made on one. If there is none any more, the error says why.
+    fn insisting_if_had_gpu(mut self) -> Self {
         if self.had_gpu.0.load(Ordering::Relaxed) {
             self.insist_on_gpu();
         }

@@ -36,7 +36,7 @@ pub fn makers(
     wanted: &Wanted,
     replaces: Option<&Placed>,
 ) -> Result<Makers, EngineStartError> {
-    let wanted = &wanted.clone().with_gpu_if_had();
+    let wanted = &wanted.clone().insisting_if_had_gpu();
     let checked = |make| checked(model.clone(), wanted.clone(), make);
     let gpus = match &wanted.device {
         Device::Cuda(gpus) if gpus.only().is_none() => gpus,
@@ -62,7 +62,7 @@ pub fn makers(
     Ok(Makers { each: each.collect(), placed: Some(placed) })
 }
 
-/// Makes engines that have passed their [`self_check`], on a GPU for ever if one was.
+/// Makes engines, each of which has passed its [`self_check`]. After the first on a GPU, all are on a GPU.
 fn checked(model: Arc<ModelStore>, mut wanted: Wanted, mut make: Make) -> Maker {
     Box::new(move |warm| {
         let mut engine = make(&model, &wanted, warm)?;
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(asked("cpu"), ["auto", "auto"]);
         made(&of_service).unwrap();
         assert_eq!(asked("cuda"), ["auto", "cuda"]);
-        // One that is on the CPU already may stay there.
+        // A model that is on the CPU already may stay there.
         assert_eq!(asked("cpu"), ["auto", "auto"]);
         // Another model of the service.
         match made(&of_service) {
