@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::{TINY, kindred, prepared, program};
 use serde_json::Value;
 
-/// So many that a debug build needs some seconds.
+/// Rows of the model. A debug build needs some seconds for its graph.
 const ROWS: &str = "60000";
 
 fn synthetic(folder: &Path) -> PathBuf {

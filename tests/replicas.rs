@@ -156,7 +156,7 @@ fn a_new_version_of_which_one_replica_does_not_start_leaves_the_old_one_with_all
             under_load(service, |_| service.send("POST", b"/admin/reload", &[], b""));
         assert!(
             began.elapsed() < Duration::from_secs(10),
-            "nobody waits for replicas that do not begin"
+            "the reload does not wait for replicas whose turn never comes"
         );
         assert_eq!(code(&refused), (422, "reload_failed".to_owned()), "{fails}");
         assert!(refused.text().contains(said), "{fails}: {}", refused.text());

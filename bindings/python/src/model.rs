@@ -465,6 +465,17 @@ impl Model {
         self.kindred.model().similarity(a, b).map_err(errors::of_question)
     }
 
+    /// The score of every row, `[rows]`.
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        vector: PyReadonlyArray1<'py, f32>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (model, vector) = (self.kindred()?.model(), vector.as_slice()?);
+        let scores = py.detach(|| model.scores(vector)).map_err(errors::of_question)?;
+        Ok(PyArray1::from_vec(py, scores))
+    }
+
     /// The similarity of each pair of words.
     fn similarities<'py>(
         &self,

@@ -147,6 +147,13 @@ def test_scores_without_a_search(demo):
     assert odd.word == "piano" and odd.ranked[-1][0] == "piano"
 
 
+def test_scores_of_all_rows_are_the_contracts(array, points):
+    scores = array.scores(points[5])
+    assert np.array_equal(scores, cosines(points, points[5]), equal_nan=True) and np.isnan(scores[17])
+    with pytest.raises(kindred.ZeroVectorError):
+        array.scores(points[17])
+
+
 def test_words(demo):
     words = demo.words
     assert len(words) == len(demo) == 30_000 and words[-1] == list(words)[-1]

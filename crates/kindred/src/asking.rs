@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use crate::engines::EngineStartError;
 use crate::queue::{
     self, Answer, ClassScores, DeviceThreads, Expanded, FullPassAnswers, Limits, QueueHandle,
-    QueueStatistics, SubmitError,
+    QueueStatistics, SubmitError, Until,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -125,7 +125,7 @@ impl OwnQueue {
         timer: &Handle,
         makers: Vec<impl FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static>,
     ) -> Result<Self, EngineStartError> {
-        let (handle, thread) = queue::start(limits, timer, None, makers)?;
+        let (handle, thread) = queue::start(limits, timer, Until::All, None, makers)?;
         let engine = thread.description().clone();
         Ok(Self { handle: Some(handle), thread: Mutex::new(Some(thread)), engine })
     }

@@ -29,9 +29,28 @@ pub enum Gpus {
     These(Vec<u32>),
 }
 
+impl Device {
+    /// Calls `make` with the first GPU that is asked for: its index, or `None` for the first that there is. Returns `None` if the CPU
+    /// is to be used: it was asked for, or `auto` found no GPU. In the second case `why_not` gets the error.
+    ///
+    /// # Errors
+    /// That of `make`, if a GPU was asked for.
+    pub(crate) fn on_first_gpu<T, E>(
+        &self,
+        make: impl FnOnce(Option<u32>) -> Result<T, E>,
+        why_not: impl FnOnce(E),
+    ) -> Result<Option<T>, E> {
+        match self {
+            Self::Cpu => Ok(None),
+            Self::Auto => Ok(make(None).map_err(why_not).ok()),
+            Self::Cuda(gpus) => make(gpus.first()).map(Some),
+        }
+    }
+}
+
 impl Gpus {
     /// The first of them: its index, or `None` for the first that there is.
-    pub fn first(&self) -> Option<u32> {
+    fn first(&self) -> Option<u32> {
         match self {
             Self::First | Self::All => None,
             Self::These(indices) => indices.first().copied(),
@@ -148,6 +167,29 @@ impl fmt::Display for Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_auto_goes_on_without_a_gpu() {
+        let tried = |device: &str, works: bool| {
+            let (mut asked, mut said) = (None, None);
+            let make = |gpu| {
+                asked = Some(gpu);
+                if works { Ok("a GPU") } else { Err("none") }
+            };
+            let device: Device = device.parse().unwrap();
+            let made = device.on_first_gpu(make, |why| said = Some(why));
+            (asked, made, said)
+        };
+        for works in [true, false] {
+            assert_eq!(tried("cpu", works), (None, Ok(None), None));
+        }
+        assert_eq!(tried("auto", true), (Some(None), Ok(Some("a GPU")), None));
+        assert_eq!(tried("auto", false), (Some(None), Ok(None), Some("none")));
+        for (device, first) in [("cuda", None), ("cuda:all", None), ("cuda:2,1", Some(2))] {
+            assert_eq!(tried(device, true), (Some(first), Ok(Some("a GPU")), None));
+            assert_eq!(tried(device, false), (Some(first), Err("none"), None));
+        }
+    }
 
     #[test]
     fn devices_read_as_they_are_written() {

@@ -5,6 +5,7 @@ mod self_check;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub use contract::Precision;
@@ -15,7 +16,7 @@ use model_store::ModelStore;
 use tracing::{info, warn};
 
 use crate::background::give_way;
-use crate::device::{Device, Placement};
+use crate::device::{Device, Gpus, Placement};
 use crate::placement::DoesNotFit;
 use crate::warm_up::WarmUp;
 pub use makers::{Maker, Makers, makers};
@@ -81,6 +82,31 @@ pub struct Wanted {
     pub keep_tables: bool,
     /// How it keeps classifiers.
     pub heads: KeptHeads,
+    /// Whether an engine was made on a GPU. All models of a service share it.
+    pub had_gpu: HadGpu,
+}
+
+/// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a service that started on a GPU
+/// with [`Device::Auto`] does not continue on the CPU unnoticed.
+#[derive(Debug, Clone, Default)]
+pub struct HadGpu(Arc<AtomicBool>);
+
+impl Wanted {
+    /// The same, but `auto` means a GPU if an engine was made on one. If there is none any more, the error says why.
+    fn insisting_if_had_gpu(mut self) -> Self {
+        if self.had_gpu.0.load(Ordering::Relaxed) {
+            self.insist_on_gpu();
+        }
+        self
+    }
+
+    /// Notes that an engine was made on a GPU. From now on `auto` means a GPU here.
+    fn insist_on_gpu(&mut self) {
+        self.had_gpu.0.store(true, Ordering::Relaxed);
+        if self.device == Device::Auto {
+            self.device = Device::Cuda(Gpus::First);
+        }
+    }
 }
 
 /// How an engine keeps classifiers.
@@ -103,15 +129,9 @@ pub fn make(
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false);
-    match &wanted.device {
-        Device::Cuda(gpus) => {
-            return on_first(gpus.first()).map_err(|source| gpu_error(wanted, source));
-        }
-        Device::Auto => match on_first(None) {
-            Ok(engine) => return Ok(engine),
-            Err(e) => info!("using the CPU: {e}"),
-        },
-        Device::Cpu => {}
+    let made = wanted.device.on_first_gpu(on_first, |e| info!("using the CPU: {e}"));
+    if let Some(engine) = made.map_err(|source| gpu_error(wanted, source))? {
+        return Ok(engine);
     }
     let options = cpu_core::Options {
         threads: wanted.threads,

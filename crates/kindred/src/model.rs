@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use contract::Row;
+use contract::{Filter, Query, QueryVector, Row};
 use model_store::{ModelError, ModelStore};
+use rayon::prelude::*;
 
 use crate::options::Unknown;
 use crate::question::{Side, odd_one_out, similarity};
@@ -138,6 +139,27 @@ impl Model {
     pub fn similarity(&self, a: impl Into<Side>, b: impl Into<Side>) -> Result<f64, Error> {
         let similarity = similarity(&self.0, [a.into(), b.into()], Unknown::Error);
         similarity.map(|found| found.score).map_err(|error| error.with_suggestions(&self.0))
+    }
+
+    /// The score of every row for a vector `[dim]`, by the contract's formula, on all cores; NaN for a row that has none. For a few
+    /// rows or many, in no order; [`Kindred::nearest`](crate::Kindred::nearest) finds the best far faster.
+    ///
+    /// ```
+    /// use kindred::Model;
+    ///
+    /// let model = Model::from_rows("tiny", &[("a", [1.0, 0.0]), ("b", [0.0, 1.0])])?;
+    /// assert_eq!(model.scores(&[2.0, 0.0]).unwrap(), [1.0, 0.0]);
+    /// # Ok::<(), kindred::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DimensionMismatch`], [`Error::NotFinite`] or [`Error::ZeroQuery`].
+    pub fn scores(&self, vector: &[f32]) -> Result<Vec<f64>, Error> {
+        let table = self.0.table();
+        let vector = QueryVector::Components(vector.to_vec());
+        let query = Query::new(&table, vector, 1, Filter::default())?;
+        let score = |row: u32| query.score(&table, Row(row)).unwrap_or(f64::NAN);
+        Ok((0..self.rows() as u32).into_par_iter().map(score).collect())
     }
 
     /// Some words with their cosine to the mean of all of them, highest first: the odd one is the last.

@@ -126,15 +126,14 @@ pub fn place(
         })
         .collect();
     let all = Ask { gpus: &shared, rows, memory: &memory };
-    let sizes = 1..=gpus.len();
     match placement {
         Placement::Replicate => all.in_groups(1, false),
         Placement::Shard => {
             all.in_groups(gpus.len(), true).or_else(|_| all.in_groups(gpus.len(), false))
         }
         Placement::Auto => {
-            let sizes = sizes.filter(|size| gpus.len().is_multiple_of(*size));
-            let first = sizes.clone().find_map(|size| all.in_groups(size, true).ok());
+            let mut sizes = (1..=gpus.len()).filter(|size| gpus.len().is_multiple_of(*size));
+            let first = sizes.find_map(|size| all.in_groups(size, true).ok());
             // With fewer tables rather than not at all, and then on as many GPUs as there are.
             first.map_or_else(|| all.in_groups(gpus.len(), false), Ok)
         }

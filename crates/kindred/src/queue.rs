@@ -11,7 +11,7 @@ use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
 pub use scheduler::{
-    DeviceState, DeviceThreads, EngineLost, NotRetired, ReplicaState, Replicas, SubmitError,
+    DeviceState, DeviceThreads, EngineLost, NotRetired, ReplicaState, Replicas, SubmitError, Until,
 };
 
 /// Bounds of the queue and of its engine.
@@ -97,15 +97,16 @@ pub struct QueueStatistics {
     pub counted: Counted,
 }
 
-/// Starts a thread for each of these makers, makes an engine on each, and returns both ends: the queue to put jobs in and
-/// the threads to join in the end. Callers may wait on any runtime; their deadlines are watched on `timer`. If an engine
-/// fails, its maker is called again. `within` bounds the time until all are ready.
+/// Starts a thread for each of these makers, makes an engine on each, waits for those that `until` names, and returns both ends:
+/// the queue to put jobs in and the threads to join in the end. Callers may wait on any runtime; their deadlines are watched on
+/// `timer`. If an engine fails, its maker is called again. `within` bounds the wait.
 ///
 /// # Errors
-/// If a thread can't be started or an engine can't be made.
+/// If a thread can't be started or an engine that is waited for can't be made.
 pub fn start<F, E>(
     limits: Limits,
     timer: &runtime::Handle,
+    until: Until,
     within: Option<Duration>,
     makers: Vec<F>,
 ) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
@@ -114,25 +115,7 @@ where
     E: Display + Send + 'static,
 {
     let (scheduler, queue, costs) = lanes(limits);
-    Ok((queue, scheduler.start(timer, within, telling(&costs, makers))?))
-}
-
-/// As [`start`], but returns as soon as the first engine is ready. The other makers may still work, or wait for something.
-///
-/// # Errors
-/// If a thread can't be started or the first engine can't be made.
-pub fn start_first<F, E>(
-    limits: Limits,
-    timer: &runtime::Handle,
-    within: Option<Duration>,
-    makers: Vec<F>,
-) -> Result<(QueueHandle, DeviceThreads), StartError<E>>
-where
-    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
-    E: Display + Send + 'static,
-{
-    let (scheduler, queue, costs) = lanes(limits);
-    Ok((queue, scheduler.start_first(timer, within, telling(&costs, makers))?))
+    Ok((queue, scheduler.start(timer, until, within, telling(&costs, makers))?))
 }
 
 /// A scheduler with all lanes, and the costs that admission counts.

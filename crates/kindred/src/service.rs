@@ -17,7 +17,7 @@ use crate::answer::{Answer, Classified, Ranks, used};
 use crate::answering::{Answering, Timer};
 use crate::asking::{Asking, OwnQueue, Times};
 use crate::device::{Device, Placement};
-use crate::engines::{self, EngineStartError, KeptHeads, Wanted};
+use crate::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
 use crate::evaluation::analogies::Section;
 use crate::evaluation::results::{AnalogyResult, Case, SimilarityResult};
 use crate::evaluation::run::Evaluation;
@@ -115,7 +115,8 @@ impl Kindred {
     /// If the device that was asked for is not there, or its engine gives wrong answers.
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
         let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
-        let wanted = Wanted { device, placement, threads, keep_tables, heads };
+        let had_gpu = HadGpu::default();
+        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu };
         let makers = engines::makers(model.store(), &wanted, None)?.each.into_iter();
         let makers = makers.map(|mut make| move || make(WarmUp::for_nobody()));
         Self::with_makers(model, &settings, makers.collect())

@@ -62,7 +62,7 @@ impl<W: Workload> Filled for Inbox<W> {
     }
 }
 
-/// So many passes apart go before a pass of other jobs.
+/// The most passes apart in a row. After them, other jobs get a pass.
 const APART_IN_A_ROW: u8 = 8;
 
 pub(crate) struct LaneState<W: Workload> {

@@ -74,7 +74,7 @@ pub use error::{StartError, SubmitError};
 pub use job::Answered;
 pub use lane::Lane;
 pub use replicas::{NotRetired, Replicas};
-pub use start::{DeviceThreads, Limits, Scheduler};
+pub use start::{DeviceThreads, Limits, Scheduler, Until};
 pub use state::{DeviceState, EngineLost, ReplicaState};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
 

@@ -32,6 +32,16 @@ pub struct Limits {
     pub hang_timeout_beside_others: Duration,
 }
 
+/// Which devices a start waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// All of them.
+    All,
+    /// The first. The other makers may still work, or wait for something. If one of them fails, it is called again, like that of a
+    /// device that failed.
+    First,
+}
+
 /// Builds a scheduler: first its lanes, then its workers.
 pub struct Scheduler<D: ?Sized> {
     limits: Limits,
@@ -65,65 +75,33 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         Arc::new(Core::new(shared, dispatch, states, HangTimeouts { alone, beside_others }))
     }
 
-    /// Starts a worker for each of these makers, waits until each has made its device, and returns what joins them in
-    /// the end. Callers' deadlines are watched on `timer`. If a device fails, its maker is called again. `within`
-    /// bounds the time until the first devices are ready.
+    /// Starts a worker for each of these makers, waits until the devices that `until` names are made, and returns what joins the
+    /// workers in the end. Callers' deadlines are watched on `timer`. If a device fails, its maker is called again. `within`
+    /// bounds the wait.
     ///
     /// # Errors
-    /// If a thread can't be started or a device can't be made. The devices that were made are dropped by then, unless
-    /// that takes longer than `within`.
+    /// If a thread can't be started or a device that is waited for can't be made. The devices that were made are dropped by
+    /// then, unless that takes longer than `within`.
     ///
     /// # Panics
     /// If there is no maker.
     pub fn start<F, E>(
         self,
         timer: &runtime::Handle,
+        until: Until,
         within: Option<Duration>,
         makers: Vec<F>,
-    ) -> Result<DeviceThreads, StartError<E>>
-    where
-        F: FnMut() -> Result<Box<D>, E> + Send + 'static,
-        E: Display + Send + 'static,
-    {
-        let waited_for = makers.len();
-        self.start_some(timer, within, makers, waited_for)
-    }
-
-    /// As [`start`](Self::start), but returns as soon as the first maker has made its device. The others may still work, or
-    /// wait for something. If one of them fails, it is called again, like that of a device that failed.
-    ///
-    /// # Errors
-    /// If a thread can't be started or the first device can't be made.
-    ///
-    /// # Panics
-    /// If there is no maker.
-    pub fn start_first<F, E>(
-        self,
-        timer: &runtime::Handle,
-        within: Option<Duration>,
-        makers: Vec<F>,
-    ) -> Result<DeviceThreads, StartError<E>>
-    where
-        F: FnMut() -> Result<Box<D>, E> + Send + 'static,
-        E: Display + Send + 'static,
-    {
-        self.start_some(timer, within, makers, 1)
-    }
-
-    /// Starts all workers and waits for the first n.
-    fn start_some<F, E>(
-        self,
-        timer: &runtime::Handle,
-        within: Option<Duration>,
-        makers: Vec<F>,
-        waited_for: usize,
     ) -> Result<DeviceThreads, StartError<E>>
     where
         F: FnMut() -> Result<Box<D>, E> + Send + 'static,
         E: Display + Send + 'static,
     {
         assert!(!makers.is_empty(), "a scheduler has at least one worker");
-        let (limits, until) = (self.limits, within.map(|within| Instant::now() + within));
+        let waited_for = match until {
+            Until::All => makers.len(),
+            Until::First => 1,
+        };
+        let (limits, deadline) = (self.limits, within.map(|within| Instant::now() + within));
         let mut states = vec![ReplicaState::Working; waited_for];
         states.resize(makers.len(), ReplicaState::Starting);
         let core = self.core(&states);
@@ -156,10 +134,10 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
         drop(alive);
         let mut descriptions = Vec::new();
         for has_started in starting {
-            let description = match until {
+            let description = match deadline {
                 None => has_started.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
                     has_started.recv_timeout(left)
                 }
             };
@@ -176,8 +154,8 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
                 Err(e) => {
                     // The others must not stand in the way of whoever tries next, with the memory of their devices.
                     core.shared.parking.callers_are_gone();
-                    let left = until.map_or(limits.hang_timeout, |until| {
-                        until.saturating_duration_since(Instant::now())
+                    let left = deadline.map_or(limits.hang_timeout, |deadline| {
+                        deadline.saturating_duration_since(Instant::now())
                     });
                     let _ = ended.recv_timeout(left);
                     return Err(e);

@@ -18,7 +18,7 @@ use contract::workload::{Costs, FullPass, Search, SearchResponse};
 
 use super::{
     DeviceState, DeviceThreads, Lane, LaneStatistics, Limits, ReplicaState, Scheduler, StartError,
-    SubmitError,
+    SubmitError, Until,
 };
 use crate::account::Account;
 
@@ -209,10 +209,22 @@ where
     F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
     E: std::fmt::Display + Send + 'static,
 {
+    start_until(Until::All, limits, makers)
+}
+
+fn start_until<F, E>(
+    until: Until,
+    limits: Limits,
+    makers: Vec<F>,
+) -> Result<(Handle, DeviceThreads), StartError<E>>
+where
+    F: FnMut() -> Result<Box<dyn Engine>, E> + Send + 'static,
+    E: std::fmt::Display + Send + 'static,
+{
     let mut scheduler = Scheduler::new(limits);
     let search = scheduler.lane(Search { max_batch: 10_000, costs: Costs::default() });
     let handle = Handle { search, full_pass: scheduler.lane(FullPass::default()) };
-    let workers = scheduler.start(&runtime::Handle::current(), None, makers)?;
+    let workers = scheduler.start(&runtime::Handle::current(), until, None, makers)?;
     Ok((handle, workers))
 }
 

@@ -22,7 +22,7 @@ use contract::{
 };
 use gpu_core::GpuError;
 use kindred::device::{Device, Gpus, Placement};
-use kindred::engines::{self, EngineStartError, KeptHeads, Maker, Makers, Wanted};
+use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Maker, Makers, Wanted};
 use server::commands::{CommandError, serve_with};
 use server::config::{Config, ServeFlags};
 use server::models::MakeEngines;
@@ -311,7 +311,8 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let read_settings = move || Config::load(&flags);
     let (threads, keep_tables) = (config.threads, config.keep_tables);
     let (device, placement, heads) = (Device::Cpu, Placement::Auto, KeptHeads::default());
-    let wanted = Wanted { device, placement, threads, keep_tables, heads };
+    let had_gpu = HadGpu::default();
+    let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu };
     let replicas = arguments.replicas.max(1);
     let plan = Arc::new(Plan {
         arguments,

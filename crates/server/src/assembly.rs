@@ -4,7 +4,6 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use scheduler::account::Memory;
@@ -18,8 +17,8 @@ use crate::models::{
     Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
-use kindred::device::{Device, Gpus, Placement};
-use kindred::engines::{self, KeptHeads, Maker, Makers, Precision, Wanted};
+use kindred::device::Placement;
+use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
 /// A service that is ready for connections, or for requests within the process.
 pub struct Assembly {
@@ -108,27 +107,14 @@ pub fn wanted_engine(config: &Config) -> Wanted {
         threads: config.threads,
         keep_tables: config.keep_tables,
         heads: KeptHeads { memory, precision },
+        had_gpu: HadGpu::default(),
     }
 }
 
 /// Makes the engines that were asked for, each checked. A service that started on a GPU does not load a model on the CPU later.
 pub fn engines_of(wanted: Wanted) -> MakeEngines {
-    let had_gpu = Arc::new(AtomicBool::new(false));
     Arc::new(move |Making { model, placement, replaces }| {
-        let mut wanted = Wanted { placement, ..wanted.clone() };
-        if wanted.device == Device::Auto && had_gpu.load(Ordering::Relaxed) {
-            wanted.device = Device::Cuda(Gpus::First);
-        }
-        let Makers { each, placed } = engines::makers(model, &wanted, replaces)?;
-        let noted = |mut make: Maker| -> Maker {
-            let had_gpu = had_gpu.clone();
-            Box::new(move |warm| {
-                let engine = make(warm)?;
-                had_gpu.fetch_or(engine.description().name == "cuda", Ordering::Relaxed);
-                Ok(engine)
-            })
-        };
-        Ok(Makers { each: each.into_iter().map(noted).collect(), placed })
+        engines::makers(model, &Wanted { placement, ..wanted.clone() }, replaces)
     })
 }
 

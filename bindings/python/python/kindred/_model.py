@@ -369,6 +369,22 @@ class Model:
         """
         return self._model.similarity(a, b)
 
+    def scores(self, query: Any) -> npt.NDArray[np.float64]:
+        """The score of every row, float64 ``[rows]``: NaN for a row that is zero. To find the best ones, `nearest` is far faster.
+
+        Args:
+            query: a word or a vector ``[dim]``.
+
+        >>> import kindred
+        >>> model = kindred.demo()
+        >>> model.scores("frog").argmax() == model.row("frog")
+        np.True_
+        """
+        from ._arrays import floats
+
+        query = self.vector(query) if isinstance(query, str) else query
+        return self._model.scores(floats(query, "query", (1,)))
+
     def similarities(self, pairs: Iterable[tuple[str, str]]) -> npt.NDArray[np.float64]:
         """The similarity of each pair of words, float64 ``[n]``."""
         return self._model.similarities(list(pairs))

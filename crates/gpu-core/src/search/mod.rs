@@ -1,5 +1,6 @@
-//! Certified search over resident tables: the engine, its parts and its start.
+//! Certified search over resident tables: the engine and its parts.
 //!
+//! - `start`: making the engine; `graphs`: recorded passes;
 //! - `answer`: which pass takes which query; `overlap`: passes that start before the last one is over; `exchange`: queries
 //!   in, answers out; `pace`: how many queries to take;
 //! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
@@ -17,6 +18,7 @@ mod exchange;
 pub(crate) mod expand;
 mod expanders;
 mod formula;
+mod graphs;
 mod kernels;
 mod launches;
 mod overlap;
@@ -24,6 +26,7 @@ mod pace;
 mod pass;
 mod paths;
 mod plan;
+mod start;
 mod training;
 mod workspace;
 
@@ -32,33 +35,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::certificate::Lift;
 use contract::token_search::TermSearch;
 use contract::{
-    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, HasTable, Hit,
-    Metric, PartOfExpansion, Query, QueryBatch, Table, TokenText, UsualCosts,
+    Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, Hit, Metric,
+    PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
 };
 use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
-use model_store::ModelStore;
 
-use crate::driver::{Doing, Gpu, Graph, new_stream};
+use crate::GpuError;
+use crate::driver::{Doing, Gpu, Graph};
 use crate::full_pass::{self, Counting, Done, FullPasses, Place};
-use crate::heads::{Classifiers, Kept};
+use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
-use crate::resident::{Derived, Resident, fit, table_bytes};
-use crate::{GpuError, Options};
+use crate::resident::{Resident, table_bytes};
 pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
 use cost::DeviceCosts;
 use expand::TokenPasses;
 use expanders::Expanding;
+use graphs::{GraphKey, Path};
 use kernels::{Int8Scans, Kernels};
 use pace::Pace;
 use pass::Pass;
 pub use paths::{Counters, Paths};
-use plan::Class;
+pub(crate) use start::memory;
 pub use training::DeviceTerms;
-use workspace::{EXCHANGES, MAX_BATCH, Sizes, Workspace};
+use workspace::{MAX_BATCH, Sizes, Workspace};
 
 /// Searches a model's table in the memory of an NVIDIA GPU.
 ///
@@ -120,182 +122,7 @@ const _: () = assert!(FULL_PASS_VECTORS == 2 * ranks::QUERIES);
 /// Tokens of a pass of texts: with the largest heads, it takes about as long as the largest search.
 const TOKENS_PER_PASS: usize = 1 << 16;
 
-/// Bytes that an engine takes on a GPU for n rows of a table: those without which it does not start, and those with all tables that
-/// it derives.
-pub(crate) fn memory(table: &Table<'_>, rows: usize) -> (u64, u64) {
-    let dim = table.dim();
-    let row = size_of::<f64>() + size_of::<f32>() * (dim + usize::from(table.biases().is_some()));
-    let lifted = dim + usize::from(table.biases().is_some());
-    let buffers = Sizes::new(rows, dim, 0).bytes() + Ranks::bytes(dim);
-    let int4 = table.metric() == Metric::Cosine;
-    fit::memory(rows * row, (rows, lifted), Derived { int8: true, int4 }, buffers)
-}
-
-/// The most recorded passes. Requests choose which ones there are, and each takes memory. Beyond this, those over a part
-/// of the table are dropped, and recorded again when they are needed.
-const MAX_GRAPHS: usize = 256;
-
-/// A certified pass over the first tiles of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct GraphKey {
-    /// The index of its exchange.
-    exchange: usize,
-    tiles: usize,
-    path: Path,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Path {
-    Int4,
-    Int8 {
-        width: usize,
-        class: Class,
-        /// Whether there are formulas among the queries.
-        formulas: bool,
-    },
-}
-
-impl GraphKey {
-    fn width_and_class(self) -> (usize, Class) {
-        match self.path {
-            Path::Int4 => (1, Class::Small),
-            Path::Int8 { width, class, .. } => (width, class),
-        }
-    }
-}
-
 impl CudaEngine {
-    /// Opens the GPU, uploads the table and derives from it what the scans need.
-    ///
-    /// # Errors
-    /// If there is no such GPU, or the table does not fit.
-    pub fn new(model: &Arc<ModelStore>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over(model.clone(), options)
-    }
-
-    /// As [`CudaEngine::new`], for any table.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over(table: Arc<dyn HasTable>, options: Options<'_>) -> Result<Self, GpuError> {
-        Self::over_with_paths(table, options, Paths::default())
-    }
-
-    /// As [`CudaEngine::new`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn with_paths(
-        model: &Arc<ModelStore>,
-        options: Options<'_>,
-        paths: Paths,
-    ) -> Result<Self, GpuError> {
-        Self::over_with_paths(model.clone(), options, paths)
-    }
-
-    /// As [`CudaEngine::over`], with only these kinds of pass.
-    ///
-    /// # Errors
-    /// As [`CudaEngine::new`].
-    pub fn over_with_paths(
-        table: Arc<dyn HasTable>,
-        options: Options<'_>,
-        paths: Paths,
-    ) -> Result<Self, GpuError> {
-        let Options { ordinal, progress, precision, products: memory, at_full_speed } = options;
-        let kept = Kept { precision, memory, portable: paths.portable };
-        let gpu = Gpu::open(ordinal)?;
-        let lift = Lift::of(&table.table());
-        if at_full_speed {
-            let table = table.table();
-            let (_, needed) = self::memory(&table, table.rows());
-            fit::check(&gpu, needed, || "with all derived tables".to_owned())?;
-        }
-        Self::on(gpu, table, lift, None, paths, kept, progress)
-    }
-
-    /// An engine for another table on the same device, which shares with this one what is the same in both, for queries whose norm
-    /// is about this.
-    fn beside(&self, of: &Arc<dyn HasTable>, query_norm: Option<f64>) -> Result<Self, GpuError> {
-        let gpu = Gpu::open(Some(self.resident.gpu.ordinal))?;
-        let kept = self.classifiers.kept();
-        let lift = Lift::for_queries(&of.table(), query_norm);
-        Self::on(gpu, of.clone(), lift, Some(&self.resident), self.paths, kept, None)
-    }
-
-    /// An engine on a GPU that is open.
-    fn on(
-        gpu: Gpu,
-        of: Arc<dyn HasTable>,
-        lift: Lift,
-        beside: Option<&Resident>,
-        paths: Paths,
-        kept: Kept,
-        mut progress: Option<&mut dyn FnMut(u64, u64)>,
-    ) -> Result<Self, GpuError> {
-        let table = of.table();
-        let (rows, dim) = (table.rows(), table.dim());
-        let lifted_dim = lift.dim(dim);
-        let kernels = Kernels::load(&gpu, lifted_dim, paths.portable)?;
-        let sizes = Sizes::new(rows, dim, kernels.int8.padded);
-        // The levels of the 4-bit table are made for unit vectors.
-        let int4 = paths.int4 && table.metric() == Metric::Cosine;
-        let wanted = Derived { int8: paths.int8, int4 };
-        let buffers = (sizes.bytes() + Ranks::bytes(dim)) as u64;
-        let shares = beside.is_some_and(|beside| beside.has_components(&table));
-        let needed = table_bytes(&table) - if shares { size_of_val(table.components()) } else { 0 };
-        let derived = fit::fit(&gpu, needed as u64, (rows, lifted_dim), wanted, buffers)?;
-        let total = needed as u64;
-        let resident = Resident::upload(gpu, &of, lift, beside, derived, |done| {
-            if let Some(progress) = &mut progress {
-                progress(done, total);
-            }
-        })?;
-        Self::with_tables(Rc::new(resident), kernels, sizes, paths, kept)
-    }
-
-    /// The engine over tables that are on the device already, which other workloads may share.
-    fn with_tables(
-        resident: Rc<Resident>,
-        kernels: Kernels,
-        sizes: Sizes,
-        paths: Paths,
-        kept: Kept,
-    ) -> Result<Self, GpuError> {
-        let ranks = match resident.lift.metric() {
-            Metric::Cosine => Ranks::new(&resident.gpu, resident.dim, paths.portable)?,
-            // Its scan is for cosines.
-            Metric::Dot => None,
-        };
-        let costs = DeviceCosts {
-            certifies: resident.quantised.is_some() && resident.rows >= paths.certified_from_rows,
-            counts_ranks: ranks.is_some(),
-        };
-        let mut engine = Self {
-            graphs: HashMap::new(),
-            timing: None,
-            workspace: Workspace::new(sizes)?,
-            full_passes: FullPasses::new()?,
-            classifiers: Classifiers::new(resident.clone(), kept),
-            expanders: Vec::new(),
-            token_passes: None,
-            ranks,
-            costs,
-            pace: Pace::new(kernels.int8.widths),
-            kernels,
-            stream: new_stream()?,
-            resident,
-            paths,
-            counters: Counters::default(),
-            under_way: false,
-            started: VecDeque::new(),
-            finished: Instant::now(),
-            device_time: Duration::ZERO,
-        };
-        engine.record_graphs()?;
-        Ok(engine)
-    }
-
     /// Measures the device time of each pass from now on, for [`CudaEngine::device_time`].
     ///
     /// # Errors
@@ -353,61 +180,6 @@ impl CudaEngine {
             stream: &self.stream,
             early: self.resident.gpu.capability >= 90 && self.kernels.wait,
         }
-    }
-
-    /// Records the passes over the whole table that most callers need. Others are recorded when they are needed
-    /// first, which takes some hundred microseconds.
-    fn record_graphs(&mut self) -> Result<(), GpuError> {
-        let Some(quantised) = &self.resident.quantised else { return Ok(()) };
-        let tiles = quantised.tiles;
-        let has_int4 = quantised.int4.is_some();
-        for exchange in 0..EXCHANGES {
-            if has_int4 {
-                self.prepare_graph(GraphKey { exchange, tiles, path: Path::Int4 })?;
-            }
-            for &width in self.kernels.int8.widths {
-                for class in Class::ALL {
-                    for formulas in [false, true] {
-                        if width <= class.max_batch() && (!formulas || class == Class::Small) {
-                            let path = Path::Int8 { width, class, formulas };
-                            self.prepare_graph(GraphKey { exchange, tiles, path })?;
-                        }
-                    }
-                }
-            }
-        }
-        self.stream.synchronize().doing("preparing the passes")
-    }
-
-    #[allow(unsafe_code)]
-    fn prepare_graph(&mut self, key: GraphKey) -> Result<(), GpuError> {
-        if self.graphs.contains_key(&key) {
-            return Ok(());
-        }
-        if self.graphs.len() >= MAX_GRAPHS {
-            // Nor those that the device works on.
-            let (all, started) = (self.tiles(), &self.started);
-            let is_started = |key: &GraphKey| {
-                started.iter().any(|one| matches!(one.work, Work::Search(own) if own == *key))
-            };
-            self.graphs.retain(|key, _| key.tiles == all || is_started(key));
-        }
-        let quantised = self.resident.quantised.as_ref().expect("passes need quantised tables");
-        let GraphKey { exchange, tiles, path } = key;
-        assert!(tiles <= quantised.tiles, "{key:?}");
-        let pass = self.pass(exchange);
-        // SAFETY: recording runs nothing; `run`, which launches the graph, keeps the promise of a pass.
-        let graph = Graph::record(&self.stream, || unsafe {
-            match (path, &quantised.int4) {
-                (Path::Int4, Some(int4)) => pass.int4(quantised, int4, tiles),
-                (Path::Int4, None) => unreachable!("there is no 4-bit table"),
-                (Path::Int8 { width, class, formulas }, _) => {
-                    pass.int8(quantised, width, class, formulas, tiles)
-                }
-            }
-        })?;
-        self.graphs.insert(key, graph);
-        Ok(())
     }
 }
 

@@ -36,31 +36,14 @@ pub fn makers(
     wanted: &Wanted,
     replaces: Option<&Placed>,
 ) -> Result<Makers, EngineStartError> {
-    let checked = |mut make: Make| -> Maker {
-        let model = model.clone();
-        Box::new(move |warm| {
-            let mut engine = make(&model, warm)?;
-            self_check(&mut *engine, &model)?;
-            Ok(engine)
-        })
-    };
+    let wanted = &wanted.clone().insisting_if_had_gpu();
+    let checked = |make| checked(model.clone(), wanted.clone(), make);
     let gpus = match &wanted.device {
         Device::Cuda(gpus) if gpus.only().is_none() => gpus,
         _ => {
             let each = match near_memory(wanted, numa::nodes()) {
                 Some(nodes) => nodes.into_iter().map(checked).collect(),
-                None => {
-                    let mut wanted = wanted.clone();
-                    vec![checked(Box::new(move |model, warm| {
-                        let engine = make(model, &wanted, warm)?;
-                        // Who started on a GPU must not continue on the CPU unnoticed. Without the GPU there is no engine, and the
-                        // next start says why.
-                        if engine.description().name == "cuda" && wanted.device == Device::Auto {
-                            wanted.device = Device::Cuda(Gpus::First);
-                        }
-                        Ok(engine)
-                    }))]
-                }
+                None => vec![checked(Box::new(make))],
             };
             return Ok(Makers { each, placed: None });
         }
@@ -68,33 +51,48 @@ pub fn makers(
     let placed = place_on(model, gpus, wanted, replaces)?;
     info!(model = model.name(), "{placed}");
     let each = placed.replicas.iter().map(|shards| {
-        let (shards, wanted) = (shards.clone(), wanted.clone());
-        let mut shards = shards;
-        checked(Box::new(move |model, _| {
-            let made = on_gpus(model, &shards, &wanted);
+        let mut shards = shards.clone();
+        checked(Box::new(move |model, wanted, _| {
+            let made = on_gpus(model, &shards, wanted);
             // One that is made again takes what memory there is.
             shards.iter_mut().for_each(|shard| shard.at_full_speed = false);
-            made.map_err(|source| gpu_error(&wanted, source))
+            made.map_err(|source| gpu_error(wanted, source))
         }))
     });
     Ok(Makers { each: each.collect(), placed: Some(placed) })
 }
 
+/// Makes engines, each of which has passed its [`self_check`]. After the first on a GPU, all are on a GPU.
+fn checked(model: Arc<ModelStore>, mut wanted: Wanted, mut make: Make) -> Maker {
+    Box::new(move |warm| {
+        let mut engine = make(&model, &wanted, warm)?;
+        self_check(&mut *engine, &model)?;
+        if engine.description().name == "cuda" {
+            wanted.insist_on_gpu();
+        }
+        Ok(engine)
+    })
+}
+
 /// A CPU engine for each of several nodes of memory, with the node's cores. `None` if there is one node, a GPU may search, or a number of
 /// threads was asked for.
 fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
+    if nodes.len() < 2 || wanted.threads > 0 {
+        return None;
+    }
     let on_cpu = match wanted.device {
         Device::Cpu => true,
+        // Only now, because counting GPUs initialises the driver.
         Device::Auto => gpu_core::count().is_err(),
         Device::Cuda(_) => false,
     };
-    if !on_cpu || nodes.len() < 2 || wanted.threads > 0 {
+    if !on_cpu {
         return None;
     }
     info!("an engine on each of {} nodes of memory (NUMA)", nodes.len());
     let of_node = |cores: Vec<usize>| -> Make {
-        let wanted = Wanted { device: Device::Cpu, threads: cores.len(), ..wanted.clone() };
-        Box::new(move |model, warm| {
+        Box::new(move |model, wanted, warm| {
+            let wanted = Wanted { device: Device::Cpu, threads: cores.len(), ..wanted.clone() };
             if let Err(e) = numa::stay_on(&cores) {
                 warn!("the engine may use memory that is far from its cores: {e}");
             }
@@ -104,8 +102,11 @@ fn near_memory(wanted: &Wanted, nodes: Vec<Vec<usize>>) -> Option<Vec<Make>> {
     Some(nodes.into_iter().map(of_node).collect())
 }
 
-type Make =
-    Box<dyn FnMut(&Arc<ModelStore>, WarmUp) -> Result<Box<dyn Engine>, EngineStartError> + Send>;
+/// Makes one engine of a model, as wanted now.
+type Make = Box<
+    dyn FnMut(&Arc<ModelStore>, &Wanted, WarmUp) -> Result<Box<dyn Engine>, EngineStartError>
+        + Send,
+>;
 
 /// Chooses which GPU gets which rows.
 fn place_on(
@@ -190,9 +191,11 @@ fn on_gpus(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use contract::{EngineDescription, EngineError, Hit, QueryBatch};
+
     use super::*;
-    use crate::device::Placement;
-    use crate::engines::KeptHeads;
 
     fn model() -> Arc<ModelStore> {
         let rows = (0..50u16).map(|row| [1.0, f32::from(row)]).collect::<Vec<_>>();
@@ -202,8 +205,8 @@ mod tests {
     }
 
     fn wanted(device: Device, threads: usize) -> Wanted {
-        let heads = KeptHeads::default();
-        Wanted { device, placement: Placement::Auto, threads, keep_tables: false, heads }
+        let (placement, heads, had_gpu) = Default::default();
+        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu }
     }
 
     #[test]
@@ -217,18 +220,72 @@ mod tests {
             assert!(near_memory(&wanted(device, threads), nodes).is_none());
         }
         let model = model();
-        let makes = near_memory(&wanted(Device::Cpu, 0), nodes()).unwrap();
+        let wanted = wanted(Device::Cpu, 0);
+        let makes = near_memory(&wanted, nodes()).unwrap();
         assert_eq!(makes.len(), 2);
         for mut make in makes {
-            let store = model.clone();
+            let (store, wanted) = (model.clone(), wanted.clone());
             let made = move || {
-                let mut engine = make(&store, WarmUp::for_nobody()).unwrap();
+                let mut engine = make(&store, &wanted, WarmUp::for_nobody()).unwrap();
                 self_check(&mut *engine, &store).unwrap();
                 engine.description().detail
             };
             let detail = std::thread::spawn(made).join().unwrap();
             assert!(detail.ends_with("1 threads"), "{detail}");
         }
+    }
+
+    /// An engine that says where it is, and can't search.
+    struct Named(&'static str);
+
+    impl Engine for Named {
+        fn description(&self) -> EngineDescription {
+            EngineDescription { name: self.0, detail: String::new() }
+        }
+
+        fn preferred_batch(&self, waiting: usize) -> usize {
+            waiting
+        }
+
+        fn search(&mut self, _: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
+            unreachable!("there is nothing to check in a table of zeros")
+        }
+    }
+
+    #[test]
+    fn a_service_that_had_a_gpu_gets_no_engine_on_the_cpu() {
+        let zeros = Arc::new(ModelStore::from_rows("zeros", 1, [("a", &[0.0][..])]).unwrap());
+        let of_service = wanted(Device::Auto, 1);
+        // The devices that are asked for, if the engine is made here twice.
+        let asked = |name: &'static str| {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let seen = asked.clone();
+            let make = move |_: &Arc<ModelStore>, wanted: &Wanted, _| {
+                seen.lock().unwrap().push(wanted.device.to_string());
+                Ok(Box::new(Named(name)) as Box<dyn Engine>)
+            };
+            let mut maker = checked(zeros.clone(), of_service.clone(), Box::new(make));
+            (0..2).for_each(|_| drop(maker(WarmUp::for_nobody()).unwrap()));
+            drop(maker);
+            Arc::into_inner(asked).unwrap().into_inner().unwrap()
+        };
+        let model = model();
+        let made = |wanted: &Wanted| {
+            let mut makers = makers(&model, wanted, None).unwrap();
+            makers.each[0](WarmUp::for_nobody()).map(|engine| engine.description().name)
+        };
+        assert_eq!(asked("cpu"), ["auto", "auto"]);
+        made(&of_service).unwrap();
+        assert_eq!(asked("cuda"), ["auto", "cuda"]);
+        // A model that is on the CPU already may stay there.
+        assert_eq!(asked("cpu"), ["auto", "auto"]);
+        // Another model of the service.
+        match made(&of_service) {
+            Ok(name) => assert_eq!(name, "cuda"),
+            Err(error) => assert!(error.to_string().contains("--device cuda:"), "{error}"),
+        }
+        // It was asked for.
+        assert_ne!(made(&Wanted { device: Device::Cpu, ..of_service }).unwrap(), "cuda");
     }
 
     #[test]

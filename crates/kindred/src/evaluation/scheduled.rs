@@ -37,7 +37,7 @@ impl<'a, F: FnMut(usize)> QueueAnswers<'a, F> {
 impl<F: FnMut(usize)> Answers for QueueAnswers<'_, F> {
     type Error = SubmitError;
 
-    /// So few that other callers wait for a few passes only.
+    /// Few, so that other callers wait for a few passes only.
     const TOGETHER: usize = 64;
 
     async fn search(&mut self, queries: Vec<Query>) -> Result<Vec<Option<Row>>, SubmitError> {

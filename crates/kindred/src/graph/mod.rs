@@ -136,9 +136,9 @@ impl Identity {
     const FORMAT: u32 = 1;
 
     fn new(model: &ModelStore, options: &GraphOptions) -> Result<Self, GraphError> {
-        /// So many that a range takes one pass of a GPU, unless its answers would take more memory than this many
-        /// neighbours do.
+        /// The most rows of a range: one pass of a GPU.
         const ROWS_PER_RANGE: u64 = 1024;
+        /// The most neighbours of a range, so that its answers take little memory.
         const NEIGHBOURS_PER_RANGE: u64 = 65_536;
         let wrong = |field, expected| GraphError::Option { field, expected };
         let k = options.k as u64;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crc32fast::Hasher;
-use model_store::ModelStore;
+use model_store::{ModelStore, sync_parent};
 use rayon::prelude::*;
 
 use super::ask::Open;
@@ -325,12 +325,4 @@ pub(super) fn read_at(file: &File, at: u64, bytes: &mut [u8]) -> io::Result<()> 
     return std::os::unix::fs::FileExt::read_exact_at(file, bytes, at);
     #[cfg(not(unix))]
     compile_error!("reading at a place of a file");
-}
-
-/// A rename is on disk only after that.
-fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_from_one_to_so_many_words() {
+    fn a_text_has_at_least_one_word_and_at_most_max_text_words() {
         for text in ["", " \n\u{2003}"] {
             assert_eq!(found(&["a"], text), Err(invalid()));
         }

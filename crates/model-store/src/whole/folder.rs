@@ -1,7 +1,7 @@
 //! Folders that appear whole or not at all.
 
 use std::fs::{self, DirEntry, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ pub(crate) struct Kind {
 struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
-    fn make(folder: &Path) -> std::io::Result<Self> {
+    fn make(folder: &Path) -> io::Result<Self> {
         let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
         let made = Self(missing.map(Path::to_owned).collect());
         fs::create_dir_all(folder)?;
@@ -104,7 +104,7 @@ impl NewFolder {
                 })
                 .map_err(ModelError::io("write", &path))?;
         }
-        sync_folder(self.path())?;
+        sync_folder(self.path()).map_err(ModelError::io("write", self.path()))?;
         self.put_in_place()
     }
 
@@ -125,7 +125,7 @@ impl NewFolder {
         if let Some(mut made) = made {
             made.0.clear();
         }
-        sync_folder(parent(out))
+        sync_parent(out).map_err(ModelError::io("write", parent(out)))
     }
 }
 
@@ -182,18 +182,23 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Syncs the parent folder; a rename is on disk only after that.
-fn sync_folder(path: &Path) -> Result<(), ModelError> {
+/// Syncs the folder that this file or folder is in: a rename is on disk only after that.
+///
+/// # Errors
+/// If the folder can't be opened or written.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    sync_folder(parent(path))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
-        File::open(path)
-            .and_then(|folder| folder.sync_all())
-            .map_err(ModelError::io("write", path))?;
+        File::open(path)?.sync_all()?;
     }
     Ok(())
 }
 
 /// Swaps two folders: in one step where the system supports it; otherwise the older one moves aside first.
-fn exchange(new: &Path, old: &Path) -> std::io::Result<()> {
+fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};

@@ -4,5 +4,6 @@
 mod folder;
 mod leftovers;
 
+pub use folder::sync_parent;
 pub(crate) use folder::{Kind, NewFolder, parent};
 pub(crate) use leftovers::{lock, remove_leftovers};

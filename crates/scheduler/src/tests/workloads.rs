@@ -163,7 +163,8 @@ fn three() -> Three {
     let worked = Arc::<Mutex<HashMap<_, _>>>::default();
     let device = worked.clone();
     let make = move || -> Result<_, &str> { Ok(Box::new(Calculator { worked: device.clone() })) };
-    let workers = scheduler.start(&runtime::Handle::current(), None, vec![make]).unwrap();
+    let timer = runtime::Handle::current();
+    let workers = scheduler.start(&timer, Until::All, None, vec![make]).unwrap();
     Three { cheap, dear, counting, workers, worked }
 }
 

@@ -13,7 +13,7 @@ use super::train::read_texts;
 use super::{CommandError, model_of, print, threads};
 use crate::cli::EvalArguments;
 use kindred::device::Placement;
-use kindred::engines::{self, EngineStartError, KeptHeads, Wanted};
+use kindred::engines::{self, EngineStartError, HadGpu, KeptHeads, Wanted};
 use kindred::evaluation::results::{
     AnalogyResult, Case, Model, Report, SectionResult, SimilarityResult,
 };
@@ -103,8 +103,8 @@ pub(super) fn engine(
     arguments: &EvalArguments,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let (device, placement) = (arguments.device.clone(), Placement::Auto);
-    let (threads, heads) = (arguments.threads, KeptHeads::default());
-    let wanted = Wanted { device, placement, threads, keep_tables: false, heads };
+    let (threads, heads, had_gpu) = (arguments.threads, KeptHeads::default(), HadGpu::default());
+    let wanted = Wanted { device, placement, threads, keep_tables: false, heads, had_gpu };
     engines::make(model, &wanted, WarmUp::for_nobody())
 }
 

@@ -20,7 +20,7 @@ use kindred::device::Placement;
 use kindred::engines::{EngineStartError, Maker, Makers};
 use kindred::heads::HeadError;
 use kindred::placement::Placed;
-use kindred::queue::{self, DeviceThreads, EngineLost, Limits};
+use kindred::queue::{self, DeviceThreads, EngineLost, Limits, Until};
 use kindred::warm_up::WarmUp;
 
 /// Says for a model how its engines are made: a maker for each replica.
@@ -135,13 +135,6 @@ impl Started {
             );
         }
     }
-}
-
-/// How many engines a start waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
-    All,
-    First,
 }
 
 /// Loads models and starts their engines.
@@ -292,11 +285,8 @@ impl Loader {
         let replicas = makers.len();
         // No time limit while the service starts: a cold disk may be slow, and no request waits.
         let within = beside_others.then_some(limits.engine_hang_timeout);
-        let started = match until {
-            Until::All => queue::start(limits, &self.timer, within, makers),
-            Until::First => queue::start_first(limits, &self.timer, within, makers),
-        };
-        let (queue, workers) = started.map_err(EngineStartError::from)?;
+        let (queue, workers) = queue::start(limits, &self.timer, until, within, makers)
+            .map_err(EngineStartError::from)?;
         info!(
             model = model.name(),
             engine = workers.description().name,

@@ -44,6 +44,7 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
     let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
         Ok(Box::new(cpu_core::ReferenceEngine::new(engine_model.clone())))
     };
-    let (queue, workers) = kindred::queue::start(limits, &timer, None, vec![make]).unwrap();
+    let (until, makers) = (kindred::queue::Until::All, vec![make]);
+    let (queue, workers) = kindred::queue::start(limits, &timer, until, None, makers).unwrap();
     ServedModel::new(model, queue, workers.description().clone(), std::time::Duration::from_secs(5))
 }

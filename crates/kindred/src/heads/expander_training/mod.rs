@@ -134,21 +134,16 @@ pub fn train_expander(
     };
     let mut on_gpu = false;
     let accelerate = &mut |vectors: &[f32], biases: &[f32], token_norm: f64| {
-        let ordinal = match device {
-            Device::Cpu => return Ok(None),
-            Device::Auto => None,
-            // Training takes one.
-            Device::Cuda(gpus) => gpus.first(),
+        // Training takes one.
+        let on_first = |ordinal| {
+            let options = gpu_core::Options { ordinal, ..gpu_core::Options::default() };
+            gpu_core::accelerator(vectors, biases, token_norm, options)
         };
-        let options = gpu_core::Options { ordinal, ..gpu_core::Options::default() };
-        match gpu_core::accelerator(vectors, biases, token_norm, options) {
-            Ok(accelerator) => {
-                on_gpu = true;
-                Ok(Some(accelerator))
-            }
-            Err(_) if *device == Device::Auto => Ok(None),
-            Err(source) => Err(ExpanderTrainError::Gpu { device: device.clone(), source }),
-        }
+        let accelerator = device
+            .on_first_gpu(on_first, |_| ())
+            .map_err(|source| ExpanderTrainError::Gpu { device: device.clone(), source })?;
+        on_gpu |= accelerator.is_some();
+        Ok(accelerator)
     };
     let Trained { biases, projection, vectors, steps, quality, accelerator_failure: gpu_failure } =
         train_with(data, settings, pool, accelerate, on_progress)?;

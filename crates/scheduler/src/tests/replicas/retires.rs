@@ -107,21 +107,12 @@ async fn a_replica_retires_while_it_waits_to_be_made_again() {
     cast.end().await;
 }
 
-fn start_first(stage: &Arc<Stage>, replicas: usize) -> (Handle, DeviceThreads) {
-    let mut scheduler = Scheduler::new(MANY);
-    let search = scheduler.lane(Search { max_batch: 100, costs: Costs::default() });
-    let handle = Handle { search, full_pass: scheduler.lane(FullPass::default()) };
-    let timer = runtime::Handle::current();
-    let workers = scheduler.start_first(&timer, None, makers(stage, replicas)).unwrap();
-    (handle, workers)
-}
-
 #[tokio::test]
 async fn a_start_that_waits_for_the_first_answers_while_the_others_are_made() {
     let stage = Arc::<Stage>::default();
     stage.tell_maker(1, Some(Told::Hold));
     stage.tell_maker(2, Some(Told::Fail));
-    let (handle, workers) = start_first(&stage, 3);
+    let (handle, workers) = start_until(Until::First, MANY, makers(&stage, 3)).unwrap();
     let cast = Cast { handle, workers, stage };
     assert_eq!(cast.workers.descriptions.len(), 1);
     assert_eq!(cast.counted().replicas[..2], [ReplicaState::Working, ReplicaState::Starting]);

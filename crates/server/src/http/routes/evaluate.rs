@@ -44,8 +44,8 @@ async fn evaluate(call: &Call, sets: Sets, deadline: Instant) -> Answered {
     if !analogies.is_empty() {
         evaluation.check()?;
     }
-    // So few questions at a time are made into queries on this thread, because that takes less time than the longest
-    // stage that may run here.
+    // Few questions at a time are made into queries. That takes less time than the longest stage that may run here, so it
+    // stays on this thread.
     let count = |queries| Work::queries(queries, call.model.dim()).count(call.service());
     let asking = Asking::new(&call.queue, call.account(), deadline);
     let mut queue = QueueAnswers::new(asking, count);
