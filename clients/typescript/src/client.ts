@@ -247,9 +247,9 @@ export class Kindred {
   }
 
   async #json<Answer extends object>(request: Request, options: CallOptions = {}): Promise<Answer> {
-    const { text, metadata } = await send(this.#settings, request, options);
-    const answer = parse(text, metadata);
-    received.set(answer, metadata);
+    const answered = await send(this.#settings, request, options);
+    const answer = parse(answered);
+    received.set(answer, answered.metadata);
     return answer as Answer;
   }
 }

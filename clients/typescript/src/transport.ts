@@ -25,6 +25,14 @@ export interface Metadata {
   readonly serverTiming: string | null;
 }
 
+/** An answer of success. */
+interface Received {
+  /** The request's method and address, for messages. */
+  readonly what: string;
+  readonly text: string;
+  readonly metadata: Metadata;
+}
+
 /** The first back-off is up to this long, the next up to twice as long, and so on. */
 const FIRST_BACK_OFF_MS = 200;
 const LONGEST_BACK_OFF_MS = 5_000;
@@ -34,17 +42,18 @@ const QUOTED = 120;
 
 /**
  * @param options `timeoutMs` and `retries` instead of the settings'
- * @returns the answer's text, and what came with it
  */
-export async function send(
-  settings: Settings,
-  request: Request,
-  options: CallOptions,
-): Promise<{ text: string; metadata: Metadata }> {
+export async function send(settings: Settings, request: Request, options: CallOptions): Promise<Received> {
   checkCall(options);
   const { timeoutMs = settings.timeoutMs, retries = settings.retries, requestId = randomId(), signal } = options;
   const url = addressOf(settings.base, request);
-  const what = `${methodOf(request)} ${url.origin}${url.pathname}`;
+  const method = request.method ?? (request.body ? "POST" : "GET");
+  const what = `${method} ${url.origin}${url.pathname}`;
+  const headers: Record<string, string> = { Accept: request.accepts ?? "application/json", "X-Request-Id": requestId };
+  if (settings.apiKey !== undefined) headers["Authorization"] = `Bearer ${settings.apiKey}`;
+  if (request.body) headers["Content-Type"] = "application/json";
+  // A redirect followed could turn a POST into a GET, and take the key elsewhere.
+  const init: RequestInit = { method, headers, body: request.body ? toJson(request.body) : null, redirect: "manual" };
 
   let attempts = 0;
   let last: unknown;
@@ -60,13 +69,12 @@ export async function send(
       deadline.signal.throwIfAborted();
       attempts += 1;
       try {
-        const { text, headers } = await sendOnce(settings, request, url, what, requestId, deadline);
-        const metadata = {
-          requestId: headers.get("X-Request-Id") ?? requestId,
-          attempts,
-          serverTiming: headers.get("Server-Timing"),
-        };
-        return { text, metadata };
+        // So the service, too, stops working when nobody waits any more.
+        if (timeoutMs < Infinity) headers["Request-Timeout-Ms"] = String(Math.max(1, Math.ceil(deadline.leftMs)));
+        const sent = settings.fetch(url.href, { ...init, signal: deadline.signal });
+        const { text, response } = await answerTo(sent, what, requestId);
+        const serverTiming = response.headers.get("Server-Timing");
+        return { what, text, metadata: { requestId: idOf(response, requestId), attempts, serverTiming } };
       } catch (error) {
         // Whatever failed then failed because of it.
         deadline.signal.throwIfAborted();
@@ -91,38 +99,19 @@ function waitBeforeRetry(error: unknown, attempts: number, maxRetryAfterMs: numb
   return retryAfterMs + Math.random() * Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (attempts - 1));
 }
 
-async function sendOnce(
-  settings: Settings,
-  request: Request,
-  url: URL,
-  what: string,
-  requestId: string,
-  deadline: Deadline,
-): Promise<{ text: string; headers: Headers }> {
-  const headers: Record<string, string> = { Accept: request.accepts ?? "application/json", "X-Request-Id": requestId };
-  if (settings.apiKey !== undefined) headers["Authorization"] = `Bearer ${settings.apiKey}`;
-  // So the service, too, stops working when nobody waits any more.
-  if (deadline.leftMs < Infinity) headers["Request-Timeout-Ms"] = String(Math.max(1, Math.ceil(deadline.leftMs)));
-  if (request.body) headers["Content-Type"] = "application/json";
-
+/** The whole answer, if it is one of success. */
+async function answerTo(sent: Promise<Response>, what: string, requestId: string): Promise<{ text: string; response: Response }> {
   let response: Response;
   let text: string;
   try {
-    // A redirect followed could turn a POST into a GET, and take the key elsewhere.
-    const init = { method: methodOf(request), headers, signal: deadline.signal, redirect: "manual" } as const;
-    response = await settings.fetch(url.href, request.body ? { ...init, body: toJson(request.body) } : init);
+    response = await sent;
     text = await response.text();
   } catch (cause) {
-    throw new ConnectionError(
-      `${what} had no answer: ${reasons(cause)}; is the service running, and does it allow this origin?`,
-      {
-        requestId,
-        cause,
-      },
-    );
+    const advice = "is the service running, and does it allow this origin?";
+    throw new ConnectionError(`${what} had no answer: ${reasons(cause)}; ${advice}`, { requestId, cause });
   }
-  const context = { requestId: response.headers.get("X-Request-Id") ?? requestId };
-  if (response.ok) return { text, headers: response.headers };
+  if (response.ok) return { text, response };
+  const context = { requestId: idOf(response, requestId) };
   if (response.type === "opaqueredirect" || response.status < 400) {
     const target = response.headers.get("Location");
     const message = `${what} was redirected${target ? ` to ${target}` : ""}: set baseUrl to where the service itself is`;
@@ -135,7 +124,7 @@ async function sendOnce(
 }
 
 /** The answer as JSON. */
-export function parse(text: string, metadata: Metadata): object {
+export function parse({ what, text, metadata }: Received): object {
   let answer: unknown;
   try {
     answer = JSON.parse(text);
@@ -143,7 +132,7 @@ export function parse(text: string, metadata: Metadata): object {
     // Told below.
   }
   if (typeof answer === "object" && answer !== null) return answer;
-  throw new UnexpectedAnswerError(`the answer is not Kindred's but ${quoted(text)}; is baseUrl right?`, 200, metadata);
+  throw new UnexpectedAnswerError(`${what}: the answer is not Kindred's but ${quoted(text)}; is baseUrl right?`, 200, metadata);
 }
 
 function addressOf(base: URL, request: Request): URL {
@@ -154,7 +143,8 @@ function addressOf(base: URL, request: Request): URL {
   return url;
 }
 
-const methodOf = (request: Request): "GET" | "POST" => request.method ?? (request.body ? "POST" : "GET");
+/** The service's word counts: behind a proxy, the id may be another. */
+const idOf = (response: Response, requestId: string): string => response.headers.get("X-Request-Id") ?? requestId;
 
 /** Typed arrays become lists; JSON would make objects of them. */
 const toJson = (body: object): string =>

@@ -123,7 +123,7 @@ test("an answer with status 200 that is no object is not passed on", async () =>
   for (const body of [PAGE, "", "null", "7", '"frog"', '{"model":"demo"']) {
     const error = await errorAfter(200, body);
     assert.ok(error instanceof UnexpectedAnswerError && error.status === 200, body);
-    assert.match(error.message, /is not Kindred's but .*is baseUrl right\?/);
+    assert.match(error.message, /^POST http:.*\/nearest: the answer is not Kindred's but .*is baseUrl right\?/);
   }
 });
 
@@ -220,6 +220,16 @@ test("options that can't be sent fail at once, by name", async () => {
     assert.ok(error instanceof TypeError || error instanceof RangeError);
     assert.match(error.message, new RegExp(Object.keys(options)[0]));
   }
+});
+
+test("what JSON can't hold is the caller's error, and is not sent", async () => {
+  const server = await fake((response) => reply(response, 200, FOUND));
+  const round = { word: "frog" };
+  round.exclude = [round];
+  for (const body of [{ word: "frog", k: 1n }, round]) {
+    assert.equal((await rejection(new Kindred({ baseUrl: server.url }).nearest(body))).constructor, TypeError);
+  }
+  assert.equal(server.requests.length, 0);
 });
 
 test("another fetch can send", async () => {
