@@ -60,6 +60,10 @@ check-containers *arguments:
 check-explorer *arguments:
     scripts/check-explorer {{ arguments }}
 
+# Build the TypeScript client and test it, in Node.js and Chromium
+check-typescript *arguments:
+    scripts/check-typescript {{ arguments }}
+
 # Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that tools make and that are not part of the repository.
-const NOT_OURS: [&str; 6] =
-    ["staged", "node_modules", "corpus", "artifacts", "shared", "__pycache__"];
+const NOT_OURS: [&str; 7] =
+    ["staged", "node_modules", "dist", "corpus", "artifacts", "shared", "__pycache__"];
 
 /// The top of the repository.
 pub(crate) fn top() -> PathBuf {

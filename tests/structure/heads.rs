@@ -8,7 +8,7 @@ use super::files;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Rust,
-    /// `//` or `/*`: CUDA, C and JavaScript.
+    /// `//` or `/*`: CUDA, C, JavaScript and TypeScript.
     Slashes,
     /// `#`, and in Python also a text.
     Script,
@@ -17,7 +17,7 @@ enum Kind {
 fn kind(name: &str, text: &str) -> Option<Kind> {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("rs") => Some(Kind::Rust),
-        Some("cu" | "cuh" | "c" | "h" | "js" | "mjs") => Some(Kind::Slashes),
+        Some("cu" | "cuh" | "c" | "h" | "js" | "mjs" | "ts") => Some(Kind::Slashes),
         Some("py" | "sh") => Some(Kind::Script),
         None if text.starts_with("#!") => Some(Kind::Script),
         _ => None,
@@ -77,6 +77,7 @@ mod tests {
             ("mod.rs", "\n#![forbid(\n    unsafe_code,\n)]\n\n//! It.\n"),
             ("a.cu", "// It.\n"),
             ("a.js", "/* It. */"),
+            ("a.ts", "/**\n * It.\n */\n"),
             ("a.py", "#!/usr/bin/env python3\n\"\"\"It.\"\"\"\n"),
             ("run", "#!/bin/sh\n# It.\nset -e\n"),
         ] {
@@ -88,6 +89,7 @@ mod tests {
             ("a.rs", "//!\nuse x;"),
             ("a.rs", ""),
             ("a.cuh", "#pragma once\n// Late."),
+            ("a.ts", "export {};\n"),
             ("a.py", "import x\n"),
             ("run", "#!/bin/sh\nset -e\n# Late.\n"),
         ] {

@@ -5,14 +5,8 @@ import { after, afterEach } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 
+import { FLAGS } from "./chromium.js";
 import { serve } from "./service.js";
-
-export const FLAGS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-  "--disable-component-update", "--disable-sync", "--force-color-profile=srgb",
-  // Nothing is looked up outside: a request to another host would fail and be seen.
-  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-];
 
 /** Machines that do much else at the same time are slow. */
 export const PATIENCE_MS = 20_000;

@@ -1,7 +1,7 @@
 // Waits until a service answers in a browser: first_answer.js URL PROCESS. Ends with 1 if the process does before.
 import { chromium } from "playwright-core";
 
-import { FLAGS } from "./explorer.js";
+import { FLAGS } from "./chromium.js";
 
 const [url, service] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });

@@ -17,9 +17,9 @@ export function kindred(...words) {
   return execFileSync(KINDRED, words, { env: environment, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** An API key and its line for the file of keys. */
-export function apiKey() {
-  const [, key, , , line] = kindred("api-key", "reader").split("\n");
+/** An API key and its line for the file of keys; with `--admin`, an admin's. */
+export function apiKey(...flags) {
+  const [, key, , , line] = kindred("api-key", "reader", ...flags).split("\n");
   return { key, line };
 }
 

@@ -1,0 +1,268 @@
+/** The client: a method for each route. */
+
+import { checked, type CallOptions, type ClientOptions, type Settings } from "./settings.js";
+import { type Metadata, parse, type Request, send } from "./transport.js";
+import type * as Types from "./types.js";
+
+/** What came with each answer, as long as the answer lives. */
+const received = new WeakMap<object, Metadata>();
+
+/**
+ * A client of one service, and of one of its models. It has no state but its options, so one can serve a whole program.
+ *
+ * Requests and answers are the bodies of the HTTP API, with the same names, so openapi.yaml describes every field. A
+ * method takes either one query or a batch (`queries`, `texts`), and has the answer of the one or the other. An item of a
+ * batch's `results` that failed has an `error` instead, see {@link errorOf}.
+ *
+ * All methods reject with a {@link KindredError}, or with the reason of their `signal`. All but `reload`, `live` and
+ * `ready` are sent again if no answer arrives, or one with the status 429 or 503: after its `Retry-After`, and a random
+ * back-off. This is safe for POST too, since these only ask.
+ *
+ * @example
+ * const kindred = new Kindred({ baseUrl: "http://127.0.0.1:8080" });
+ * const { neighbors } = await kindred.nearest({ word: "frog", k: 3 });
+ * console.log(neighbors.map(({ word }) => word)); // [ 'frogs', 'toad', 'salamander' ]
+ */
+export class Kindred {
+  // Private, so that nothing that prints a client prints its key.
+  readonly #options: ClientOptions;
+  readonly #settings: Settings;
+
+  /**
+   * @throws {TypeError} for a URL, a model's name or a key that can't be sent
+   * @throws {RangeError} for a number that is out of range
+   */
+  constructor(options: ClientOptions) {
+    this.#options = { ...options };
+    this.#settings = checked(options);
+  }
+
+  /**
+   * A client of another model of the service, with the same options.
+   *
+   * @example
+   * const { default: name } = await kindred.models();
+   * const { rows, dim } = await kindred.withModel(name).model();
+   * console.log(`${name}: ${rows} × ${dim}`); // demo: 30000 × 100
+   */
+  withModel(model: string): Kindred {
+    return new Kindred({ ...this.#options, model });
+  }
+
+  /**
+   * The words nearest to a `word`, a `text` or a `vector`, or to each of `queries`, best first.
+   *
+   * @example
+   * const { neighbors, skipped } = await kindred.nearest({ text: "Roses, violets and qwertyish!", k: 1 });
+   * console.log(neighbors[0].word, skipped); // lilies [ 'qwertyish' ]
+   *
+   * @example
+   * const { results } = await kindred.nearest({ queries: [{ word: "ocean" }, { word: "Frog" }], k: 1 });
+   * for (const { neighbors, error } of results) console.log(error ? error.code : neighbors[0].word);
+   * // oceans
+   * // unknown_word
+   */
+  nearest(query: Types.NearestQuery, options?: CallOptions): Promise<Types.SearchAnswer>;
+  nearest(batch: Types.NearestBatch, options?: CallOptions): Promise<Types.SearchBatchAnswer>;
+  nearest(body: object, options?: CallOptions): Promise<never> {
+    return this.#ofModel({ path: "nearest", body }, options);
+  }
+
+  /**
+   * The words nearest to a sum of words: an `expression`, or lists of `positive` and `negative` words; or to each of
+   * `queries`. `method` is `3cosadd` (the default), `3cosmul` or `pairdirection`.
+   *
+   * @example
+   * const { neighbors } = await kindred.analogy({ expression: "king - man + woman", k: 1 });
+   * console.log(neighbors[0].word, neighbors[0].score); // queen 0.8176588653993436
+   *
+   * @example
+   * const { neighbors } = await kindred.analogy({ positive: ["paris", "japan"], negative: ["france"], k: 1 });
+   * console.log(neighbors[0].word); // tokyo
+   */
+  analogy(query: Types.AnalogyQuery, options?: CallOptions): Promise<Types.SearchAnswer>;
+  analogy(batch: Types.AnalogyBatch, options?: CallOptions): Promise<Types.SearchBatchAnswer>;
+  analogy(body: object, options?: CallOptions): Promise<never> {
+    return this.#ofModel({ path: "analogy", body }, options);
+  }
+
+  /**
+   * Scores and exact ranks of given `words` among the neighbours of a query of `nearest` or `analogy`.
+   *
+   * @example
+   * const { ranked } = await kindred.rank({ word: "frog", words: ["toad", "king"] });
+   * console.log(ranked.map(({ rank }) => rank)); // [ 2, 26403 ]
+   */
+  rank(body: Types.RankRequest, options?: CallOptions): Promise<Types.RankAnswer> {
+    return this.#ofModel({ path: "rank", body }, options);
+  }
+
+  /**
+   * Cosine similarities of pairs of words, or of sets of words.
+   *
+   * @example
+   * const { results } = await kindred.similarity({ pairs: [["king", "queen"], [["red", "green"], "purple"]] });
+   * console.log(results[0].score); // 0.6835325540668391
+   */
+  similarity(body: Types.SimilarityRequest, options?: CallOptions): Promise<Types.SimilarityAnswer> {
+    return this.#ofModel({ path: "similarity", body }, options);
+  }
+
+  /**
+   * The word that does not belong with the others.
+   *
+   * @example
+   * const { odd_one_out } = await kindred.oddOneOut({ words: ["breakfast", "cereal", "dinner", "lunch"] });
+   * console.log(odd_one_out); // cereal
+   */
+  oddOneOut(body: Types.OddOneOutRequest, options?: CallOptions): Promise<Types.OddOneOutAnswer> {
+    return this.#ofModel({ path: "odd-one-out", body }, options);
+  }
+
+  /**
+   * How well the model answers analogy questions, and how well its similarities agree with people's.
+   *
+   * @example
+   * const questions = [["man", "woman", "king", "queen"]];
+   * const { analogies } = await kindred.evaluate({ analogies: [{ name: "royal", questions }], methods: ["3cosadd"] });
+   * console.log(analogies[0].total.methods["3CosAdd"].accuracy); // 1
+   */
+  evaluate(body: Types.EvaluateRequest, options?: CallOptions): Promise<Types.EvaluateAnswer> {
+    return this.#ofModel({ path: "evaluate", body }, options);
+  }
+
+  /**
+   * The labels that a head gives to a `text` or to each of `texts`, the most probable first.
+   *
+   * @example
+   * const { labels } = await kindred.classify({ text: "a moving and funny film" });
+   * console.log(labels[0].label); // positive
+   */
+  classify(request: Types.ClassifyRequest, options?: CallOptions): Promise<Types.ClassifyAnswer>;
+  classify(batch: Types.ClassifyBatch, options?: CallOptions): Promise<Types.ClassifyBatchAnswer>;
+  classify(body: object, options?: CallOptions): Promise<never> {
+    return this.#ofModel({ path: "classify", body }, options);
+  }
+
+  /**
+   * The terms that a `text` or each of `texts` implies, with weights, for a search engine. The answer has them in a field
+   * named after the `format`; by default in `terms`.
+   *
+   * @example
+   * const { terms } = await kindred.expand({ text: "cheap flights", top: 3 });
+   * console.log(terms.map(({ term }) => term)); // [ 'cheap', 'flights', 'inexpensive' ]
+   *
+   * @example
+   * const { results } = await kindred.expand({ texts: ["frog", "king"], top: 2, format: "impacts" });
+   * console.log(results[0].impacts); // { frog: 42, frogs: 18 }
+   */
+  expand<Format extends Types.ExpandFormat = "terms">(
+    request: Types.ExpandRequest<Format>,
+    options?: CallOptions,
+  ): Promise<Types.ExpandAnswer<Format>>;
+  expand<Format extends Types.ExpandFormat = "terms">(
+    batch: Types.ExpandBatch<Format>,
+    options?: CallOptions,
+  ): Promise<Types.ExpandBatchAnswer<Format>>;
+  expand(body: object, options?: CallOptions): Promise<never> {
+    return this.#ofModel({ path: "expand", body }, options);
+  }
+
+  /**
+   * The heads of the model, and how they were made.
+   *
+   * @example
+   * const { heads } = await kindred.heads();
+   * console.log(heads.map(({ name, kind }) => `${name}: ${kind}`)); // [ 'sentiment: classifier', 'nearby: expander' ]
+   */
+  heads(options?: CallOptions): Promise<Types.HeadsAnswer> {
+    return this.#ofModel({ path: "heads" }, options);
+  }
+
+  /**
+   * The first words of the model that begin with a prefix: usually the most frequent ones.
+   *
+   * @example
+   * const { words } = await kindred.words({ prefix: "fro", limit: 3 });
+   * console.log(words.map(({ word }) => word)); // [ 'from', 'front', 'frontier' ]
+   */
+  words(request: Types.WordsRequest, options?: CallOptions): Promise<Types.WordsAnswer> {
+    return this.#ofModel({ path: "words", parameters: { ...request } }, options);
+  }
+
+  /**
+   * Row and norm of a word, its vector if requested, and words that are spelt similarly.
+   *
+   * @example
+   * const { row, suggestions } = await kindred.word({ word: "frog" });
+   * console.log(row, suggestions); // 9070 [ 'from', 'fog', 'fro', 'frogs' ]
+   */
+  word(request: Types.WordRequest, options?: CallOptions): Promise<Types.WordAnswer> {
+    // As a parameter, because a path can't have every word: `..`, or one with a slash.
+    return this.#ofModel({ path: "words", parameters: { ...request } }, options);
+  }
+
+  /** Name, version, size, engine and source of the model. */
+  model(options?: CallOptions): Promise<Types.Model> {
+    return this.#ofModel({ path: "model" }, options);
+  }
+
+  /** All models of the service, the default model first. */
+  models(options?: CallOptions): Promise<Types.ModelsAnswer> {
+    return this.#json({ path: "models" }, options);
+  }
+
+  /** Whether the process responds. Never repeated unless `retries` says so here. */
+  live(options: CallOptions = {}): Promise<Types.LiveAnswer> {
+    return this.#json({ path: "health/live" }, { ...options, retries: options.retries ?? 0 });
+  }
+
+  /**
+   * Whether queries are answered correctly; else it rejects with a {@link BusyError}. Never repeated unless `retries` says
+   * so here.
+   */
+  ready(options: CallOptions = {}): Promise<Types.ReadyAnswer> {
+    return this.#json({ path: "health/ready" }, { ...options, retries: options.retries ?? 0 });
+  }
+
+  /** The metrics, in the Prometheus text format. */
+  async metrics(options: CallOptions = {}): Promise<string> {
+    return (await send(this.#settings, { path: "metrics", accepts: "text/plain" }, options)).text;
+  }
+
+  /**
+   * Loads models, keys and certificates again; needs an admin's key. The answer comes when everything is done, so it has
+   * no timeout unless the options set one. It is never sent twice.
+   */
+  reload(options: Omit<CallOptions, "retries"> = {}): Promise<Types.ReloadAnswer> {
+    const { timeoutMs = Infinity } = options;
+    return this.#json({ path: "admin/reload", method: "POST" }, { ...options, timeoutMs, retries: 0 });
+  }
+
+  /** Asks this client's model. */
+  #ofModel<Answer extends object>(request: Request, options?: CallOptions): Promise<Answer> {
+    const { model } = this.#settings;
+    const path = model === undefined ? request.path : `models/${encodeURIComponent(model)}/${request.path}`;
+    return this.#json({ ...request, path }, options);
+  }
+
+  async #json<Answer extends object>(request: Request, options: CallOptions = {}): Promise<Answer> {
+    const answered = await send(this.#settings, request, options);
+    const answer = parse(answered);
+    received.set(answer, answered.metadata);
+    return answer as Answer;
+  }
+}
+
+/**
+ * What came with an answer: the request's id, how often it was sent, and the service's timings.
+ *
+ * @param answer exactly as a method returned it: copies have none
+ *
+ * @example
+ * const answer = await kindred.nearest({ word: "frog" }, { requestId: "frogs-1" });
+ * console.log(metadata(answer).requestId); // frogs-1
+ */
+export function metadata(answer: object): Metadata | undefined {
+  return received.get(answer);
+}

@@ -1,0 +1,120 @@
+/** The options of clients and calls, and their checks: a wrong one fails at once, with the option's name. */
+
+import { LONGEST_TIMEOUT_MS } from "./deadline.js";
+
+const HOUR_MS = 3_600_000;
+
+/** The options of a client. */
+export interface ClientOptions {
+  /**
+   * Where the service is, with the path prefix that a proxy may put before it. In a browser it may be relative to the
+   * page.
+   */
+  baseUrl: string | URL;
+  /** The model that is asked, such as `glove`; without it, the service's default model. */
+  model?: string;
+  /** Sent as `Authorization: Bearer KEY`. Anyone can read a key in a web page's scripts. */
+  apiKey?: string;
+  /** How long a call may take with all its retries, in milliseconds: 30,000 by default; `Infinity` for no limit. */
+  timeoutMs?: number;
+  /** How often a call is repeated at most, from 0 to 10: 2 by default. `reload` and health checks are never repeated. */
+  retries?: number;
+  /**
+   * The longest `Retry-After` that is waited for, in milliseconds: 10,000 by default, at most an hour. If the service asks
+   * for more, the call fails at once.
+   */
+  maxRetryAfterMs?: number;
+  /** What sends requests, instead of the global `fetch`. It must heed `signal`. */
+  fetch?: typeof globalThis.fetch;
+}
+
+/** The options of one call. */
+export interface CallOptions {
+  /** Aborts the call, which then rejects with the signal's reason. The service drops the work. */
+  signal?: AbortSignal;
+  /** Instead of the client's. */
+  timeoutMs?: number;
+  /** Instead of the client's. */
+  retries?: number;
+  /** The request's id: 1 to 128 visible ASCII characters. A random one by default. All retries have the same. */
+  requestId?: string;
+}
+
+/** The options of a client, checked. */
+export interface Settings {
+  readonly base: URL;
+  readonly model: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly maxRetryAfterMs: number;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+/**
+ * @throws {TypeError} a URL, a model's name, a key or an id that can't be sent
+ * @throws {RangeError} a number that is out of range
+ */
+export function checked(options: ClientOptions): Settings {
+  const { model, apiKey, timeoutMs = 30_000, retries = 2, maxRetryAfterMs = 10_000 } = options;
+  if (apiKey !== undefined) checkVisible("apiKey", apiKey, Infinity);
+  checkModel(model);
+  checkTimeout(timeoutMs);
+  checkRetries(retries);
+  checkRetryAfter(maxRetryAfterMs);
+  // Browsers call their `fetch` only without another `this`.
+  const send = options.fetch ?? ((...request) => globalThis.fetch(...request));
+  return { base: baseOf(options.baseUrl), model, apiKey, timeoutMs, retries, maxRetryAfterMs, fetch: send };
+}
+
+/** @throws {TypeError | RangeError} as `checked` */
+export function checkCall({ timeoutMs, retries, requestId }: CallOptions): void {
+  if (timeoutMs !== undefined) checkTimeout(timeoutMs);
+  if (retries !== undefined) checkRetries(retries);
+  if (requestId !== undefined) checkVisible("requestId", requestId, 128);
+}
+
+/** @throws {TypeError} if a path can't have it: URLs take `.` and `..` for folders */
+function checkModel(model: string | undefined): void {
+  if (model !== undefined && ["", ".", ".."].includes(model)) {
+    throw new TypeError(`model must be a model's name, not \`${model}\`: models() lists them`);
+  }
+}
+
+/** The folder of all routes. */
+function baseOf(baseUrl: string | URL): URL {
+  let base: URL;
+  try {
+    base = new URL(baseUrl, (globalThis.location as Location | undefined)?.href);
+  } catch {
+    throw new TypeError(`baseUrl must be an address such as http://127.0.0.1:8080, not \`${baseUrl}\``);
+  }
+  const isPlain = /^https?:$/.test(base.protocol) && !base.username && !base.password && !base.search && !base.hash;
+  if (!isPlain) {
+    throw new TypeError(`baseUrl must be an http or https address without a user, a query or a fragment, not \`${baseUrl}\``);
+  }
+  if (!base.pathname.endsWith("/")) base.pathname += "/";
+  return base;
+}
+
+function checkTimeout(timeoutMs: number): void {
+  const isRight = timeoutMs === Infinity || (timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS);
+  if (!isRight) throw new RangeError(`timeoutMs must be from 1 to ${LONGEST_TIMEOUT_MS}, or Infinity, not ${timeoutMs}`);
+}
+
+function checkRetryAfter(maxRetryAfterMs: number): void {
+  const isRight = maxRetryAfterMs >= 0 && maxRetryAfterMs <= HOUR_MS;
+  if (!isRight) throw new RangeError(`maxRetryAfterMs must be from 0 to ${HOUR_MS}, not ${maxRetryAfterMs}`);
+}
+
+function checkRetries(retries: number): void {
+  const isRight = Number.isInteger(retries) && retries >= 0 && retries <= 10;
+  if (!isRight) throw new RangeError(`retries must be a whole number from 0 to 10, not ${retries}`);
+}
+
+/** A header's value; it is not repeated in the message, since it may be secret. */
+function checkVisible(name: string, value: string, longest: number): void {
+  const isRight = /^[\x21-\x7e]+$/.test(value) && value.length <= longest;
+  const number = longest < Infinity ? `1 to ${longest} ` : "";
+  if (!isRight) throw new TypeError(`${name} must be ${number}visible ASCII characters, without spaces`);
+}

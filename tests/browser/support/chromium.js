@@ -1,0 +1,8 @@
+/** How Chromium is started in tests. */
+
+export const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync", "--force-color-profile=srgb",
+  // Nothing is looked up outside: a request to another host would fail and be seen.
+  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+];
