@@ -95,7 +95,7 @@ fn weight_of(headers: &HeaderMap, format: &MediaType<'_>) -> Option<(f32, u8)> {
 
 /// Whether the body is declared as [`NPY`].
 pub(in crate::http) fn is_npy(headers: &HeaderMap) -> bool {
-    declared(headers).is_some_and(|found| found.ty == NPY.ty && found.subty == NPY.subty)
+    declared(headers).is_some_and(|found| found.essence() == NPY)
 }
 
 /// The media type of the body, if it is declared and is one.

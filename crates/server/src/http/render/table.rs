@@ -39,7 +39,7 @@ impl Table {
     /// # Errors
     /// If the array would be too large, or one of them asks for what an array does not have.
     pub(in crate::http) fn new<O: Borrow<Checked>>(
-        options: impl ExactSizeIterator<Item = O> + Clone,
+        mut options: impl ExactSizeIterator<Item = O> + Clone,
         is_list: bool,
         dim: usize,
     ) -> Result<Self, ApiError> {
@@ -49,7 +49,7 @@ impl Table {
         }
         let count = options.len();
         let k = options.clone().map(|options| options.borrow().k()).max().unwrap_or(0);
-        let with_vectors = options.clone().any(|options| options.borrow().with_vectors());
+        let with_vectors = options.any(|options| options.borrow().with_vectors());
         let components = if with_vectors { dim } else { 0 };
         let too_many = |found: usize, what: &str, most: usize| {
             let reason = format!(
