@@ -1,6 +1,7 @@
 //! Tests that need more than Rust: data, or programs such as Python. What is missing is said, and its tests are reported
 //! as ignored, by name. `cargo test -p server --test conditional docs::` runs one module.
 
+mod arrays_python;
 mod containers;
 mod docs;
 mod examples;
@@ -18,7 +19,8 @@ use libtest_mimic::{Arguments, Trial};
 /// The tests of a module, whose names begin with the module's.
 type Tests = fn() -> Vec<Trial>;
 
-const MODULES: [(&str, Tests); 8] = [
+const MODULES: [(&str, Tests); 9] = [
+    ("arrays_python", arrays_python::trials),
     ("containers", containers::trials),
     ("docs", docs::trials),
     ("examples", examples::trials),

@@ -6,6 +6,7 @@
 //! documents.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::console::{Shown, commands, documents, words};
@@ -56,13 +57,16 @@ fn curl_commands(name: &str) -> Vec<Shown> {
 fn compare(
     name: &str,
     shown: &[Shown],
-    run: fn(&Service, &str) -> Result<String, String>,
+    run: fn(&Service, &Path, &str) -> Result<String, String>,
 ) -> Result<(), Failed> {
     let service = Service::with_default_model();
+    // Commands may write files that later ones send.
+    let folder = tempfile::tempdir()?;
     let mut came = Vec::new();
     let mut wrong = Vec::new();
     for Shown { line, command, output, .. } in shown {
-        let output_now = run(&service, command).map_err(|e| format!("{name}:{line}: {e}"))?;
+        let output_now =
+            run(&service, folder.path(), command).map_err(|e| format!("{name}:{line}: {e}"))?;
         let output_now = output_now.trim_end().replace(&service.address, ADDRESS);
         if output_now != *output {
             wrong.push(format!(
@@ -93,18 +97,18 @@ fn update(name: &str, shown: &[Shown], came: &[String]) -> Result<(), Failed> {
 }
 
 /// What curl would print, of the options that the documents use.
-fn by_hand(service: &Service, command: &str) -> Result<String, String> {
+fn by_hand(service: &Service, folder: &Path, command: &str) -> Result<String, String> {
     let mut words = words(command).into_iter().skip(1);
     let (mut path, mut body, mut form) = (None, None, Vec::new());
     let (mut headers, mut method) = (Vec::new(), None);
-    let (mut prints_body, mut format, mut is_get) = (true, String::new(), false);
+    let (mut output, mut format, mut is_get) = (None, String::new(), false);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match &word[..] {
             "-s" => {}
             "-G" => is_get = true,
             "--json" => {
-                body = Some(value()?);
+                body = Some(value()?.into_bytes());
                 headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             }
             "-H" => {
@@ -115,7 +119,12 @@ fn by_hand(service: &Service, command: &str) -> Result<String, String> {
             "-X" => method = Some(value()?),
             "-d" => form.push(value()?),
             "--data-urlencode" => form.push(url_encoded(&value()?)?),
-            "-o" => prints_body = value()? != "/dev/null",
+            "--data-binary" => {
+                let file = value()?;
+                let file = file.strip_prefix('@').ok_or("--data-binary takes @FILE")?;
+                body = Some(fs::read(folder.join(file)).map_err(|e| e.to_string())?);
+            }
+            "-o" => output = Some(value()?),
             "-w" => format = value()?,
             address => {
                 let found = address.trim_start_matches("http://").strip_prefix(ADDRESS);
@@ -132,8 +141,15 @@ fn by_hand(service: &Service, command: &str) -> Result<String, String> {
     let method = method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
     let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (&n[..], &v[..])).collect();
     let body = body.unwrap_or_default();
-    let reply = service.send(&method, path.as_bytes(), &headers, body.as_bytes());
-    let body = if prints_body { reply.text() } else { "" };
+    let reply = service.send(&method, path.as_bytes(), &headers, &body);
+    let body = match output.as_deref() {
+        None => reply.text(),
+        Some("/dev/null") => "",
+        Some(file) => {
+            fs::write(folder.join(file), &reply.body).map_err(|e| e.to_string())?;
+            ""
+        }
+    };
     Ok(format!("{body}{}", written_out(&reply, &format)?))
 }
 
@@ -155,9 +171,11 @@ fn written_out(reply: &Reply, format: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn by_curl(service: &Service, command: &str) -> Result<String, String> {
+fn by_curl(service: &Service, folder: &Path, command: &str) -> Result<String, String> {
     let command = command.replace(ADDRESS, &service.address);
-    let output = Command::new("bash").args(["-c", &command]).output().map_err(|e| e.to_string())?;
+    let mut shell = Command::new("bash");
+    let output = shell.args(["-c", &command]).current_dir(folder).output();
+    let output = output.map_err(|e| e.to_string())?;
     if !output.status.success() {
         return Err(format!("{command}: {output:?}"));
     }

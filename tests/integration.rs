@@ -4,6 +4,7 @@
 
 mod access_log;
 mod api_docs;
+mod arrays;
 mod classify;
 mod cli;
 mod console;

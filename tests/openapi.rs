@@ -106,6 +106,15 @@ fn asked_for(path: &str) -> String {
 }
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+const NPY: (&str, &str) = ("Content-Type", "application/x-npy");
+const WANTS_NPY: (&str, &str) = ("Accept", "application/x-npy");
+
+/// An array of this shape.
+fn vectors(shape: &[u64]) -> Vec<u8> {
+    let numbers = (0..shape.iter().product()).map(|at| (at % 7) as f32 - 2.0);
+    let numbers = numbers.flat_map(f32::to_le_bytes).collect();
+    [model_store::npy::head("'<f4'", shape), numbers].concat()
+}
 
 #[test]
 fn the_service_serves_this_very_file() {
@@ -174,6 +183,17 @@ fn parameters_and_fields_are_the_documented_ones() {
             let asked = format!("{}?{right}&surprise=1", asked_for(path));
             let problem = service.get(&asked).json();
             assert_eq!(known(&problem), documented, "{method} {path}");
+        } else if !documented.is_empty() {
+            // They go with an array as the body. With JSON there are none.
+            let asked = format!("{path}?surprise=1");
+            let problem = service.send(&method, asked.as_bytes(), &[NPY], &vectors(&[1, 100]));
+            assert_eq!(known(&problem.json()), documented, "{method} {path}");
+            let asked = format!("{path}?timeout_ms=9");
+            let reply = service.send(&method, asked.as_bytes(), &[JSON], b"{}");
+            assert!(
+                reply.status == 422 && reply.text().contains("no parameters"),
+                "{method} {path}"
+            );
         } else {
             assert!(documented.is_empty(), "{method} {path}");
             let service = if path == "/admin/reload" { &with_keys } else { &service };
@@ -337,6 +357,19 @@ fn every_status_that_a_request_can_bring_about_is_documented_and_as_documented()
         let body = json!({"text": "the king", "format": form, "explain": true}).to_string();
         check(&service, "POST", "/expand", &[JSON], body.as_bytes());
     }
+    for path in ["/words/king", "/words?word=king", "/words?prefix=k"] {
+        check(&service, "GET", path, &[WANTS_NPY], b"");
+    }
+    for (path, shape) in [("/nearest", &[2, 100][..]), ("/expand", &[2, 1, 100])] {
+        for target in [path.to_owned(), format!("{path}?explain=true"), format!("{path}?x=1")] {
+            check(&service, "POST", &target, &[NPY], &vectors(shape));
+            check(&service, "POST", &target, &[NPY, WANTS_NPY], &vectors(shape));
+        }
+        check(&service, "POST", path, &[NPY], b"{}");
+        check(&service, "POST", path, &[NPY, WANTS_NPY], &vectors(&[2, 2]));
+    }
+    let zero = [model_store::npy::head("'<f4'", &[1, 100]), vec![0; 400]].concat();
+    check(&service, "POST", "/nearest?with_vectors=true", &[NPY, WANTS_NPY], &zero);
     let vector = service.get("/words?word=king&with_vector=true").json()["vector"].clone();
     let body = json!({"vectors": [vector], "explain": true}).to_string();
     check(&service, "POST", "/expand", &[JSON], body.as_bytes());

@@ -116,15 +116,31 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
 
 /// The status and body of the answer to a request.
 pub fn ask(method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    let (status, _, body) = ask_with(method, target, &[], body);
+    (status, body)
+}
+
+/// The status, media type and body of the answer to a request with these headers.
+pub fn ask_with(
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, String, Vec<u8>) {
     SERVICE.with(|service| {
-        let request = Request::builder().method(method).uri(target).header("host", "fuzz");
+        let mut request = Request::builder().method(method).uri(target).header("host", "fuzz");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(Body::from(body.to_vec())).expect("a request");
         service.runtime.block_on(async {
             let response =
                 service.front.service(CLIENT).call(request).await.expect("it never fails");
             let status = response.status().as_u16();
+            let media = response.headers().get("content-type").and_then(|media| media.to_str().ok());
+            let media = media.unwrap_or_default().to_owned();
             let body = to_bytes(response.into_body(), usize::MAX).await.expect("it is in memory");
-            (status, body.into())
+            (status, media, body.into())
         })
     })
 }
@@ -136,4 +152,21 @@ pub fn check(status: u16, answer: &[u8], allowed: &[u16]) {
     let json: serde_json::Value = serde_json::from_slice(answer).expect("answers are JSON");
     let code = json.get("code").is_some();
     assert_eq!(code, status != 200, "problems, and nothing else, have a code: {said}");
+}
+
+/// That an answer is one array of neighbours, whose vectors have this many components.
+pub fn check_array(status: u16, answer: &[u8], components: usize) {
+    assert_eq!(status, 200, "problems are JSON");
+    assert_eq!(answer[..8], *b"\x93NUMPY\x01\x00");
+    let length = usize::from(u16::from_le_bytes([answer[8], answer[9]]));
+    let (head, cells) = answer[10..].split_at(length);
+    let head = std::str::from_utf8(head).expect("the header is text");
+    assert!(head.starts_with("{'descr': [('row', '<i8'), ('score', '<f8')"), "{head}");
+    assert!((10 + length) % 64 == 0 && cells.len() % (16 + 4 * components) == 0, "{head}");
+    for cell in cells.chunks(16 + 4 * components) {
+        let row = i64::from_le_bytes(cell[..8].try_into().expect("eight bytes"));
+        let score = f64::from_le_bytes(cell[8..16].try_into().expect("eight bytes"));
+        let is_filled_up = row == -1 && score.is_nan();
+        assert!(is_filled_up || (0..WORDS.len() as i64).contains(&row) && score.abs() <= 1.0);
+    }
 }

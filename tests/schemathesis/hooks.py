@@ -6,25 +6,51 @@ schemathesis like a server's fault; so here all of them have time enough.
 Random names are no heads and no labels, random letters no words, and random vectors have another length than the built-in
 model's, so that hardly any request for a head would succeed. About three quarters of them get some that there are.
 
+Arrays are NumPy files, most of them of the model's dimension. Parameters go with them, and are left out with JSON.
+
 At the end, the statuses of the answers of each operation are appended to the file that STATUSES names."""
 
 import atexit
 import os
+import struct
 import zlib
 from collections import Counter, defaultdict
 
 import schemathesis
+from hypothesis import strategies as st
 
 LONG_ENOUGH_MS = 10_000
 DIM = 100
 LABEL = "positive"
 HEADS = {"/classify": "sentiment", "/expand": "nearby"}
 TEXTS = ["a moving and funny film", "cheap flights to the coast", "frog", "the king of spain, and of the world", "3"]
+ARRAY = "application/x-npy"
+TAKE_ARRAYS = ["/nearest", "/expand"]
 statuses = defaultdict(Counter)
+
+
+@st.composite
+def arrays(draw):
+    """A NumPy file: zeros, small numbers and NaN; sometimes of another type or shape, or cut off."""
+    lengths = draw(st.lists(st.integers(0, 3), max_size=2)) + [draw(st.sampled_from([DIM, DIM, DIM, 3]))]
+    kind, form = draw(st.sampled_from([("<f4", "<f"), ("<f4", "<f"), ("<f8", "<d"), ("<f2", "<e"), (">f4", ">f")]))
+    number = draw(st.sampled_from([0.5, 0.5, -1.0, 0.0, float("nan")]))
+    count = 1
+    for length in lengths:
+        count *= length
+    head = repr({"descr": kind, "fortran_order": False, "shape": tuple(lengths)}).encode() + b"\n"
+    file = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack(form, number) * count
+    return file[: draw(st.sampled_from([None, None, None, -1, 9]))]
+
+
+schemathesis.openapi.media_type(ARRAY, arrays())
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
+    if case.method == "POST" and case.path in TAKE_ARRAYS and case.media_type != ARRAY:
+        kwargs.pop("params", None)
+        case.query = {}
     for fields, name in ((case.query, "timeout_ms"), (case.headers, "Request-Timeout-Ms"), (case.body, "timeout_ms")):
         if hasattr(fields, "items") and is_short(fields.get(name)):
             fields[name] = LONG_ENOUGH_MS if fields is case.body else str(LONG_ENOUGH_MS)

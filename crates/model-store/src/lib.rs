@@ -7,7 +7,8 @@
 //! 3. [`ModelStore`] maps the folder into memory and provides its [`Table`] and [`Words`];
 //! 4. [`export`] writes it in formats that other programs read;
 //! 5. [`synth`] generates models of any size without a file;
-//! 6. [`head`] is for folders of heads: classifiers over a model's rows.
+//! 6. [`head`] is for folders of heads: classifiers over a model's rows;
+//! 7. [`npy`] reads and writes the heads of NumPy files.
 //!
 //! [`Table`]: contract::Table
 
@@ -16,6 +17,7 @@ pub mod export;
 pub mod format;
 pub mod head;
 mod mapped;
+pub mod npy;
 mod number;
 pub mod prepare;
 mod store;

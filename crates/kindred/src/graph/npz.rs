@@ -5,6 +5,7 @@
 //! begin at multiples of 64 bytes of the file.
 
 use crc32fast::Hasher;
+use model_store::npy::head;
 
 use super::Identity;
 
@@ -73,12 +74,12 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(identity: &Identity) -> Self {
         let Identity { rows, k, .. } = *identity;
-        let table = format!("({rows}, {k})");
+        let table = [rows, k];
         let length = rows * k * 8;
         let arrays = [
-            ("indices.npy", "<i8".to_owned(), &table[..], None),
-            ("scores.npy", "<f8".to_owned(), &table, None),
-            ("k.npy", "<i8".to_owned(), "()", Some(k.to_le_bytes().to_vec())),
+            ("indices.npy", "'<i8'".to_owned(), &table[..], None),
+            ("scores.npy", "'<f8'".to_owned(), &table, None),
+            ("k.npy", "'<i8'".to_owned(), &[], Some(k.to_le_bytes().to_vec())),
             text("model.npy", &identity.model),
             text("version.npy", &identity.version),
             text("metric.npy", &identity.metric),
@@ -88,7 +89,7 @@ impl Layout {
             let length = content.as_ref().map_or(length, |content| content.len() as u64);
             let least = at + LOCAL_BYTES + name.len() as u64 + LOCAL_ZIP64_BYTES + PADDING_BYTES;
             let npy_at = least.next_multiple_of(ALIGNMENT);
-            let entry = Entry { name, npy: npy(&kind, shape), content, length, at, npy_at };
+            let entry = Entry { name, npy: head(&kind, shape), content, length, at, npy_at };
             at = entry.end();
             entry
         });
@@ -170,23 +171,11 @@ fn put(bytes: &mut Vec<u8>, parts: &[&[u8]]) {
 }
 
 /// A text as an array without dimensions: UTF-32, as NumPy keeps text.
-fn text<'a>(name: &'static str, text: &str) -> (&'static str, String, &'a str, Option<Vec<u8>>) {
+fn text<'a>(name: &'static str, text: &str) -> (&'static str, String, &'a [u64], Option<Vec<u8>>) {
     // NumPy has no text of length 0; zeros at the end are no part of a text.
     let padded = text.chars().map(u32::from).chain(text.is_empty().then_some(0));
     let content: Vec<u8> = padded.flat_map(u32::to_le_bytes).collect();
-    (name, format!("<U{}", content.len() / 4), "()", Some(content))
-}
-
-/// What a `.npy` of version 1.0 begins with; its length is a multiple of [`ALIGNMENT`].
-fn npy(kind: &str, shape: &str) -> Vec<u8> {
-    const PREFIX: usize = 10;
-    let mut text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    let length = (PREFIX + text.len() + 1).next_multiple_of(ALIGNMENT as usize);
-    text.extend(std::iter::repeat_n(' ', length - PREFIX - text.len() - 1));
-    text.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    put(&mut bytes, &[&(text.len() as u16).to_le_bytes(), text.as_bytes()]);
-    bytes
+    (name, format!("'<U{}'", content.len() / 4), &[], Some(content))
 }
 
 /// What a local and a central header have in common: version, flags, method (stored), time, date, checksum, sizes, length of

@@ -161,6 +161,16 @@ impl Checked {
         self.with_vectors
     }
 
+    /// Whether the answer is explained.
+    pub fn explain(&self) -> bool {
+        self.explain
+    }
+
+    /// How many rows these options exclude, besides the words of the query.
+    pub fn excluded_rows(&self) -> usize {
+        self.excluded.as_ref().map_or(0, |excluded| excluded.rows.len())
+    }
+
     /// The filter of these options. It also excludes the words of the query, unless `include_query` is set.
     pub(super) fn filter(&self, inputs: Vec<Row>) -> Filter {
         let left_out = if self.include_query { Vec::new() } else { inputs };
@@ -219,6 +229,7 @@ pub(super) fn resolve(
             let vector = vector.into_iter().map(|x| x as f32).collect();
             (Formula::of_vector(vector), Vec::new())
         }
+        Target::Components(vector) => (Formula::of_vector(vector), Vec::new()),
         Target::Text(text) => {
             let found = words_of_text(model, &text, unknown)?;
             skipped = found.skipped;

@@ -15,6 +15,8 @@ pub enum Target {
     Row(u32),
     /// A vector, `[dim]`, rounded to float32 before it is searched.
     Vector(Vec<f64>),
+    /// A vector, `[dim]`, that is float32 already.
+    Components(Vec<f32>),
     /// A text: the sum of its words.
     Text(String),
     /// A sum of words, or an analogy by another method: `b − a + c` has `a` with the weight −1.
@@ -35,7 +37,13 @@ impl From<String> for Target {
 
 impl From<&[f32]> for Target {
     fn from(components: &[f32]) -> Self {
-        Self::vector(components.iter().copied())
+        Self::Components(components.to_vec())
+    }
+}
+
+impl From<Vec<f32>> for Target {
+    fn from(components: Vec<f32>) -> Self {
+        Self::Components(components)
     }
 }
 

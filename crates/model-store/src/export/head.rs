@@ -4,7 +4,7 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::ExportFormat;
-use crate::{ModelError, ModelStore};
+use crate::{ModelError, ModelStore, npy};
 
 /// The bytes before the first row.
 pub(super) fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
@@ -12,7 +12,7 @@ pub(super) fn head(model: &ModelStore, format: ExportFormat) -> Vec<u8> {
     match format {
         ExportFormat::Glove => Vec::new(),
         ExportFormat::Word2vec | ExportFormat::Word2vecBinary => format!("{rows} {dim}\n").into(),
-        ExportFormat::Npy => npy_head(&format!("({rows}, {dim})")),
+        ExportFormat::Npy => npy::head("'<f4'", &[rows as u64, dim as u64]),
         ExportFormat::Safetensors => safetensors_head(rows, dim),
     }
 }
@@ -29,23 +29,9 @@ pub(super) fn biases(model: &ModelStore) -> Result<Vec<u8>, ModelError> {
             reason: "it has no biases; omit --bias".into(),
         });
     };
-    let mut file = npy_head(&format!("({},)", biases.len()));
+    let mut file = npy::head("'<f4'", &[biases.len() as u64]);
     file.extend_from_slice(bytemuck::cast_slice(biases));
     Ok(file)
-}
-
-/// The head of an array of float32. Format: NEP 1, "A Simple File Format for NumPy Arrays", version 1.0.
-pub(super) fn npy_head(shape: &str) -> Vec<u8> {
-    const BEFORE_TEXT: usize = 10;
-    const ALIGNMENT: usize = 64;
-    let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    let bytes = (BEFORE_TEXT + text.len() + 1).next_multiple_of(ALIGNMENT) - BEFORE_TEXT;
-    text += &" ".repeat(bytes - text.len() - 1);
-    text.push('\n');
-    let mut head = b"\x93NUMPY\x01\x00".to_vec();
-    head.extend_from_slice(&(bytes as u16).to_le_bytes());
-    head.extend_from_slice(text.as_bytes());
-    head
 }
 
 fn safetensors_head(rows: usize, dim: usize) -> Vec<u8> {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::Input;
-use super::formats::{MAX_RECORD_BYTES, NpyNumbers};
+use super::formats::MAX_RECORD_BYTES;
 use super::lines::CHUNK_BYTES;
 use super::unpack::{self, Unpacked};
 use crate::ModelError;
+use crate::npy::Numbers;
 
 /// An array of numbers, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +29,7 @@ pub fn read_array(
     unpack::read(Input::File(path), None, |unpacked| {
         let mut head = Vec::new();
         let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
-        if !NpyNumbers::begins(&head) {
+        if !Numbers::begins(&head) {
             let reason = "it is not a NumPy file (.npy); save it with numpy.save(path, array)";
             return Err(unpacked.progress().bad(reason));
         }
@@ -44,27 +45,15 @@ pub(super) fn read_npy(
     check: impl FnOnce(&[u64]) -> Result<(), String>,
 ) -> Result<Array, ModelError> {
     let so_far = unpacked.progress().clone();
-    let NpyNumbers { shape, number, start } =
-        NpyNumbers::read(&bytes).map_err(|reason| so_far.bad(reason))?;
-    check(&shape).map_err(|reason| so_far.bad(reason))?;
+    let header = Numbers::read(&bytes).map_err(|reason| so_far.bad(reason))?;
+    check(&header.shape).map_err(|reason| so_far.bad(reason))?;
     while more {
         more = unpacked.fill(&mut bytes, CHUNK_BYTES)?;
     }
-    // The header was read from these bytes.
-    let found = &bytes[start as usize..];
-    let size = number.bytes() as u64;
-    let count = shape.iter().try_fold(1u64, |count, &length| count.checked_mul(length));
-    if count.and_then(|count| count.checked_mul(size)) != Some(found.len() as u64) {
-        let announced = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
-        return Err(so_far.bad(format!(
-            "its header announces {announced} numbers of {size} bytes, but {} bytes follow; the file is cut off, or \
-             its header is wrong",
-            found.len()
-        )));
-    }
+    let found = header.bytes(&bytes).map_err(|reason| so_far.bad(reason))?;
     let mut numbers = Vec::new();
-    number.read(found, &mut numbers);
+    header.number.read(found, &mut numbers);
     // An array with a length of 0 may have others of any size.
     let length = |&length: &u64| usize::try_from(length).unwrap_or(usize::MAX);
-    Ok(Array { shape: shape.iter().map(length).collect(), numbers })
+    Ok(Array { shape: header.shape.iter().map(length).collect(), numbers })
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::Input;
 use super::array::{self, Array};
-use super::formats::{MAX_RECORD_BYTES, NpyNumbers, Parsed, parse_component};
+use super::formats::{MAX_RECORD_BYTES, Parsed, parse_component};
 use super::lines::for_each_line;
 use super::unpack::{self, Unpacked, file_name};
-use crate::ModelError;
+use crate::{ModelError, npy};
 
 /// Maximum length of a line; a longer one is no number.
 const MAX_LINE_BYTES: usize = 4096;
@@ -27,7 +27,7 @@ impl Biases {
         unpack::read(Input::File(path), None, |unpacked| {
             let mut head = Vec::new();
             let more = unpacked.fill(&mut head, MAX_RECORD_BYTES)?;
-            let (unit, biases) = if NpyNumbers::begins(&head) {
+            let (unit, biases) = if npy::Numbers::begins(&head) {
                 (("row", 0), read_npy(unpacked, head, more)?)
             } else {
                 (("line", 1), read_text(unpacked, head, more)?)

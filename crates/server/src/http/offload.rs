@@ -40,6 +40,23 @@ impl Work {
         Self(bytes * BYTE + halves * HALF_A_WORD + beyond * BEYOND_ASCII)
     }
 
+    /// The work of making queries from an array of this many bytes, whose vectors have `dim` components. `query` is the query
+    /// string, with the options of all queries.
+    pub(super) fn of_array(bytes: usize, dim: usize, query: &[u8]) -> Self {
+        /// Copying, checking and squaring a component takes 1 to 3 ns.
+        const NUMBER: usize = 3;
+        /// The smallest number has two bytes. Of larger ones there are fewer, so the work is less than estimated.
+        const BYTES_PER_NUMBER: usize = 2;
+        /// Memory for a vector and its query.
+        const QUERY: usize = 400;
+        /// A parameter that excludes a word has at least this many bytes. Each query has its own list of excluded rows.
+        const BYTES_PER_EXCLUDED: usize = 10;
+        let numbers = bytes / BYTES_PER_NUMBER;
+        let of_vectors = numbers / dim.max(1) * (QUERY + query.len() / BYTES_PER_EXCLUDED);
+        let Self(of_query) = Self::of_text(std::iter::once(query));
+        Self((numbers * NUMBER + of_vectors) as u64 + of_query)
+    }
+
     /// The work of writing n numbers or words of an answer.
     pub(super) fn of_writing(numbers: usize) -> Self {
         const NUMBER: u64 = 40;
@@ -121,6 +138,23 @@ pub(super) fn check_deadline(patience: &Patience) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_work_of_an_array_is_judged_by_its_vectors_and_what_they_exclude() {
+        let of = |vectors: usize, dim: usize, query: &str| {
+            Work::of_array(vectors * dim * 4, dim, query.as_bytes()).is_long()
+        };
+        assert!(!of(1, 65_536, "k=10") && !of(100, 300, "k=10"), "short");
+        assert!(of(1024, 50, "k=10") && of(1024, 2, ""), "a batch");
+        // Bytes that look like quotes and spaces say nothing.
+        let quotes = Work::of_text(std::iter::once(&[b'"'; 1200][..]));
+        assert!(Work::of_array(1200, 300, b"") < quotes);
+        let excluded = vec!["exclude=a"; 500].join("&");
+        let Work(in_text) = Work::of_text(std::iter::once(excluded.as_bytes()));
+        let Work(excluding) = Work::of_array(20_000, 50, excluded.as_bytes());
+        let Work(without) = Work::of_array(20_000, 50, b"");
+        assert!(excluding - in_text > without * 3 / 2, "each query has its own list");
+    }
 
     #[test]
     fn work_is_judged_by_words_and_not_by_bytes() {

@@ -2,7 +2,7 @@
 
 use safetensors::tensor::Metadata;
 
-use super::npy::{NpyHeader, SIGNATURE};
+use crate::npy::{FORTRAN_ORDER, NpyHeader, number_of};
 use crate::number::Number;
 
 /// word2vec's first line.
@@ -28,50 +28,6 @@ impl Word2vecHeader {
     }
 }
 
-/// The numbers of a NumPy file, whatever their shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::prepare) struct NpyNumbers {
-    pub(in crate::prepare) shape: Vec<u64>,
-    pub(in crate::prepare) number: Number,
-    /// The offset of the first number.
-    pub(in crate::prepare) start: u64,
-}
-
-impl NpyNumbers {
-    /// Whether these bytes begin like a NumPy file.
-    pub(in crate::prepare) fn begins(head: &[u8]) -> bool {
-        head.starts_with(SIGNATURE)
-    }
-
-    /// Reads the header.
-    pub(in crate::prepare) fn read(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, fortran_order, shape, bytes } = npy_header(head)?;
-        if fortran_order && shape.len() > 1 {
-            return Err(FORTRAN_ORDER.into());
-        }
-        Ok(Self { number: number_of(&descr)?, shape, start: bytes })
-    }
-}
-
-const FORTRAN_ORDER: &str = "its array is in Fortran order (column by column); save it with numpy.save(path, \
-                             numpy.ascontiguousarray(array))";
-
-fn npy_header(head: &[u8]) -> Result<NpyHeader, String> {
-    NpyHeader::read(head).map_err(|reason| format!("its npy header can't be read ({reason})"))
-}
-
-fn number_of(descr: &str) -> Result<Number, String> {
-    match descr {
-        "<f2" => Ok(Number::F16),
-        "<f4" => Ok(Number::F32),
-        "<f8" => Ok(Number::F64),
-        _ => Err(format!(
-            "its numbers have the type {descr}; save it as little-endian float32, float64 or float16: \
-             numpy.save(path, array.astype('<f4'))"
-        )),
-    }
-}
-
 /// A table of numbers after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NumbersHeader {
@@ -87,7 +43,7 @@ pub(super) struct NumbersHeader {
 impl NumbersHeader {
     /// Reads the header of a NumPy file.
     pub(super) fn npy(head: &[u8]) -> Result<Self, String> {
-        let NpyHeader { descr, fortran_order, shape, bytes } = npy_header(head)?;
+        let NpyHeader { descr, fortran_order, shape, bytes } = NpyHeader::of_vectors(head)?;
         let &[rows, dim] = shape.as_slice() else {
             return Err(format!(
                 "its array has {} dimensions instead of 2 (rows × components)",

@@ -4,7 +4,6 @@
 mod detect;
 mod fixed;
 mod header;
-mod npy;
 mod numbers;
 mod plan;
 mod text;
@@ -13,7 +12,6 @@ mod word2vec;
 use std::fmt;
 
 pub(super) use detect::BYTE_ORDER_MARK;
-pub(super) use header::NpyNumbers;
 pub(super) use plan::{Plan, Unit, plan};
 pub(crate) use text::ends_in_a_number;
 pub(super) use text::parse_component;

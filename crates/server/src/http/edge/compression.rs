@@ -16,6 +16,7 @@ use tower_http::compression::{Compression, CompressionLevel};
 use super::CompressionContext;
 use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline};
+use crate::http::parse::negotiation::NPY_NAME;
 use crate::http::render::counted;
 use crate::workers::Patience;
 use scheduler::account::Pool;
@@ -36,12 +37,14 @@ impl Compressor {
         headers.get(header::ACCEPT_ENCODING).cloned()
     }
 
-    /// Whether an answer is large enough to compress. One of unknown size is not. The answer to a HEAD has no body, but
+    /// Whether an answer is large enough to compress. One of unknown size is not, and no array: its bits hardly repeat. The answer to a HEAD has no body, but
     /// has the length of the GET's answer in a header.
     pub(super) fn is_large(&self, response: &Response, is_head: bool) -> bool {
         let length = || response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
         let bytes = if is_head { length() } else { Some(response.body().size_hint().lower()) };
-        self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes)
+        let is_array =
+            || response.headers().get(header::CONTENT_TYPE).is_some_and(|of| of == NPY_NAME);
+        self.from_bytes > 0 && bytes.is_some_and(|bytes| bytes >= self.from_bytes) && !is_array()
     }
 
     /// Gives a 304 the `Vary` header that the 200 may have had (RFC 9110, section 15.4.5). The size of the 200 is not
@@ -167,6 +170,9 @@ mod tests {
             compressor.is_large(&answer(100), false) && !compressor.is_large(&answer(99), false)
         );
         assert!(!Compressor { from_bytes: 0 }.is_large(&answer(1 << 20), false));
+        let mut array = answer(1 << 20);
+        array.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NPY_NAME));
+        assert!(!compressor.is_large(&array, false));
     }
 
     #[tokio::test]

@@ -25,6 +25,18 @@ pub enum ApiError {
         /// Where the error is, and why.
         reason: String,
     },
+    /// The body is declared as an array, but can't be read as one.
+    NotNpy {
+        /// What is wrong with it, and what would be right.
+        reason: String,
+    },
+    /// One of several queries fails a request whose answer has no place for its error.
+    InQuery {
+        /// Its index in the batch, from 0.
+        index: usize,
+        /// What is wrong with it.
+        error: Box<ApiError>,
+    },
     /// The body could not be received.
     UnreadableBody,
     /// An expression that does not follow the grammar.
@@ -66,7 +78,7 @@ pub enum ApiError {
         /// In bytes.
         limit: usize,
     },
-    /// The body is declared as something other than JSON.
+    /// The body is declared as something that this route does not take.
     UnsupportedMediaType {
         /// As declared.
         found: String,
@@ -153,8 +165,8 @@ pub enum ApiError {
     },
     /// The client accepts no format that the answer can have.
     NotAcceptable {
-        /// The format that it has.
-        offered: &'static str,
+        /// The formats that it can have.
+        offered: String,
     },
     /// The queue is full.
     QueueFull {

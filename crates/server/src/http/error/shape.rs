@@ -24,6 +24,20 @@ impl ApiError {
             Self::NotJson { reason } => {
                 (S::BAD_REQUEST, "not_json", "Not JSON", format!("the body is not JSON: {reason}"))
             }
+            Self::NotNpy { reason } => (
+                S::BAD_REQUEST,
+                "not_npy",
+                "Not npy",
+                format!("the body is not an array in the format .npy: {reason}"),
+            ),
+            Self::InQuery { index, error } => {
+                let Shape { status, code, title, detail } = error.shape();
+                let detail = format!(
+                    "`queries[{index}]`: {detail}; an .npy answer has no place for the error of one query: correct the \
+                     query, or accept application/json, which answers the others"
+                );
+                (status, code, title, detail)
+            }
             Self::UnreadableBody => (
                 S::BAD_REQUEST,
                 "unreadable_body",
@@ -87,7 +101,7 @@ impl ApiError {
                 "Unsupported media type",
                 format!(
                     "the Content-Type is {found}; send JSON with the header Content-Type: application/json \
-                     (curl: --json, or -H with that header)"
+                     (curl: --json, or -H with that header); /nearest and /expand also take vectors as application/x-npy"
                 ),
             ),
             Self::InvalidRequest { reason } => {
@@ -237,6 +251,7 @@ impl ApiError {
             Self::UnknownWord { unknown } => {
                 unknown.iter().map(|unknown| 3 * unknown.word.len() + 128).sum()
             }
+            Self::InQuery { error, .. } => error.bytes(),
             _ => 0,
         }
     }

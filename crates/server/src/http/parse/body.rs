@@ -1,4 +1,4 @@
-//! JSON bodies: parses bytes into fields, and finds the error that says what is wrong with them.
+//! Bodies: receives them, parses JSON into fields, and finds the error that says what is wrong with them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
-use mediatype::{MediaType, names};
+use mediatype::names;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::arrays::Array;
 use super::limits::MAX_QUERIES;
-use super::{invalid, query_string};
+use super::{invalid, negotiation, query_string};
 use crate::http::ApiError;
 use crate::http::offload::Work;
 use crate::models::{Call, ServedModel};
@@ -31,7 +32,11 @@ pub(in crate::http) const UNCOUNTED_BODY: usize = 4 << 10;
 pub(in crate::http) const BYTES_PER_BYTE: u64 = 6;
 const BYTES_BESIDES: u64 = 64 << 10;
 
-/// The largest body that can be valid, in bytes.
+/// The same of an array's bytes: as they arrived, and joined. What is made of them is counted when it is known
+/// ([`Received::count`]).
+const BYTES_PER_ARRAY_BYTE: u64 = 2;
+
+/// The largest body that can be valid, in bytes. An array takes less than JSON.
 fn body_limit(served: &ServedModel) -> usize {
     /// A component in JSON: sign, 17 digits, point, exponent, comma, space.
     const BYTES_PER_COMPONENT: usize = 27;
@@ -47,6 +52,10 @@ pub(in crate::http) struct Received {
     pieces: Vec<Bytes>,
     /// The memory that is counted for it.
     room: Option<Reservation>,
+    /// Whether it is declared as an array ([`negotiation::NPY`]).
+    is_array: bool,
+    /// Dimensions of the model that it is for.
+    dim: usize,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Received {
@@ -66,7 +75,8 @@ impl<S: Send + Sync> FromRequest<S> for Received {
             false => ApiError::BodyTimeout { limit: body_read_timeout },
         };
         let (pieces, room) = arrives.map_err(late)??;
-        Ok(Self { headers: head.headers, uri: head.uri, pieces, room })
+        let (is_array, dim) = (negotiation::is_npy(&head.headers), call.model.dim());
+        Ok(Self { headers: head.headers, uri: head.uri, pieces, room, is_array, dim })
     }
 }
 
@@ -116,24 +126,41 @@ async fn arrive(
 }
 
 impl Received {
+    /// Whether the body is declared as an array. Then its options are in the query string.
+    pub(in crate::http) fn is_array(&self) -> bool {
+        self.is_array
+    }
+
+    /// The query string, still encoded.
+    pub(in crate::http) fn query(&self) -> &str {
+        self.uri.query().unwrap_or_default()
+    }
+
     /// The work of parsing the body and looking up its words.
     pub(in crate::http) fn work(&self) -> Work {
+        if self.is_array {
+            return Work::of_array(self.length(), self.dim, self.query().as_bytes());
+        }
         Work::of_text(self.pieces.iter().map(|piece| &piece[..]))
     }
 
     /// The request's deadline, as far as it is known before the body is parsed. Parsing may wait for a thread, and the
-    /// body's `timeout_ms` counts during that wait.
+    /// request's `timeout_ms` counts during that wait.
     pub(in crate::http) fn latest(&self, call: &Call) -> Instant {
-        let named = self.pieces.iter().find_map(|piece| named_timeout(piece));
+        let named = match self.is_array {
+            true => query_string::named_timeout(self.query()),
+            false => self.pieces.iter().find_map(|piece| named_timeout(piece)),
+        };
         let named = named.and_then(|ms| call.arrived().checked_add(Duration::from_millis(ms)));
         named.map_or(call.latest(), |named| named.min(call.latest()))
     }
 
     /// Joins the body's pieces into one, and counts the memory for everything that is made from it.
     pub(in crate::http) fn whole(mut self) -> Result<Self, ApiError> {
-        let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
+        let per_byte = if self.is_array { BYTES_PER_ARRAY_BYTE } else { BYTES_PER_BYTE };
+        let bytes = self.length() as u64 * per_byte + BYTES_BESIDES;
         if let Some(room) = &mut self.room {
-            room.grow(length as u64 * BYTES_PER_BYTE + BYTES_BESIDES)?;
+            room.grow(bytes)?;
         }
         if self.pieces.len() > 1 {
             self.pieces = vec![self.pieces.concat().into()];
@@ -141,11 +168,43 @@ impl Received {
         Ok(self)
     }
 
+    fn length(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// The body, which must be in one piece.
+    fn bytes(&self) -> &[u8] {
+        self.pieces.first().map_or(&[], |body| &body[..])
+    }
+
+    /// Counts memory for n bytes that are made from an array, besides the array itself.
+    pub(in crate::http) fn count(&mut self, call: &Call, bytes: u64) -> Result<(), ApiError> {
+        let bytes = bytes + self.length() as u64 * BYTES_PER_ARRAY_BYTE + BYTES_BESIDES;
+        match &mut self.room {
+            Some(room) => room.grow(bytes)?,
+            None if bytes <= 2 * BYTES_BESIDES => {}
+            None => {
+                let memory = &call.service().memory;
+                self.room = Some(memory.take(call.account(), Pool::Requests, bytes)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the body, which must be in one piece, as an array.
+    pub(in crate::http) fn array(&self) -> Result<Array<'_>, ApiError> {
+        Array::read(self.bytes())
+    }
+
     /// Parses the body, which must be in one piece, and refuses any query parameter. Faults are found in the documented
     /// order.
     pub(in crate::http) fn parse<'a, B: JsonBody<'a>>(&'a self) -> Result<B, ApiError> {
-        let asked = parse(&self.headers, self.pieces.first().map_or(&[], |body| &body[..]))?;
-        query_string::nothing(self.uri.query().unwrap_or_default())?;
+        if self.is_array {
+            // An array is never JSON, so this is what is wrong with it.
+            return Err(unsupported(&self.headers));
+        }
+        let asked = parse(&self.headers, self.bytes())?;
+        query_string::nothing(self.query())?;
         Ok(asked)
     }
 
@@ -255,21 +314,20 @@ fn expression_of(text: &str) -> Option<String> {
 }
 
 fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(declared) = headers.get(header::CONTENT_TYPE) else {
+    if !headers.contains_key(header::CONTENT_TYPE) {
         // Without a declared type, only JSON can be meant.
         return Ok(());
-    };
-    let is_json = declared.to_str().ok().and_then(|text| MediaType::parse(text).ok()).is_some_and(
-        |declared| {
-            declared.ty == names::APPLICATION
-                && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
-        },
-    );
-    if is_json {
-        return Ok(());
     }
-    let found = String::from_utf8_lossy(declared.as_bytes()).into_owned();
-    Err(ApiError::UnsupportedMediaType { found })
+    let is_json = negotiation::declared(headers).is_some_and(|declared| {
+        declared.ty == names::APPLICATION
+            && (declared.subty == names::JSON || declared.suffix == Some(names::JSON))
+    });
+    if is_json { Ok(()) } else { Err(unsupported(headers)) }
+}
+
+fn unsupported(headers: &HeaderMap) -> ApiError {
+    let declared = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    ApiError::UnsupportedMediaType { found: String::from_utf8_lossy(declared).into_owned() }
 }
 
 /// Why JSON does not have the form of `B`: which field, and what it must be. Slow, so it is used only for bodies that

@@ -1,40 +1,44 @@
-//! The JSON body of `/expand`.
+//! The body of `/expand`: JSON, or an array of the tokens' vectors with the rest in the query string.
 
 use kindred::heads::{Form, WantedTerms};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::arrays::{Array, TokenArray};
 use super::at_most::{AtMost, present};
 use super::classification::{Text, read_text};
 use super::limits::{MAX_RESULTS, MAX_TEXTS, MAX_TOKEN_VECTORS};
-use super::{invalid, not_exactly_one};
+use super::{invalid, not_exactly_one, query_string};
 use crate::http::ApiError;
 use crate::http::parse::body::JsonBody;
 
 /// The body of `POST /expand`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ExpandBody<'a> {
     #[serde(default, deserialize_with = "present", borrow)]
-    text: Option<&'a RawValue>,
+    pub(super) text: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present", borrow)]
-    texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
+    pub(super) texts: Option<AtMost<&'a RawValue, MAX_TEXTS>>,
     #[serde(default, deserialize_with = "present", borrow)]
-    vectors: Option<&'a RawValue>,
+    pub(super) vectors: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
-    head: Option<String>,
+    pub(super) head: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    top: Option<u64>,
+    pub(super) top: Option<u64>,
     #[serde(default, deserialize_with = "present")]
-    min_weight: Option<f64>,
+    pub(super) min_weight: Option<f64>,
     #[serde(default, deserialize_with = "present")]
-    max_ratio: Option<f64>,
+    pub(super) max_ratio: Option<f64>,
     #[serde(default, deserialize_with = "present")]
-    format: Option<String>,
+    pub(super) format: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    explain: Option<bool>,
+    pub(super) explain: Option<bool>,
     #[serde(default, deserialize_with = "present")]
-    timeout_ms: Option<u64>,
+    pub(super) timeout_ms: Option<u64>,
+    /// The vectors of a body that is an array.
+    #[serde(skip)]
+    pub(super) array: Option<TokenArray>,
 }
 
 impl<'a> JsonBody<'a> for ExpandBody<'a> {}
@@ -59,6 +63,8 @@ pub(in crate::http) enum Unread<'a> {
     Text(&'a RawValue),
     /// The vectors of its tokens.
     Vectors(&'a RawValue),
+    /// The same from an array, `[tokens, dim]`, and the number of tokens.
+    Array(Vec<f32>, usize),
 }
 
 /// What is expanded.
@@ -78,6 +84,12 @@ struct WithVectors<'a> {
 }
 
 impl<'a> ExpandBody<'a> {
+    /// A body that is an array; `query` has everything but its texts.
+    pub(in crate::http) fn of_array(array: &Array<'_>, query: &str) -> Result<Self, ApiError> {
+        let options = query_string::expansion(query)?;
+        Ok(Self { array: Some(array.tokens()?), ..options })
+    }
+
     /// The field `timeout_ms`, unchecked.
     pub(in crate::http) fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
@@ -85,11 +97,15 @@ impl<'a> ExpandBody<'a> {
 
     /// Checks the form of the body. The texts stay unparsed JSON.
     pub(in crate::http) fn check(self) -> Result<ExpandRequest<'a>, ApiError> {
-        let is_single = self.texts.is_none();
-        let texts = match (self.text, self.vectors, self.texts) {
-            (Some(text), None, None) => vec![Unread::Text(text)],
-            (None, Some(vectors), None) => vec![Unread::Vectors(vectors)],
-            (None, None, Some(texts)) => {
+        let is_list = self.array.as_ref().map_or(self.texts.is_some(), |array| array.is_list);
+        let is_single = !is_list;
+        let texts = match (self.text, self.vectors, self.texts, self.array) {
+            (None, None, None, Some(TokenArray { tokens, texts, .. })) => {
+                texts.into_iter().map(|text| Unread::Array(text, tokens)).collect()
+            }
+            (Some(text), None, None, None) => vec![Unread::Text(text)],
+            (None, Some(vectors), None, None) => vec![Unread::Vectors(vectors)],
+            (None, None, Some(texts), None) => {
                 let texts = texts.all().filter(|texts| !texts.is_empty());
                 texts.ok_or_else(|| invalid("texts"))?.into_iter().map(Unread::Text).collect()
             }
@@ -135,6 +151,7 @@ impl Unread<'_> {
             None => name.trim_start_matches('.').to_owned(),
         };
         match self {
+            Self::Array(components, tokens) => Ok(Source::Vectors(components, tokens)),
             Self::Vectors(vectors) => read_vectors(vectors, &of_text(".vectors")),
             Self::Text(text) if text.get().trim_start().starts_with('{') => {
                 let field = index.map_or_else(|| "text".to_owned(), |_| of_text(""));

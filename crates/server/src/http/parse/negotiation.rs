@@ -1,7 +1,7 @@
-//! Content negotiation: checks whether a client accepts the format of the answer.
+//! Content negotiation: the media types of bodies and answers, and which of them a client sends and accepts.
 
 use axum::http::{HeaderMap, Uri, header};
-use mediatype::{MediaType, MediaTypeList, ReadParams, names};
+use mediatype::{MediaType, MediaTypeList, Name, ReadParams, names};
 
 use super::query_string;
 use crate::http::ApiError;
@@ -11,42 +11,97 @@ pub(in crate::http) const JSON: MediaType<'static> =
     MediaType::new(names::APPLICATION, names::JSON);
 /// The format of `openapi.yaml`.
 pub(in crate::http) const YAML: MediaType<'static> =
-    MediaType::new(names::APPLICATION, mediatype::Name::new_unchecked("yaml"));
+    MediaType::new(names::APPLICATION, Name::new_unchecked("yaml"));
 /// The format of the start page.
 pub(in crate::http) const TEXT: MediaType<'static> = MediaType::new(names::TEXT, names::PLAIN);
 
 /// The format of pages.
 pub(in crate::http) const HTML: MediaType<'static> = MediaType::new(names::TEXT, names::HTML);
 
-/// Checks the `Accept` headers. Without any, the client accepts everything. If several ranges match, the most precise
-/// one counts (RFC 9110, section 12.5.1). Invalid ranges are ignored.
+/// Arrays of numbers: NumPy's `.npy`.
+pub(in crate::http) const NPY: MediaType<'static> =
+    MediaType::new(names::APPLICATION, Name::new_unchecked("x-npy"));
+/// [`NPY`] in headers.
+pub(in crate::http) const NPY_NAME: &str = "application/x-npy";
+
+/// The format of an answer that may be an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Format {
+    Json,
+    Npy,
+}
+
+/// The formats that an answer may have, the usual first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Offered {
+    Json,
+    JsonOrNpy,
+}
+
+impl Offered {
+    /// The format that the client accepts with the highest weight; of equal weights the one that it names more precisely, and of
+    /// those JSON.
+    pub(in crate::http) fn choose(self, headers: &HeaderMap) -> Result<Format, ApiError> {
+        match self {
+            Self::Json => check(headers, &JSON).map(|()| Format::Json),
+            Self::JsonOrNpy if !headers.contains_key(header::ACCEPT) => Ok(Format::Json),
+            Self::JsonOrNpy => choose(headers, &[&JSON, &NPY])
+                .map(|index| if index == 0 { Format::Json } else { Format::Npy }),
+        }
+    }
+}
+
+/// Checks that the client accepts this format.
 pub(in crate::http) fn check(headers: &HeaderMap, offered: &MediaType<'_>) -> Result<(), ApiError> {
-    let mut best: Option<(u8, bool)> = None;
-    let mut any = false;
-    for range in accepted(headers) {
-        any = true;
-        let precision = match (range.ty.as_str(), range.subty.as_str()) {
-            ("*", "*") => 1,
-            (ty, "*") if offered.ty == ty => 2,
-            (ty, subty) if offered.ty == ty && offered.subty == subty => 3,
-            _ => continue,
-        };
-        if best.is_none_or(|(before, _)| precision > before) {
-            best = Some((precision, weight(&range) > 0.0));
+    choose(headers, &[offered]).map(|_| ())
+}
+
+/// The index of the format that suits the `Accept` headers best. Without any, the client accepts everything. If several ranges
+/// match a format, the most precise one counts (RFC 9110, section 12.5.1). Invalid ranges are ignored.
+fn choose(headers: &HeaderMap, offered: &[&MediaType<'_>]) -> Result<usize, ApiError> {
+    let mut best: Option<(f32, u8, usize)> = None;
+    for (index, format) in offered.iter().enumerate() {
+        let Some((weight, precision)) = weight_of(headers, format) else { continue };
+        if best.is_none_or(|(most, precise, _)| (weight, precision) > (most, precise)) {
+            best = Some((weight, precision, index));
         }
     }
     match best {
-        Some((_, true)) => Ok(()),
-        None if !any => Ok(()),
-        _ => Err(ApiError::NotAcceptable {
-            offered: match offered.subty.as_str() {
-                "json" => "application/json",
-                "yaml" => "application/yaml",
-                "html" => "text/html",
-                _ => "text/plain",
-            },
-        }),
+        Some((.., index)) => Ok(index),
+        None if accepted(headers).next().is_none() => Ok(0),
+        None => {
+            let offered: Vec<String> = offered.iter().map(ToString::to_string).collect();
+            Err(ApiError::NotAcceptable { offered: offered.join(" or ") })
+        }
     }
+}
+
+/// The weight of a format for the client, above zero, and how precisely a range names it. `None` if it does not accept it.
+fn weight_of(headers: &HeaderMap, format: &MediaType<'_>) -> Option<(f32, u8)> {
+    let mut best: Option<(u8, f32)> = None;
+    for range in accepted(headers) {
+        let precision = match (range.ty.as_str(), range.subty.as_str()) {
+            ("*", "*") => 1,
+            (ty, "*") if format.ty == ty => 2,
+            (ty, subty) if format.ty == ty && format.subty == subty => 3,
+            _ => continue,
+        };
+        if best.is_none_or(|(before, _)| precision > before) {
+            best = Some((precision, weight(&range)));
+        }
+    }
+    best.filter(|&(_, weight)| weight > 0.0).map(|(precision, weight)| (weight, precision))
+}
+
+/// Whether the body is declared as [`NPY`].
+pub(in crate::http) fn is_npy(headers: &HeaderMap) -> bool {
+    declared(headers).is_some_and(|found| found.essence() == NPY)
+}
+
+/// The media type of the body, if it is declared and is one.
+pub(in crate::http) fn declared(headers: &HeaderMap) -> Option<MediaType<'_>> {
+    let declared = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    MediaType::parse(declared).ok()
 }
 
 /// Whether the client prefers HTML to all other formats, as browsers do. `*/*` alone does not name HTML.
@@ -116,6 +171,53 @@ mod tests {
         ] {
             assert!(!names(accept), "{accept:?}");
         }
+    }
+
+    #[test]
+    fn the_highest_weight_chooses_then_the_most_precise_range_then_json() {
+        let chosen = |accept: &[&str]| {
+            let values = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap()));
+            Offered::JsonOrNpy.choose(&values.collect()).ok()
+        };
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["application/*"],
+            &["application/json"],
+            &["application/x-npy, application/json"],
+            &["application/x-npy;q=0.5", "application/json;q=0.6"],
+            &["application/x-npy;q=0.5, */*"],
+            &["application/x-npy;q=0, */*;q=0.1"],
+            &["text/html, application/json;q=0.1"],
+            &["not a media type"],
+        ] {
+            assert_eq!(chosen(accept), Some(Format::Json), "{accept:?}");
+        }
+        for accept in [
+            &["application/x-npy"][..],
+            &["Application/X-NPY"],
+            &["application/x-npy, */*"],
+            &["application/*;q=0.5", "application/x-npy;q=0.5"],
+            &["application/x-npy;q=0.6, application/json;q=0.5"],
+            &["application/json;q=0, */*;q=0.1"],
+        ] {
+            assert_eq!(chosen(accept), Some(Format::Npy), "{accept:?}");
+        }
+        for accept in [&["text/html"][..], &["*/*;q=0"], &["application/x-npy;q=0"]] {
+            assert_eq!(chosen(accept), None, "{accept:?}");
+        }
+        let json = HeaderMap::from_iter([(header::ACCEPT, "application/x-npy".parse().unwrap())]);
+        assert!(Offered::Json.choose(&json).is_err());
+    }
+
+    #[test]
+    fn the_names_of_arrays_are_one() {
+        assert_eq!(NPY.to_string(), NPY_NAME);
+        let of = |value: &str| {
+            is_npy(&HeaderMap::from_iter([(header::CONTENT_TYPE, value.parse().unwrap())]))
+        };
+        assert!(of("application/x-npy") && of("Application/X-Npy; version=1"));
+        assert!(!of("application/json") && !of("application/npy") && !of("application/x-npy+json"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! GET requests: parses form-encoded query parameters into the same fields as those of JSON bodies.
+//! GET requests, and POST requests whose body is an array: parses form-encoded query parameters into the same fields as those of
+//! JSON bodies.
 
 use std::borrow::Cow;
 
@@ -8,6 +9,7 @@ use kindred::{Error, Method, Options, Unknown, expression, with_options};
 use percent_encoding::percent_decode;
 
 use super::bodies::Parts;
+use super::expansion::ExpandBody;
 use super::invalid;
 use super::targets::{RawTarget, WeightedWord};
 use crate::http::ApiError;
@@ -66,6 +68,45 @@ pub(in crate::http) fn nearest(query: &str) -> Result<Parts<'static>, ApiError> 
         return Err(ApiError::InvalidRequest { reason: reason.to_owned() });
     }
     Ok(Parts { target, queries: None, options })
+}
+
+/// The parameters of a `POST /nearest` whose body is an array: the options.
+pub(in crate::http) fn options_of_vectors(query: &str) -> Result<Options, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let options = parameters.options_of_nearest()?;
+    parameters.only(with_options! { nearest: names! {} })?;
+    Ok(options)
+}
+
+/// The parameters of a `POST /expand` whose body is an array: everything of a JSON body but its texts.
+pub(in crate::http) fn expansion(query: &str) -> Result<ExpandBody<'static>, ApiError> {
+    let mut parameters = Parameters::decode(query)?;
+    let body = ExpandBody {
+        head: parameters.take_one("head")?,
+        top: parameters.take_parsed("top")?,
+        min_weight: parameters.take_parsed("min_weight")?,
+        max_ratio: parameters.take_parsed("max_ratio")?,
+        format: parameters.take_one("format")?,
+        explain: parameters.take_parsed("explain")?,
+        timeout_ms: parameters.take_parsed("timeout_ms")?,
+        ..ExpandBody::default()
+    };
+    parameters.only(&[
+        "head",
+        "top",
+        "min_weight",
+        "max_ratio",
+        "format",
+        "explain",
+        "timeout_ms",
+    ])?;
+    Ok(body)
+}
+
+/// The parameter `timeout_ms`, if it is there and is a number.
+pub(in crate::http) fn named_timeout(query: &str) -> Option<u64> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == "timeout_ms")?.1.parse().ok()
 }
 
 /// The parameters of `GET /analogy`: an expression, or repeated word parameters, and the options.

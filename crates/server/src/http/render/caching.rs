@@ -18,6 +18,18 @@ pub(in crate::http) fn tagged(mut response: Response, served: &ServedModel) -> R
     response
 }
 
+/// An array as an answer, tagged with the version of its model. The same answer as JSON has another tag, so that no cache takes one
+/// for the other.
+pub(in crate::http) fn tagged_array(mut response: Response, served: &ServedModel) -> Response {
+    let tag = HeaderValue::try_from(tag_of_array(served)).expect("hexadecimal digits in quotes");
+    response.headers_mut().insert(header::ETAG, tag);
+    response
+}
+
+fn tag_of_array(served: &ServedModel) -> String {
+    format!("{}-npy\"", served.etag.trim_end_matches('"'))
+}
+
 /// Made each time: all threads would contend for the reference count of a shared value.
 fn tag(served: &ServedModel) -> HeaderValue {
     HeaderValue::from_bytes(served.etag.as_bytes()).expect("hexadecimal digits in quotes")
@@ -27,6 +39,11 @@ fn tag(served: &ServedModel) -> HeaderValue {
 /// tags that they received here, so comparing the tag is enough. `*` matches nothing.
 pub(in crate::http) fn is_known(headers: &HeaderMap, served: &ServedModel) -> bool {
     has(headers, &served.etag)
+}
+
+/// As [`is_known`], for an answer that is an array.
+pub(in crate::http) fn is_array_known(headers: &HeaderMap, served: &ServedModel) -> bool {
+    has(headers, &tag_of_array(served))
 }
 
 /// An answer to a GET, tagged with a hash of its content, or 304 if the client already has it.
@@ -54,6 +71,11 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
         let tag = tag.trim();
         tag.strip_prefix("W/").unwrap_or(tag) == version
     })
+}
+
+/// 304, for a client that already has the array.
+pub(in crate::http) fn array_not_modified(served: &ServedModel) -> Response {
+    tagged_array(StatusCode::NOT_MODIFIED.into_response(), served)
 }
 
 /// 304, for a client that already has the answer.

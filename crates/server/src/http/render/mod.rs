@@ -1,10 +1,11 @@
-//! Writes results as JSON, straight into the body, and counts the memory of answers.
+//! Writes results as JSON or arrays, straight into the body, and counts the memory of answers.
 
 pub(super) mod caching;
 pub(super) mod neighbors;
 mod problem;
 pub(super) mod server_timing;
 pub(super) mod size;
+pub(super) mod table;
 
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
+use super::parse::negotiation::NPY_NAME;
 use scheduler::account::Reservation;
 
 /// A small JSON body, for answers without neighbours.
@@ -67,6 +69,15 @@ fn write(body: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 }
 
 pub(super) fn response(body: Vec<u8>, room: Option<Reservation>) -> Response {
+    of_type("application/json", body, room)
+}
+
+/// An array as an answer, in memory that was counted for it.
+pub(super) fn npy_in(body: Vec<u8>, room: Option<Reservation>) -> Response {
+    of_type(NPY_NAME, body, room)
+}
+
+fn of_type(media_type: &'static str, body: Vec<u8>, room: Option<Reservation>) -> Response {
     let is_counted = room.is_some();
     let body = match room {
         None => Body::from(body),
@@ -76,7 +87,7 @@ pub(super) fn response(body: Vec<u8>, room: Option<Reservation>) -> Response {
     if is_counted {
         response.extensions_mut().insert(IsCounted);
     }
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    let media_type = HeaderValue::from_static(media_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response
 }

@@ -31,6 +31,10 @@ impl ApiError {
                 map.serialize_entry("expected", expected)
             }
             Self::UnknownWord { unknown } => map.serialize_entry("unknown", unknown),
+            Self::InQuery { index, error } => {
+                map.serialize_entry("query", index)?;
+                error.write_extras(map)
+            }
             Self::NoSuchModel { known, .. } => map.serialize_entry("known", known),
             _ => match self.retry_after_seconds() {
                 Some(seconds) => map.serialize_entry("retry_after", &seconds),

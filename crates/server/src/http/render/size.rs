@@ -70,6 +70,13 @@ impl Size {
         Self { numbers: 4 * rows, bytes: BYTES_PER_NEIGHBOR * rows + BYTES_PER_QUERY }
     }
 
+    /// The size of an array of this many bytes, and of the hits that it is made of.
+    pub(in crate::http) fn of_array(bytes: usize, of_hits: usize) -> Self {
+        /// So many bytes are copied while one number is written.
+        const BYTES_PER_NUMBER: usize = 64;
+        Self { numbers: bytes / BYTES_PER_NUMBER, bytes: bytes + of_hits + BYTES_PER_QUERY }
+    }
+
     /// About how many bytes are written.
     pub(in crate::http) fn bytes(self) -> usize {
         self.bytes

@@ -35,8 +35,15 @@ struct Known {
 pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answered {
     let (work, latest, same) = (received.work(), received.latest(&call), call.clone());
     let plan = move |patience: &Patience| {
-        let received = received.whole()?;
-        let body = received.parse::<ExpandBody<'_>>()?;
+        let mut received = received.whole()?;
+        if received.is_array() {
+            let components = received.array()?.numbers();
+            received.count(&same, (components * size_of::<f32>()) as u64)?;
+        }
+        let body = match received.is_array() {
+            true => ExpandBody::of_array(&received.array()?, received.query())?,
+            false => received.parse::<ExpandBody<'_>>()?,
+        };
         let deadline = same.deadline(body.timeout_ms())?;
         let ExpandRequest { texts, is_single, head, wanted, form, explain } = body.check()?;
         let head = find(&same, head.as_deref(), HeadKind::Expander)?;

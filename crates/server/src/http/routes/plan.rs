@@ -1,20 +1,23 @@
-//! Turns the fields of a search into queries that are ready for the queue, one or many, and estimates the size of their
-//! answer.
+//! Turns the fields or vectors of a search into queries that are ready for the queue, one or many, and estimates the size of
+//! their answer.
 
 use std::time::Instant;
 
 use axum::http::HeaderMap;
+use contract::Row;
+use kindred::Target;
 use kindred::question::{Checked, Common, Prepared, prepare};
 use serde_json::value::RawValue;
 
 use crate::http::ApiError;
 use crate::http::offload::check_deadline;
 use crate::http::parse::bodies::{Parts, Queries};
-use crate::http::parse::body::{self, JsonBody};
+use crate::http::parse::body::{self, JsonBody, Received};
 use crate::http::parse::limits::{check_size, check_work};
-use crate::http::parse::negotiation;
-use crate::http::parse::{invalid, not_exactly_one};
+use crate::http::parse::negotiation::{self, Format, Offered};
+use crate::http::parse::{invalid, not_exactly_one, query_string};
 use crate::http::render::size::Size;
+use crate::http::render::table::Table;
 use crate::models::Call;
 use crate::workers::Patience;
 
@@ -22,6 +25,8 @@ use crate::workers::Patience;
 pub(super) enum Plan {
     One(Ready),
     Many(Batch),
+    /// One or many, answered by one array.
+    Array(Tabled),
 }
 
 /// A query that is ready for the queue.
@@ -38,37 +43,128 @@ pub(super) struct Batch {
     pub(super) size: Size,
 }
 
-/// Checks the fields of a body and looks up its words.
+/// Queries that are answered by one array. All of them are ready for the queue: the array has no place for errors.
+pub(super) struct Tabled {
+    pub(super) queries: Vec<Prepared>,
+    pub(super) table: Table,
+    pub(super) deadline: Instant,
+}
+
+/// Checks the fields of a body and looks up its words. The answer has one of the formats offered.
 pub(super) fn plan<'a, B>(
     call: &Call,
     headers: &HeaderMap,
     body: B,
+    offered: Offered,
     patience: &Patience,
 ) -> Result<Plan, ApiError>
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
     let mut parts: Parts<'a> = body.into();
-    match parts.queries.take() {
-        None => prepare_one(call, headers, parts).map(Plan::One),
-        Some(queries) => plan_many::<B>(call, headers, queries, parts, patience).map(Plan::Many),
+    if let Some(queries) = parts.queries.take() {
+        return plan_many::<B>(call, headers, queries, parts, offered, patience);
+    }
+    let (prepared, options, deadline) = check_one(call, parts)?;
+    match offered.choose(headers)? {
+        Format::Json => {
+            let size = Size::of(call, &prepared, &options);
+            Ok(Plan::One(Ready { prepared, deadline, size }))
+        }
+        Format::Npy => {
+            let table = Table::new(std::iter::once(&options), false, call.model.dim())?;
+            Ok(Plan::Array(Tabled { queries: vec![prepared], table, deadline }))
+        }
     }
 }
 
+/// The query of a GET, which is answered in JSON.
 pub(super) fn prepare_one(
     call: &Call,
     headers: &HeaderMap,
     parts: Parts<'_>,
 ) -> Result<Ready, ApiError> {
+    let (prepared, options, deadline) = check_one(call, parts)?;
+    negotiation::check(headers, &negotiation::JSON)?;
+    let size = Size::of(call, &prepared, &options);
+    Ok(Ready { prepared, deadline, size })
+}
+
+#[inline]
+fn check_one(call: &Call, parts: Parts<'_>) -> Result<(Prepared, Checked, Instant), ApiError> {
     let target = parts.target.resolve()?;
     let deadline = call.deadline(parts.options.timeout_ms)?;
     let options = Checked::new(&call.model, parts.options, None)?;
     check_size(std::iter::once(&options), call.model.dim())?;
     let prepared = prepare(&call.model, target, &options)?;
     check_work(std::iter::once((&prepared, &options)))?;
-    negotiation::check(headers, &negotiation::JSON)?;
-    let size = Size::of(call, &prepared, &options);
-    Ok(Ready { prepared, deadline, size })
+    Ok((prepared, options, deadline))
+}
+
+/// As [`plan`], for a body that is an array of vectors. Its options are in the query string.
+pub(super) fn plan_array(
+    call: &Call,
+    received: &mut Received,
+    patience: &Patience,
+) -> Result<Plan, ApiError> {
+    let asked = query_string::options_of_vectors(received.query())?;
+    let deadline = call.deadline(asked.timeout_ms)?;
+    let patience = patience.at_most(deadline);
+    let options = Checked::new(&call.model, asked, None)?;
+    let dim = call.model.dim();
+    let count = received.array()?.vectors(dim)?.count;
+    check_size(std::iter::repeat_n(&options, count), dim)?;
+    let per_query = 2 * size_of::<Prepared>()
+        + dim * size_of::<f32>()
+        + options.excluded_rows() * size_of::<Row>();
+    received.count(call, (count * per_query) as u64)?;
+    let format = Offered::JsonOrNpy.choose(&received.headers);
+    let vectors = received.array()?.vectors(dim)?;
+    let mut items = Vec::with_capacity(count);
+    for (index, vector) in vectors.each().enumerate() {
+        check_deadline(&patience)?;
+        let item = prepare(&call.model, Target::Components(vector), &options);
+        if vectors.is_list {
+            items.push(accepted(&format, index, item.map_err(ApiError::from))?);
+        } else {
+            items.push(Ok(item?));
+        }
+    }
+    match format? {
+        Format::Npy => {
+            let options = std::iter::repeat_n(&options, count);
+            let table = Table::new(options, vectors.is_list, dim)?;
+            let queries = items.into_iter().flatten().collect();
+            Ok(Plan::Array(Tabled { queries, table, deadline }))
+        }
+        Format::Json if vectors.is_list => {
+            let size = |item: &Result<Prepared, ApiError>| match item {
+                Ok(prepared) => Size::of(call, prepared, &options),
+                Err(error) => Size::of_error(error),
+            };
+            let size = items.iter().map(size).sum();
+            Ok(Plan::Many(Batch { items, deadline, size }))
+        }
+        Format::Json => {
+            let prepared = items.pop().expect("one vector")?;
+            let size = Size::of(call, &prepared, &options);
+            Ok(Plan::One(Ready { prepared, deadline, size }))
+        }
+    }
+}
+
+/// An item of a batch. In an array there is no place for its error, which then is that of the whole request.
+fn accepted<T>(
+    format: &Result<Format, ApiError>,
+    index: usize,
+    item: Result<T, ApiError>,
+) -> Result<Result<T, ApiError>, ApiError> {
+    match item {
+        Err(error) if matches!(format, Ok(Format::Npy)) => {
+            Err(ApiError::InQuery { index, error: Box::new(error) })
+        }
+        item => Ok(item),
+    }
 }
 
 fn plan_many<'a, B>(
@@ -76,8 +172,9 @@ fn plan_many<'a, B>(
     headers: &HeaderMap,
     queries: Queries<'a>,
     parts: Parts<'a>,
+    offered: Offered,
     patience: &Patience,
-) -> Result<Batch, ApiError>
+) -> Result<Plan, ApiError>
 where
     B: JsonBody<'a> + Into<Parts<'a>>,
 {
@@ -90,21 +187,26 @@ where
     let patience = patience.at_most(deadline);
     let common = Common::new(&call.model, parts.options)?;
     let mut items = Vec::with_capacity(queries.len());
-    for item in queries {
+    let format = offered.choose(headers);
+    for (index, item) in queries.into_iter().enumerate() {
         check_deadline(&patience)?;
-        items.push(prepare_item::<B>(call, item, &common));
+        items.push(accepted(&format, index, prepare_item::<B>(call, item, &common))?);
     }
     let good = || items.iter().flatten().map(|(prepared, options)| (prepared, options));
     check_size(good().map(|(_, options)| options), call.model.dim())?;
     check_work(good())?;
-    negotiation::check(headers, &negotiation::JSON)?;
+    if format? == Format::Npy {
+        let (queries, options): (Vec<_>, Vec<_>) = items.into_iter().flatten().unzip();
+        let table = Table::new(options.iter(), true, call.model.dim())?;
+        return Ok(Plan::Array(Tabled { queries, table, deadline }));
+    }
     let size = |item: &Result<(Prepared, Checked), ApiError>| match item {
         Ok((prepared, options)) => Size::of(call, prepared, options),
         Err(error) => Size::of_error(error),
     };
     let size = items.iter().map(size).sum();
     let items = items.into_iter().map(|item| item.map(|(prepared, _)| prepared)).collect();
-    Ok(Batch { items, deadline, size })
+    Ok(Plan::Many(Batch { items, deadline, size }))
 }
 
 /// Prepares one item of `queries`. Options that it does not have are taken from the whole request.

@@ -1,4 +1,4 @@
-//! `/nearest` and `/analogy`, by GET and POST: fields in, queries through the queue, JSON out.
+//! `/nearest` and `/analogy`, by GET and POST: fields or vectors in, queries through the queue, JSON or an array out.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
 use scheduler::account::Reservation;
 
-use super::plan::{Batch, Plan, Ready, plan, prepare_one};
+use super::plan::{Batch, Plan, Ready, Tabled, plan, plan_array, prepare_one};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline, stage};
 use crate::http::parse::bodies::{AnalogyBody, NearestBody, Parts};
 use crate::http::parse::body::Received;
+use crate::http::parse::negotiation::Offered;
 use crate::http::parse::query_string;
 use crate::http::render::Until;
 use crate::http::render::caching;
@@ -71,16 +72,21 @@ pub(in crate::http) async fn get_analogy(call: Call, headers: HeaderMap, uri: Ur
 
 /// `POST /nearest`
 pub(in crate::http) async fn post_nearest(call: Call, received: Received) -> Answered {
-    let parse = |call: &Call, received: &Received, patience: &Patience| {
-        plan(call, &received.headers, received.parse::<NearestBody<'_>>()?, patience)
+    let parse = |call: &Call, received: &mut Received, patience: &Patience| {
+        if received.is_array() {
+            return plan_array(call, received, patience);
+        }
+        let body = received.parse::<NearestBody<'_>>()?;
+        plan(call, &received.headers, body, Offered::JsonOrNpy, patience)
     };
     post(&call, received, parse).await.map(with_timing)
 }
 
 /// `POST /analogy`
 pub(in crate::http) async fn post_analogy(call: Call, received: Received) -> Answered {
-    let parse = |call: &Call, received: &Received, patience: &Patience| {
-        plan(call, &received.headers, received.parse::<AnalogyBody<'_>>()?, patience)
+    let parse = |call: &Call, received: &mut Received, patience: &Patience| {
+        let body = received.parse::<AnalogyBody<'_>>()?;
+        plan(call, &received.headers, body, Offered::Json, patience)
     };
     post(&call, received, parse).await.map(with_timing)
 }
@@ -94,17 +100,18 @@ pub(super) fn with_timing((mut response, timing): (Response, Timing)) -> Respons
 async fn post(
     call: &Call,
     received: Received,
-    parse: impl FnOnce(&Call, &Received, &Patience) -> Result<Plan, ApiError> + Send + 'static,
+    parse: impl FnOnce(&Call, &mut Received, &Patience) -> Result<Plan, ApiError> + Send + 'static,
 ) -> Timed {
     let (work, latest, same) = (received.work(), received.latest(call), call.clone());
     let planned = stage(call, work, latest, move |patience| {
-        let received = received.whole()?;
-        let plan = parse(&same, &received, patience);
+        let mut received = received.whole()?;
+        let plan = parse(&same, &mut received, patience);
         // What was made from the body takes no more memory than was counted for it.
         plan.map(|plan| (plan, received.into_room()))
     });
     match planned.await {
         Ok((Plan::Many(batch), _room)) => answer_many(call, batch).await,
+        Ok((Plan::Array(tabled), _room)) => Box::pin(answer_array(call, tabled)).await,
         Ok((Plan::One(ready), _room)) => answer_one(call, Ok(ready), None).await,
         Err(error) => answer_one(call, Err(error), None).await,
     }
@@ -174,6 +181,23 @@ async fn answer_many(call: &Call, batch: Batch) -> Timed {
             Some(error) => ItemAnswer::Failed(error),
         });
         neighbors::many(&served, results, size.bytes(), room, patience)
+    });
+    let mut response = response.await?;
+    response.extensions_mut().insert(Until(deadline));
+    Ok((response, timing))
+}
+
+/// As [`answer_many`], by one array.
+async fn answer_array(call: &Call, tabled: Tabled) -> Timed {
+    let Tabled { queries, table, deadline } = tabled;
+    let size = table.size();
+    let mut room = size.room(call)?;
+    let (found, mut timing) = search(call, queries, deadline, &mut room).await?;
+    timing.encoding_since = Some(Instant::now());
+    let served = call.served().clone();
+    let response = stage(call, size.work(), deadline, move |patience| {
+        let found = found.iter().map(|found| &found.hits[..]);
+        table.write(&served, found, room, patience)
     });
     let mut response = response.await?;
     response.extensions_mut().insert(Until(deadline));

@@ -1,6 +1,6 @@
 //! Spelling suggestions for the words of a request.
 
-use kindred::MAX_SUGGESTED_WORDS;
+use kindred::{MAX_SUGGESTED_WORDS, UnknownWord};
 
 use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline, offloaded};
@@ -25,14 +25,8 @@ pub(super) async fn with<T>(call: &Call, done: Result<T, ApiError>) -> Result<T,
 
 /// Adds suggestions to the unknown words in these errors, up to the maximum per request.
 pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mut ApiError>) {
-    let mut unknown: Vec<_> = errors
-        .filter_map(|error| match error {
-            ApiError::UnknownWord { unknown } => Some(unknown),
-            _ => None,
-        })
-        .flatten()
-        .take(MAX_SUGGESTED_WORDS)
-        .collect();
+    let mut unknown: Vec<_> =
+        errors.filter_map(unknown_words).flatten().take(MAX_SUGGESTED_WORDS).collect();
     if unknown.is_empty() {
         return;
     }
@@ -41,6 +35,15 @@ pub(super) async fn fill_in<'a>(call: &Call, errors: impl Iterator<Item = &'a mu
         for (unknown, suggestions) in unknown.iter_mut().zip(found) {
             unknown.suggestions = suggestions;
         }
+    }
+}
+
+/// The unknown words that an error is about.
+fn unknown_words(error: &mut ApiError) -> Option<&mut Vec<UnknownWord>> {
+    match error {
+        ApiError::UnknownWord { unknown } => Some(unknown),
+        ApiError::InQuery { error, .. } => unknown_words(error),
+        _ => None,
     }
 }
 

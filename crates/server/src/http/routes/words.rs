@@ -1,6 +1,6 @@
 //! `GET /words`: lists words of the model by their prefix, and describes one word.
 
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use contract::Row;
 use kindred::question::unknown_words;
@@ -11,11 +11,11 @@ use serde::Serialize;
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Work, offloaded};
-use crate::http::parse::negotiation;
+use crate::http::parse::negotiation::{self, Format, Offered};
 use crate::http::parse::query_string::WordsRequest;
 use crate::http::parse::{invalid, query_string};
 use crate::http::render::size::{BYTES_PER_COMPONENT, Size, room_for};
-use crate::http::render::{self, caching};
+use crate::http::render::{self, caching, table};
 use crate::models::Call;
 use crate::workers::Patience;
 use scheduler::account::Reservation;
@@ -114,10 +114,28 @@ async fn describe(
         suggestions::fill_in(call, std::iter::once(&mut error)).await;
         return Err(error);
     };
-    negotiation::check(headers, &negotiation::JSON)?;
-    if caching::is_known(headers, call) {
-        return Ok(caching::not_modified(call));
-    }
+    let format = Offered::JsonOrNpy.choose(headers)?;
+    let mut response = match format {
+        Format::Npy if caching::is_array_known(headers, call) => caching::array_not_modified(call),
+        Format::Npy => {
+            let components = model.table().row(row);
+            let room = room_for(call, size_of_val(components) as u64)?;
+            table::vector(call, components, room)
+        }
+        Format::Json if caching::is_known(headers, call) => caching::not_modified(call),
+        Format::Json => describe_in_json(call, word, row, with_vector).await?,
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+async fn describe_in_json(
+    call: &Call,
+    word: String,
+    row: Row,
+    with_vector: bool,
+) -> Result<Response, ApiError> {
+    let model = &call.model;
     let suggestions = suggestions::of(call, vec![word]).await?.pop().unwrap_or_default();
     let table = model.table();
     let described = Described {

@@ -1,5 +1,4 @@
-//! The header of a NumPy file: a Python dictionary of three keys. Format: NEP 1, "A Simple File Format for
-//! NumPy Arrays", versions 1.0 to 3.0.
+//! Reads the header of a NumPy file: a Python dictionary of three keys.
 //!
 //! A parser of our own, because fuzzing found that the crates for Python literals take time exponential in the depth of
 //! nested brackets; here nothing nests.
@@ -9,13 +8,13 @@ pub(super) const SIGNATURE: &[u8] = b"\x93NUMPY";
 
 /// The description of the array in a NumPy file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NpyHeader {
+pub(crate) struct NpyHeader {
     /// The type of its numbers, such as `<f4`; `structured` for anything that is not a string.
-    pub(super) descr: String,
-    pub(super) fortran_order: bool,
-    pub(super) shape: Vec<u64>,
+    pub(crate) descr: String,
+    pub(crate) fortran_order: bool,
+    pub(crate) shape: Vec<u64>,
     /// The offset of the numbers.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl NpyHeader {
