@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use contract::{Row, TermExpander};
 use kindred::evaluation::results::{Case, Report};
@@ -11,7 +12,7 @@ use kindred::evaluation::{analogies, similarities};
 use kindred::graph::{GraphError, GraphOptions};
 use kindred::heads::WantedTerms;
 use kindred::question::{Side, WordWithWeight};
-use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Settings, Target};
+use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Options, Settings, Target, Times};
 use model_store::{ArrayRows, ModelStore};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -347,6 +348,19 @@ impl Model {
             given,
             |a| Ok(answers::neighbors(py, a)?.into_any()),
         )
+    }
+
+    /// Where the time of `times` searches for a word went, each in seconds: in the queue, in the engine, in all. For benchmarks.
+    fn timed(&self, py: Python<'_>, word: &str, times: usize) -> PyResult<Vec<(f64, f64, f64)>> {
+        let kindred = self.kindred()?;
+        let once = |_| {
+            let started = Instant::now();
+            let answer = kindred.nearest(word, Options::new()).wait()?;
+            let all = started.elapsed();
+            let Times { queue, engine } = answer.times;
+            Ok((queue.as_secs_f64(), engine.as_secs_f64(), all.as_secs_f64()))
+        };
+        py.detach(|| (0..times).map(once).collect::<Result<_, _>>()).map_err(errors::of_question)
     }
 
     fn nearest_row<'py>(
