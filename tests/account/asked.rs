@@ -50,17 +50,29 @@ pub(crate) struct Asked {
     /// What it says that it takes compressed.
     pub(crate) accept: Option<&'static str>,
     pub(crate) body: String,
+    /// A NumPy file as the body, and whether the answer shall be one.
+    pub(crate) array: Option<(Vec<u8>, bool)>,
 }
 
 impl Asked {
     pub(crate) fn get(route: &'static str, target: impl Into<String>) -> Self {
         let (method, target) = ("GET", target.into());
-        Self { route, method, target, accept: None, body: String::new() }
+        Self { route, method, target, accept: None, body: String::new(), array: None }
     }
 
     pub(crate) fn post(route: &'static str, body: &Value) -> Self {
         let (method, target) = ("POST", route.to_owned());
-        Self { route, method, target, accept: None, body: body.to_string() }
+        Self { route, method, target, accept: None, body: body.to_string(), array: None }
+    }
+
+    pub(crate) fn array(route: &'static str, target: String, file: Vec<u8>, wants: bool) -> Self {
+        let (body, array) = (String::new(), Some((file, wants)));
+        Self { route, method: "POST", target, accept: None, body, array }
+    }
+
+    /// The body's bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.array.as_ref().map_or(self.body.as_bytes(), |(file, _)| file)
     }
 
     /// Enough of it to find it again.
@@ -68,7 +80,7 @@ impl Asked {
         let start = |text: &str, most| text.chars().take(most).collect::<String>();
         let (target, body) = (start(&self.target, 200), start(&self.body, 300));
         let Self { method, accept, .. } = self;
-        let bytes = self.target.len() + self.body.len();
+        let bytes = self.target.len() + self.bytes().len();
         format!("{method} {target} {body} ({bytes} bytes, takes {accept:?})")
     }
 }

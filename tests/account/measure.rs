@@ -146,18 +146,23 @@ impl Measured {
 
     /// Sends a request on a connection of its own.
     pub(crate) fn ask(&self, asked: &Asked) -> Reply {
-        let Asked { method, target, accept, body, .. } = asked;
+        let Asked { method, target, accept, array, .. } = asked;
+        let body = asked.bytes();
         let mut head =
             format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         if let Some(accept) = accept {
             head += &format!("Accept-Encoding: {accept}\r\n");
+        }
+        if let Some((_, wants)) = array {
+            head += "Content-Type: application/x-npy\r\n";
+            head += if *wants { "Accept: application/x-npy\r\n" } else { "" };
         }
         if *method == "POST" {
             head += &format!("Content-Length: {}\r\n", body.len());
         }
         let mut connection = self.service.connect();
         connection.write_all(format!("{head}\r\n").as_bytes()).expect("the head can be sent");
-        connection.write_all(body.as_bytes()).expect("the body can be sent");
+        connection.write_all(body).expect("the body can be sent");
         let mut reply = Vec::new();
         connection.read_to_end(&mut reply).expect("an answer comes");
         let status = reply.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());

@@ -28,6 +28,9 @@ const REQUESTS: usize = 150;
 /// Requests to each model besides, for texts to expand.
 const EXPANSIONS: usize = 15;
 
+/// The same for arrays of vectors.
+const ARRAYS: usize = 25;
+
 /// What a request takes may be this many times what was accounted.
 const TIMES: f64 = 3.0;
 
@@ -199,6 +202,9 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     }
     for _ in 0..EXPANSIONS {
         found.check(&mut services, &units, &maker.expand());
+    }
+    for _ in 0..ARRAYS {
+        found.check(&mut services, &units, &maker.array());
     }
 }
 

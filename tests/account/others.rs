@@ -74,6 +74,46 @@ impl Maker {
         Asked::post("/expand", &body)
     }
 
+    /// Vectors as a NumPy file, to either route that takes them.
+    pub(crate) fn array(&mut self) -> Asked {
+        let (dim, count) = (self.dim, self.random.size(1024));
+        let (kind, bytes) = [("'<f2'", 2), ("'<f4'", 4), ("'<f8'", 8)][self.random.below(3)];
+        let mut file = |shape: &[u64]| {
+            let numbers = shape.iter().product::<u64>() as usize;
+            let mut file = model_store::npy::head(kind, shape);
+            for _ in 0..numbers {
+                match bytes {
+                    // From 1 to 2: the fraction is random.
+                    2 => file.extend((0x3c00 + self.random.below(1024) as u16).to_le_bytes()),
+                    4 => file.extend((self.random.number() as f32).to_le_bytes()),
+                    _ => file.extend(self.random.number().to_le_bytes()),
+                }
+            }
+            file
+        };
+        let [texts, tokens] = [count.div_ceil(16), count % 16 + 1];
+        let to_expand = file(&[texts as u64, tokens as u64, dim as u64]);
+        let to_search = file(&[count as u64, dim as u64]);
+        if self.random.one_in(4) {
+            let top = self.random.size(1000).min(65_536 / texts);
+            return Asked::array("/expand", format!("/expand?top={top}"), to_expand, false);
+        }
+        let with_vectors = self.random.one_in(3);
+        let most = if with_vectors { 4_000_000 / (count * dim) } else { 65_536 / count };
+        let k = self.random.size(most.clamp(1, 1000));
+        let mut target = format!("/nearest?k={k}&with_vectors={with_vectors}");
+        if self.random.one_in(3) {
+            let words = self.random.size(400);
+            let excluded: Vec<String> = (0..words).map(|_| self.word()).collect();
+            excluded.iter().for_each(|word| target += &format!("&exclude={word}"));
+        }
+        for option in ["&fold_case=true", "&min_score=0.3", "&vocab_limit=2000"] {
+            target += if self.random.one_in(6) { option } else { "" };
+        }
+        let wants_array = !self.random.one_in(4);
+        Asked::array("/nearest", target, to_search, wants_array)
+    }
+
     pub(crate) fn evaluate(&mut self) -> Asked {
         let form = self.random.below(3);
         // Full passes take most of the time.

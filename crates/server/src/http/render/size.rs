@@ -72,8 +72,8 @@ impl Size {
 
     /// The size of an array of this many bytes, and of the hits that it is made of.
     pub(in crate::http) fn of_array(bytes: usize, of_hits: usize) -> Self {
-        /// So many bytes are copied while one number is written.
-        const BYTES_PER_NUMBER: usize = 64;
+        /// Taking hits and copying this many bytes takes as long as writing one number.
+        const BYTES_PER_NUMBER: usize = 32;
         Self { numbers: bytes / BYTES_PER_NUMBER, bytes: bytes + of_hits + BYTES_PER_QUERY }
     }
 
