@@ -61,9 +61,20 @@ export interface paths {
         put?: never;
         /**
          * Neighbours of a word, a vector or a text, or a batch of queries
-         * @description The `k` words nearest to a `word`, a `vector` or a `text`, or to each of `queries`. No
-         *     query parameters. A `Content-Type` other than `application/json` or `application/…+json`
-         *     is refused with 415; a request without one is read as JSON.
+         * @description The `k` words nearest to a `word`, a `vector` or a `text`, or to each of `queries`. A
+         *     `Content-Type` other than `application/json`, `application/…+json` or `application/x-npy` is
+         *     refused with 415; a request without one is read as JSON.
+         *
+         *     With `application/x-npy`, the body is one NumPy file (.npy, versions 1.0 to 3.0): an array of
+         *     little-endian float32, float64 or float16 in C order, `[dim]` for one vector or `[n, dim]` for up to
+         *     1,024. Its options are query parameters; a JSON body allows none. Numbers are rounded to float32.
+         *
+         *     With `Accept: application/x-npy`, the answer to either body is one array of neighbours, `[k]` or
+         *     `[n, k]` for the largest `k` of the queries. Elements have the fields `row` (int64), `score`
+         *     (float64) and, if any query asks for vectors, `vector` (float32, `[dim]`). Where there are fewer than
+         *     `k` neighbours, `row` is -1, and `score` and `vector` are NaN. The sum of `k` counts the array's
+         *     size. An array has no place for errors: an invalid query fails the request, and `query` is its
+         *     index. For `used`, `skipped`, `explain`, and the model's name and version, ask for JSON.
          */
         post: operations["postNearest"];
         delete?: never;
@@ -166,7 +177,11 @@ export interface paths {
          *     the metric `dot` has one of its own words, and `GET /heads` lists those that are served. Instead of
          *     a text, a request may have the vectors of its tokens, from any encoder. Words that the model does
          *     not have are left out and named in `unknown`. An invalid text does not fail the others: its entry in
-         *     `results` holds an `error`. No query parameters.
+         *     `results` holds an `error`.
+         *
+         *     With the `Content-Type` `application/x-npy`, the body is one NumPy file with the vectors of tokens, as for
+         *     `POST /nearest`: `[tokens, dim]` for one text, or `[texts, tokens, dim]`. Everything else is in query
+         *     parameters; a JSON body allows none. The answer is JSON.
          */
         post: operations["postExpand"];
         delete?: never;
@@ -285,7 +300,7 @@ export interface paths {
          * Which words there are
          * @description The first rows of the model, and so its most frequent words, that start with `prefix`,
          *     by exact bytes. Or, with `word`, the same as `/words/{word}`, for words with a slash or
-         *     a dot. Give exactly one of the two.
+         *     a dot. Give exactly one of the two. Only a word's vector is also available as `application/x-npy`.
          */
         get: operations["getWords"];
         put?: never;
@@ -305,7 +320,8 @@ export interface paths {
         };
         /**
          * What is known of a word
-         * @description Row and norm of a word, its vector if requested, and similarly spelt words of the model.
+         * @description Row and norm of a word, its vector if requested, and similarly spelt words of the model. With
+         *     `Accept: application/x-npy`, only its vector: a NumPy file of float32, `[dim]`.
          *     Escape a slash in a word as `%2F`. For words that clients or proxies change anyway, such
          *     as `..`, use `/words?word=`.
          */
@@ -690,6 +706,16 @@ export interface components {
          * @example 500
          */
         TimeoutMs: number;
+        /**
+         * Format: binary
+         * @description A NumPy file (.npy): little-endian float32 or, in requests, also float64 or float16, in C order.
+         */
+        VectorArray: string;
+        /**
+         * Format: binary
+         * @description A NumPy file (.npy) of elements with `row` (`<i8`), `score` (`<f8`) and perhaps `vector` (`<f4`, `[dim]`).
+         */
+        NeighborArray: string;
         /**
          * @description Exactly one of `word`, `vector`, `text` and `queries`. No field may be null. Options
          *     beside `queries` are defaults for its items.
@@ -1414,6 +1440,8 @@ export interface components {
              * @description `urn:kindred:problem:` and the code.
              */
             type: string;
+            /** @description If the answer were an array, which has no place for errors: the index of the query that fails it, from 0. */
+            query?: number;
             /** @description The code, for people. */
             title: string;
             /**
@@ -1427,7 +1455,7 @@ export interface components {
              * @description What is wrong, for programs.
              * @enum {string}
              */
-            code: "not_utf8" | "not_json" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
+            code: "not_utf8" | "not_json" | "not_npy" | "unreadable_body" | "bad_expression" | "body_timeout" | "unauthorized" | "forbidden" | "bad_host" | "unknown_transfer_coding" | "uri_too_long" | "headers_too_large" | "body_too_large" | "unsupported_media_type" | "invalid_request" | "unknown_field" | "invalid_value" | "too_many_results" | "dimension_mismatch" | "not_finite" | "zero_query" | "method_mismatch" | "unknown_word" | "no_such_model" | "no_such_head" | "no_such_route" | "method_not_allowed" | "reload_failed" | "reload_in_progress" | "not_acceptable" | "queue_full" | "over_limit" | "draining" | "engine_failed" | "engine_restarting" | "engine_gone" | "not_ready" | "deadline_passed" | "internal";
             /** @description With `bad_expression`: the column where parsing failed, in characters, from 1. */
             column?: number;
             /**
@@ -1605,7 +1633,8 @@ export interface components {
         };
         /**
          * @description The body or a query parameter is not UTF-8 (`not_utf8`); or the body is not JSON
-         *     (`not_json`) or is incomplete (`unreadable_body`).
+         *     (`not_json`), is declared as an array but can't be read as one (`not_npy`), or is incomplete
+         *     (`unreadable_body`).
          */
         NearestBadBody: {
             headers: {
@@ -1775,7 +1804,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The `Accept` header excludes JSON (code `not_acceptable`). */
+        /** @description The `Accept` header excludes JSON and, where the answer may be one, an array (code `not_acceptable`). */
         SearchNotAcceptable: {
             headers: {
                 "Server-Timing": components["headers"]["Server-Timing"];
@@ -1926,7 +1955,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The `Content-Type` is not JSON (code `unsupported_media_type`). */
+        /**
+         * @description The `Content-Type` is neither JSON nor, where vectors are taken, `application/x-npy` (code
+         *     `unsupported_media_type`).
+         */
         UnsupportedMediaType: {
             headers: {
                 "Server-Timing": components["headers"]["Server-Timing"];
@@ -1936,7 +1968,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "unsupported_media_type",
-                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: --json, or -H with that header)",
+                 *       "detail": "the Content-Type is application/x-www-form-urlencoded; send JSON with the header Content-Type: application/json (curl: --json, or -H with that header); /nearest and /expand also take vectors as application/x-npy",
                  *       "status": 415,
                  *       "title": "Unsupported media type",
                  *       "type": "urn:kindred:problem:unsupported_media_type"
@@ -2093,7 +2125,7 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description A hash of the model's name and version, as a weak entity tag.
+         * @description A hash of the model's name and version, as a weak entity tag. That of an array ends with `-npy`.
          * @example W/"799db1a51f7cfa2e"
          */
         ETag: string;
@@ -2288,7 +2320,30 @@ export interface operations {
     };
     postNearest: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Number of neighbours, in decimal digits. */
+                k?: components["parameters"]["K"];
+                /** @description A word to exclude from the answer. Repeat it for several words. Unknown words are ignored. */
+                exclude?: components["parameters"]["Exclude"];
+                /** @description Whether the words of the query can be neighbours. */
+                include_query?: components["parameters"]["IncludeQuery"];
+                /** @description Search only the first N rows. Decimal digits. */
+                vocab_limit?: components["parameters"]["VocabLimit"];
+                /** @description The minimum score of a neighbour. */
+                min_score?: components["parameters"]["MinScore"];
+                /** @description The maximum score of a neighbour. */
+                max_score?: components["parameters"]["MaxScore"];
+                /** @description Whether each neighbour has its vector. */
+                with_vectors?: components["parameters"]["WithVectors"];
+                /** @description How to treat words that the model does not have. */
+                unknown?: components["parameters"]["Unknown"];
+                /** @description Whether words that differ only in case count as one. */
+                fold_case?: components["parameters"]["FoldCase"];
+                /** @description Whether to explain each score. */
+                explain?: components["parameters"]["Explain"];
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                timeout_ms?: components["parameters"]["TimeoutMs"];
+            };
             header?: {
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -2299,10 +2354,14 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NearestRequest"];
+                "application/x-npy": components["schemas"]["VectorArray"];
             };
         };
         responses: {
-            /** @description The neighbours: `neighbors` for a single query, `results` for `queries`. */
+            /**
+             * @description The neighbours: `neighbors` for a single query, `results` for `queries` or the rows of an array;
+             *     or one array.
+             */
             200: {
                 headers: {
                     "Server-Timing": components["headers"]["Server-Timing"];
@@ -2311,6 +2370,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Answer"];
+                    "application/x-npy": components["schemas"]["NeighborArray"];
                 };
             };
             400: components["responses"]["NearestBadBody"];
@@ -2540,7 +2600,22 @@ export interface operations {
     };
     postExpand: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The name of the expander. The default is the only one. */
+                head?: components["schemas"]["HeadName"];
+                /** @description Maximum number of terms of each text, in decimal digits. */
+                top?: number;
+                /** @description The minimum weight of a term. */
+                min_weight?: number;
+                /** @description The minimum weight of a term, as a part of the largest weight of its text. */
+                max_ratio?: number;
+                /** @description The form of the answer. */
+                format?: "terms" | "impacts" | "rank_features" | "sparse_vector" | "qdrant" | "vespa";
+                /** @description Whether each term names its token. */
+                explain?: boolean;
+                /** @description Timeout of the request, in milliseconds. Decimal digits. */
+                timeout_ms?: components["parameters"]["TimeoutMs"];
+            };
             header?: {
                 /** @description Timeout of the request, in milliseconds. Decimal digits. */
                 "Request-Timeout-Ms"?: components["parameters"]["Request-Timeout-Ms"];
@@ -2551,6 +2626,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ExpandRequest"];
+                "application/x-npy": components["schemas"]["VectorArray"];
             };
         };
         responses: {
@@ -2758,7 +2834,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The words, by row; or details of the one word. */
+            /** @description The words, by row; or details of the one word, or its vector. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -2766,6 +2842,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WordList"] | components["schemas"]["WordAnswer"];
+                    "application/x-npy": components["schemas"]["VectorArray"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2800,7 +2877,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The word. */
+            /** @description The word, or its vector. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -2808,6 +2885,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WordAnswer"];
+                    "application/x-npy": components["schemas"]["VectorArray"];
                 };
             };
             304: components["responses"]["NotModified"];
