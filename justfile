@@ -64,6 +64,10 @@ check-explorer *arguments:
 check-typescript *arguments:
     scripts/check-typescript {{ arguments }}
 
+# Build the Python package's module and test it
+check-python *arguments:
+    scripts/check-python {{ arguments }}
+
 # Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

@@ -49,6 +49,14 @@ def test_it_takes_the_place_of_scikit_learns_in_a_pipeline():
         assert len(set(centres[labels == label].argmax(axis=1))) == 1
 
 
+def test_the_distance_to_itself_is_zero():
+    points = np.random.default_rng(2).normal(size=(500, 33)).astype(np.float32)
+    for metric in ("cosine", "angular", "euclidean_of_unit"):
+        graph = KNeighborsTransformer(metric=metric, device="cpu").fit_transform(points)
+        assert (graph.diagonal() == 0).all() and graph.data.min() == 0
+        assert (graph.indices.reshape(500, 6)[:, 0] == np.arange(500)).all()
+
+
 def test_distances():
     points = np.random.default_rng(2).normal(size=(50, 8)).astype(np.float32)
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)

@@ -170,7 +170,8 @@ class Model:
         (100,)
         """
         row = self.row(word) if isinstance(word, str) else range(len(self))[word]
-        return self.vectors[row]
+        vector: npt.NDArray[np.float32] = self.vectors[row]
+        return vector
 
     def __len__(self) -> int:
         return self._model.rows
@@ -356,7 +357,7 @@ class Model:
                 query = floats(query, "query", (1,))
             else:
                 query = pairs
-        return self._model.rank(words, query, options)
+        return self._model.rank(words, query, dict(options))
 
     # Scores without a search
 
@@ -412,8 +413,8 @@ class Model:
     @overload
     def classify(self, texts: str, *, head: Path | None = None) -> Classified: ...
     @overload
-    def classify(self, texts: Iterable[str], *, head: Path | None = None) -> list[Classified]: ...
-    def classify(self, texts: str | Iterable[str], *, head: Path | None = None) -> Any:
+    def classify(self, texts: list[str] | tuple[str, ...], *, head: Path | None = None) -> list[Classified]: ...
+    def classify(self, texts: Any, *, head: Path | None = None) -> Any:
         """The labels of a text, or of each of some texts, the most probable first.
 
         Args:
@@ -433,8 +434,13 @@ class Model:
     def expand(self, texts: str, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None) -> Terms: ...
     @overload
     def expand(
-        self, texts: Iterable[str], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
-    ) -> list[Terms]: ...
+        self, texts: list[str] | tuple[str, ...], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0,
+        head: Path | None = None,
+    ) -> list[Terms]: ...  # fmt: skip
+    @overload
+    def expand(
+        self, texts: npt.NDArray[Any], *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
+    ) -> Terms: ...
     def expand(
         self, texts: Any, *, top: int = 100, min_weight: float = 0.0, max_ratio: float = 0.0, head: Path | None = None
     ) -> Any:
@@ -513,7 +519,8 @@ class Model:
         made = self._model.write_graph(
             file, k=k, first_rows=first_rows, min_score=min_score, replace=replace, progress=progress
         )
-        return json.loads(made)
+        summary: dict[str, Any] = json.loads(made)
+        return summary
 
     def evaluate(
         self, *, analogies: Path | Sequence[Path] = (), similarities: Path | Sequence[Path] = (), methods: Sequence[str] = (),
@@ -527,8 +534,9 @@ class Model:
             methods: of analogies; all that the metric allows by default.
             case: ``lower``: words are looked up as written, then in lower case. ``exact``: as written only.
         """
-        report = self._model.evaluate(_paths(analogies), _paths(similarities), list(methods), case)
-        return json.loads(report)
+        found = self._model.evaluate(_paths(analogies), _paths(similarities), list(methods), case)
+        report: dict[str, Any] = json.loads(found)
+        return report
 
     def verify(self) -> None:
         """Reads everything and checks every checksum; `ModelError` names the first file that is wrong."""

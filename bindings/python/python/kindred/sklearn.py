@@ -5,6 +5,7 @@ It has the interface of `sklearn.neighbors.KNeighborsTransformer`, so pipelines 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,9 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if self.mode == "connectivity":
             data = np.ones(is_there.sum())
         else:
-            data = _DISTANCES[self.metric](scores[is_there])
+            cosines = scores[is_there]
+            # Rounding may put the cosine of a vector with itself a little below 1; its distance is 0.
+            data = _DISTANCES[self.metric](np.where(cosines > 1 - 1e-15, 1.0, cosines))
         shape = (len(indices), self.n_samples_fit_)
         return csr_matrix((data, indices[is_there], ends), shape=shape)
 
@@ -97,8 +100,8 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return int(self.n_samples_fit_)
 
 
-# Rounding must not make a distance negative: the cosine of a vector with itself may be below 1 by an ulp, never above.
-_DISTANCES = {
+# Cosines are at most 1, so no distance is negative.
+_DISTANCES: dict[str, Callable[[Any], Any]] = {
     "cosine": lambda cosine: 1.0 - cosine,
     "angular": np.arccos,
     "euclidean_of_unit": lambda cosine: np.sqrt(2.0 - 2.0 * cosine),
