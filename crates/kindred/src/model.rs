@@ -142,7 +142,7 @@ impl Model {
     }
 
     /// The score of every row for a vector `[dim]`, by the contract's formula, on all cores; NaN for a row that has none. For a few
-    /// rows or many, in no order; [`Kindred::nearest`](crate::Kindred::nearest) finds the best far faster.
+    /// rows or many, in no order; a search finds the best far faster.
     ///
     /// ```
     /// use kindred::Model;

@@ -7,12 +7,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use contract::{Hit, Query, Row};
+use model_store::ModelStore;
+use rayon::prelude::*;
 
 use super::{Kindred, LONGEST};
+use crate::answering::Answering;
+use crate::asking::Asking;
 use crate::bulk::{Early, Jobs, Stop, StopAtEnd};
 use crate::error::Error;
 use crate::options::Options;
 use crate::question::{Checked, has_neighbours, of_row, of_vector};
+use crate::queue::SubmitError;
 
 /// Queries of a job: one pass of a GPU.
 const TOGETHER: usize = 1024;
@@ -49,6 +54,21 @@ struct Part<'a> {
     queries: Range<usize>,
     indices: &'a mut [i64],
     scores: &'a mut [f64],
+}
+
+/// What is asked.
+struct Asked<'a> {
+    model: &'a ModelStore,
+    queries: ArrayQueries<'a>,
+    options: &'a Checked,
+}
+
+/// How a single job ended.
+enum Ended {
+    Answered,
+    Stopped,
+    /// It can be asked again.
+    AskAgain,
 }
 
 impl ArrayQueries<'_> {
@@ -99,8 +119,24 @@ impl Kindred {
         if let Some(option) = options.not_for_arrays() {
             return Err(Error::invalid(option, "left out where the answer is arrays"));
         }
+        let asked = Asked { model: self.store(), queries, options: &options };
         let (n, k) = (queries.len(self.store().dim())?, options.k());
         let mut arrays = Arrays { k, indices: vec![-1; n * k], scores: vec![f64::NAN; n * k] };
+        let deadline = match timeout {
+            Some(timeout) => self.deadline(Some(timeout)),
+            None => Instant::now() + LONGEST,
+        };
+        let asking = || self.shared.queue.asking(&self.account, deadline);
+        if n <= TOGETHER {
+            let whole =
+                Part { queries: 0..n, indices: &mut arrays.indices, scores: &mut arrays.scores };
+            // A thread of its own would cost more than it could win.
+            match self.one_job(&asked, asking(), whole, &mut on_progress)? {
+                Ended::Answered => return Ok(Some(arrays)),
+                Ended::Stopped => return Ok(None),
+                Ended::AskAgain => {}
+            }
+        }
         let indices = arrays.indices.chunks_mut(TOGETHER * k);
         let scores = arrays.scores.chunks_mut(TOGETHER * k);
         let parts = indices.zip(scores).enumerate().map(|(number, (indices, scores))| {
@@ -108,11 +144,6 @@ impl Kindred {
             Part { queries: first..n.min(first + TOGETHER), indices, scores }
         });
         let (parts, threads) = (Mutex::new(parts), n.div_ceil(TOGETHER).min(MOST_JOBS));
-        let deadline = match timeout {
-            Some(timeout) => self.deadline(Some(timeout)),
-            None => Instant::now() + LONGEST,
-        };
-        let asking = || self.shared.queue.asking(&self.account, deadline);
         let stop = Stop::new();
         let (tell, told) = channel::<Result<usize, Error>>();
         // The threads of one caller begin with different parts of a job, so that their passes do not end together.
@@ -121,9 +152,11 @@ impl Kindred {
                 .map_err(|_| Early::Failed(Error::Internal))?;
             loop {
                 let part = parts.lock().ok().and_then(|mut parts| parts.next());
-                let Some(part) = part else { return Ok(()) };
-                let answered = part.queries.len();
-                self.fill(&mut jobs, &queries, &options, part)?;
+                let Some(mut part) = part else { return Ok(()) };
+                let (answered, first) = (part.queries.len(), part.queries.start as u64);
+                let all = first..first + answered as u64;
+                let queries = |some: Range<u64>| asked.queries(some);
+                jobs.ask(all, queries, |some, answers| asked.put(some, answers, &mut part))?;
                 let _ = tell.send(Ok(answered));
             }
         };
@@ -156,50 +189,79 @@ impl Kindred {
         Ok(result?.then_some(arrays))
     }
 
-    /// Asks for the queries of a part of the arrays.
-    fn fill(
+    /// Asks for all queries in one job.
+    fn one_job(
         &self,
-        jobs: &mut Jobs<'_, '_>,
-        queries: &ArrayQueries<'_>,
-        options: &Checked,
-        part: Part<'_>,
-    ) -> Result<(), Early> {
-        let Part { queries: range, indices, scores } = part;
-        let first = range.start;
-        let query = |index: usize| self.array_query(queries, options, index);
-        // A row without a direction is not asked for.
-        let make = |some: Range<u64>| -> Result<Vec<Query>, Error> {
-            some.filter_map(|index| query(index as usize).transpose()).collect()
-        };
-        let has_query = |index: u64| match queries {
-            ArrayQueries::Vectors(_) => true,
-            ArrayQueries::Rows(rows) => has_neighbours(self.store(), Row(rows[index as usize])),
-        };
-        let put = |some: Range<u64>, answers: &[Vec<Hit>]| {
-            for (index, hits) in some.filter(|&index| has_query(index)).zip(answers) {
-                let place = (index as usize - first) * options.k();
-                let to = indices[place..].iter_mut().zip(&mut scores[place..]);
-                for (hit, (index, score)) in hits.iter().zip(to) {
-                    (*index, *score) = (i64::from(hit.row.0), hit.score);
-                }
+        asked: &Asked<'_>,
+        asking: Asking<'_>,
+        mut whole: Part<'_>,
+        on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Ended, Error> {
+        let all = 0..whole.queries.end as u64;
+        let queries = asked.queries_on_all_cores(all.clone())?;
+        let answering = Answering::new(&self.shared.timer, asking.search(queries));
+        match answering.wait_while(ASK_EVERY, || on_progress(0)) {
+            None => Ok(Ended::Stopped),
+            Some(Ok(answer)) => {
+                asked.put(all, &answer.hits, &mut whole);
+                Ok(Ended::Answered)
             }
-        };
-        jobs.ask(range.start as u64..range.end as u64, make, put)
+            Some(Err(
+                SubmitError::Full { .. }
+                | SubmitError::EngineFailed
+                | SubmitError::EngineRestarting { .. },
+            )) => Ok(Ended::AskAgain),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Some of the queries; a row without a direction has none.
+    fn queries(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
+        some.filter_map(|index| self.query(index as usize).transpose()).collect()
     }
 
-    /// One query of an array; `None` for a row without a direction.
-    fn array_query(
-        &self,
-        queries: &ArrayQueries<'_>,
-        options: &Checked,
-        index: usize,
-    ) -> Result<Option<Query>, Error> {
-        let model = self.store();
+    /// The same, for a caller who has nothing else to do meanwhile. The engine waits for these queries.
+    fn queries_on_all_cores(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
+        /// Making this many takes as long as it takes to wake a thread.
+        const FEW: usize = 64;
+        let some = some.start as usize..some.end as usize;
+        if some.len() <= FEW {
+            return self.queries(some.start as u64..some.end as u64);
+        }
+        let made = some.into_par_iter().with_min_len(FEW).map(|index| self.query(index));
+        // Of several errors, the first.
+        let made: Vec<Result<Option<Query>, Error>> = made.collect();
+        made.into_iter().filter_map(Result::transpose).collect()
+    }
+
+    /// One query; `None` for a row without a direction.
+    fn query(&self, index: usize) -> Result<Option<Query>, Error> {
+        let Self { model, queries, options } = self;
         match queries {
             ArrayQueries::Rows(rows) => of_row(model, rows[index], options),
             ArrayQueries::Vectors(vectors) => {
                 let vector = &vectors[index * model.dim()..][..model.dim()];
                 of_vector(model, vector, options).map(Some).map_err(|error| error.of_vector(index))
+            }
+        }
+    }
+
+    fn has_query(&self, index: u64) -> bool {
+        match self.queries {
+            ArrayQueries::Vectors(_) => true,
+            ArrayQueries::Rows(rows) => has_neighbours(self.model, Row(rows[index as usize])),
+        }
+    }
+
+    /// Writes the answers to some queries where they belong.
+    fn put(&self, some: Range<u64>, answers: &[Vec<Hit>], part: &mut Part<'_>) {
+        for (index, hits) in some.filter(|&index| self.has_query(index)).zip(answers) {
+            let place = (index as usize - part.queries.start) * self.options.k();
+            let to = part.indices[place..].iter_mut().zip(&mut part.scores[place..]);
+            for (hit, (index, score)) in hits.iter().zip(to) {
+                (*index, *score) = (i64::from(hit.row.0), hit.score);
             }
         }
     }
