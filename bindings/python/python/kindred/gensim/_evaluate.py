@@ -118,8 +118,8 @@ class Evaluation(Search):
         people: list[float] = []
         model: list[float] = []
         unknown = 0
-        with opened(pairs, "rb") as file:
-            lines = list(io.TextIOWrapper(file, encoding=encoding))
+        with opened(pairs, "rb") as file, io.TextIOWrapper(file, encoding=encoding) as text:
+            lines = list(text)
         for number, line in enumerate(lines, 1):
             if line.startswith("#"):
                 continue

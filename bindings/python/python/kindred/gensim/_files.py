@@ -161,8 +161,14 @@ def save_word2vec_format(
 def save_folder(kv: KeyedVectors, path: Any) -> None:
     """Writes a model folder."""
     target = os.path.abspath(os.fspath(path))
+    for key in kv.index_to_key:
+        if key.endswith("\r"):
+            raise kindred.InvalidValueError(
+                f"a folder can't keep the carriage return at the end of {key!r}: rename the key", field="keys"
+            )
     with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as made:
         np.save(os.path.join(made, "vectors.npy"), kv.vectors)
-        with builtins.open(os.path.join(made, "words.txt"), "w", encoding="utf8", newline="\n") as file:
+        # With a byte order mark, which is taken off: without it, one that the first key begins with would be.
+        with builtins.open(os.path.join(made, "words.txt"), "w", encoding="utf-8-sig", newline="\n") as file:
             file.writelines(f"{key}\n" for key in kv.index_to_key)
         kindred.prepare(os.path.join(made, "vectors.npy"), target, words=os.path.join(made, "words.txt"), replace=True)

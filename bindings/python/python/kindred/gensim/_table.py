@@ -44,9 +44,9 @@ class Table:
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
         """float32 ``[rows, dim]``, a read-only view."""
-        view = self._buffer[: len(self.keys)]
-        view.flags.writeable = False
-        return view
+        # Over a read-only memoryview, so that nobody can make the view writeable again.
+        view: npt.NDArray[np.float32] = np.asarray(self._buffer.data.toreadonly())
+        return view[: len(self.keys)]
 
     def append(self, key: str, vector: npt.NDArray[Any]) -> bool:
         """Appends a key; False, and nothing else, if it is there already."""
@@ -56,7 +56,7 @@ class Table:
         row = len(self.keys)
         if row == len(self._buffer):
             self._reserve(row + 1)
-        self._buffer[row] = vector if self._dtype == np.float32 else vector.astype(self._dtype)
+        self._buffer[row] = self._rounded(vector)
         self.rows[key] = row
         self.keys.append(key)
         return True
@@ -70,6 +70,7 @@ class Table:
             )
         for key in keys:
             _check_key(key)
+        vectors = self._rounded(vectors)
         self._reserve(len(self.keys) + sum(key not in self.rows for key in keys))
         is_private = False
         for key, vector in zip(keys, vectors):
@@ -78,12 +79,17 @@ class Table:
             if not is_private:
                 self._buffer = self._buffer.copy()
                 is_private = True
-            self._buffer[self.rows[key]] = vector.astype(self._dtype)
+            self._buffer[self.rows[key]] = vector
 
     def model(self, device: str) -> kindred.Model:
         """A model of the rows, without a copy: nobody can write to them from now on."""
         self._buffer.flags.writeable = False
         return kindred.from_array(self._buffer[: len(self.keys)], self.keys, name="KeyedVectors", device=device)
+
+    def _rounded(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        # What is out of range becomes infinite, and the engine refuses it by name.
+        with np.errstate(over="ignore"):
+            return numbers.astype(self._dtype, copy=False)
 
     def _reserve(self, rows: int) -> None:
         if rows > len(self._buffer):
