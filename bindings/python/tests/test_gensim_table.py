@@ -37,8 +37,9 @@ def test_keys_are_added_until_the_first_search():
     assert kv.index_to_key == ["x", "y", "z", "w", "v", "u"] and kv["x"].tolist() == [1, 0, 0]
     # Looking up and comparing is not searching.
     assert kv.similarity("x", "v") == 1 and kv.doesnt_match(["x", "v", "w", "z"]) == "z" and kv.norms.tolist()[4:] == [3, 2]
-    kv.add_vectors(["v"], [[0, 0, 3]], replace=True)
-    assert kv.similarity("x", "v") == 0 and kv.norms[4] == 3
+    before = kv.vectors
+    kv.add_vectors(["v"], [[0, 0, 5]], replace=True)
+    assert kv.similarity("x", "v") == 0 and kv.norms[4] == 5 and before[4].tolist() == [3, 0, 0]
     assert kv.most_similar("v", topn=2) == [("z", 1.0), ("u", 1.0)]
     for change in (
         lambda: kv.add_vectors(["t"], [[1, 1, 1]]), lambda: kv.add_vector("t", [1, 1, 1]), lambda: kv.__setitem__("x", np.ones(3)),
@@ -188,6 +189,15 @@ def test_zero_vectors_are_never_found(array, points):
         with pytest.raises(kindred.ZeroVectorError):
             ask()
     assert kv.most_similar("3", topn=10, clip_start=3000) == [] == kv.most_similar("3", clip_start=20, clip_end=10)
+
+
+@pytest.mark.parametrize(("package", "ask"), [
+    ("ot", lambda kv, file: kv.wmdistance(["x"], ["y"])), ("scipy", lambda kv, file: kv.evaluate_word_pairs(file)),
+])  # fmt: skip
+def test_a_package_that_is_not_there_is_named(monkeypatch, package, ask):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"pip install {package.replace('ot', 'POT')}"):
+        ask(axes(), __file__)
 
 
 def test_an_unknown_key_has_suggestions(demo):

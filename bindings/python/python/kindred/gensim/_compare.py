@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import kindred
 
-from ._arithmetic import cosines, dots, norm, number, unit
+from ._arithmetic import cosines, dots, number, unit
 from ._lookup import Lookup
 from ._table import UnsupportedError
 
@@ -88,12 +88,12 @@ class Comparison(Lookup):
             norm: whether the words' vectors are normalised first.
 
         Raises:
-            UnsupportedError: POT is not installed.
+            ImportError: POT is not installed.
         """
         try:
             from ot import emd2  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
-            raise UnsupportedError("wmdistance needs the package POT, for gensim too: pip install POT") from error
+            raise ImportError("wmdistance needs the package POT, as it does in gensim: pip install POT") from error
         first, second = (Counter(word for word in document if word in self) for document in (document1, document2))
         if not first or not second:
             logger.warning("a document has no word of the model: the distance is infinite")
@@ -113,6 +113,7 @@ class Comparison(Lookup):
 
 
 def _cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> np.float64:
-    if norm(a) == 0 or norm(b) == 0:
+    product, square_of_a, square_of_b = dots(np.stack([a, a, b]), np.stack([b, a, b]))
+    if square_of_a == 0 or square_of_b == 0:
         return number(0)
-    return number(cosines(a[np.newaxis], b)[0])
+    return number(np.clip(product / (np.sqrt(square_of_a) * np.sqrt(square_of_b)), -1.0, 1.0))

@@ -109,11 +109,12 @@ class Evaluation(Search):
 
         Raises:
             InvalidValueError: no pair of the file can be compared.
+            ImportError: SciPy is not installed.
         """
         try:
             from scipy import stats  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
-            raise UnsupportedError("evaluate_word_pairs needs SciPy: pip install scipy") from error
+            raise ImportError("evaluate_word_pairs needs SciPy: pip install scipy") from error
         rows = self._rows_of_first(restrict_vocab, case_insensitive)
         people: list[float] = []
         model: list[float] = []

@@ -96,9 +96,7 @@ class Search(Comparison):
 
     def closer_than(self, key1: Any, key2: Any) -> list[str]:
         """The keys that are closer to ``key1`` than ``key2`` is, by their rows."""
-        own, other = self.get_index(key1), self.get_index(key2)
-        scores = self.model.scores(self.vectors[own])
-        return self.model.words.of([row for row in np.flatnonzero(scores > scores[other]) if row != own])
+        return self.model.words.of(self._closer(key1, key2))
 
     def rank(self, key1: Any, key2: Any) -> int:
         """The rank of ``key2`` among all keys by their distance from ``key1``, from 1.
@@ -108,7 +106,7 @@ class Search(Comparison):
         >>> KeyedVectors(kindred.demo()).rank("frog", "toad")
         2
         """
-        return len(self.closer_than(key1, key2)) + 1
+        return len(self._closer(key1, key2)) + 1
 
     def distances(self, word_or_vector: Any, other_words: Iterable[Any] = ()) -> Scores:
         """1 - cosine from a key, row or vector to some keys, or to all: float64 ``[n]``; NaN for a zero vector."""
@@ -128,6 +126,13 @@ class Search(Comparison):
         return number(self.similarity(wa, wb) / sum(score for _, score in nearest))
 
     # How
+
+    def _closer(self, key1: Any, key2: Any) -> npt.NDArray[np.int64]:
+        own, other = self.get_index(key1), self.get_index(key2)
+        scores = self.model.scores(self.vectors[own])
+        is_closer = scores > scores[other]
+        is_closer[own] = False
+        return np.flatnonzero(is_closer)
 
     def _query(self, positive: list[Any], negative: list[Any]) -> tuple[npt.NDArray[np.float32], set[int]]:
         """The vector that is searched for, and the rows that are left out."""
