@@ -191,6 +191,16 @@ def test_zero_vectors_are_never_found(array, points):
     assert kv.most_similar("3", topn=10, clip_start=3000) == [] == kv.most_similar("3", clip_start=20, clip_end=10)
 
 
+def test_ties_go_to_the_lower_row_for_any_topn():
+    vectors = np.tile(AXES, (1000, 1))
+    kv = KeyedVectors.from_vectors([str(row) for row in range(3000)], vectors, device=DEVICE)
+    for topn in (5, 990, 3000):
+        for options in ({}, dict(clip_start=3)):
+            rows = [int(key) for key, _ in kv.most_similar("30", topn=topn, **options)]
+            expected = sorted(set(range(options.get("clip_start", 0), 3000)) - {30}, key=lambda row: (row % 3 != 0, row))
+            assert rows == expected[:topn]
+
+
 @pytest.mark.parametrize(("package", "ask"), [
     ("ot", lambda kv, file: kv.wmdistance(["x"], ["y"])), ("scipy", lambda kv, file: kv.evaluate_word_pairs(file)),
 ])  # fmt: skip
