@@ -1,0 +1,155 @@
+"""Measures the package against gensim, FAISS, scikit-learn and pynndescent: python benches/compare.py MODEL [--graph] [--peers NAME,...]
+
+MODEL is a model folder. Needs the peers, all of them on PyPI; one that is missing is left out. Each figure is a median, of calls that
+take turns with the peer's, so that both see the same machine. `--graph` measures graphs of all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import kindred
+
+
+def in_turns(calls: dict[str, Callable[[], object]], times: int) -> dict[str, float]:
+    """The median time of each call, in seconds."""
+    took: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(times + 1):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            if turn > 0:
+                took[name].append(time.perf_counter() - started)
+    return {name: statistics.median(times) for name, times in took.items()}
+
+
+def show(what: str, took: dict[str, float], each: int = 1) -> None:
+    ours = took["kindred"]
+    for name, seconds in took.items():
+        print(f"{what:44} {name:16} {seconds * 1e3 / each:10.4f} ms  {each / seconds:12.1f}/s  {seconds / ours:6.2f} x", flush=True)
+
+
+def peer(name: str):
+    try:
+        return __import__(name)
+    except ImportError:
+        print(f"{name} is not there; left out")
+
+
+def overhead(model: kindred.Model, word: str) -> None:
+    for _ in range(100):
+        model.nearest(word)
+    for _ in range(3):
+        times = 300
+        call = in_turns({"kindred": lambda: model.nearest(word)}, times)["kindred"]
+        inside = model._model.timed(word, times)
+        queue, engine, whole = (statistics.median(column) for column in zip(*inside))
+        print(
+            f"one call: {call * 1e6:.1f} us from Python, {whole * 1e6:.1f} us from Rust; in the queue {queue * 1e6:.1f} us, in the engine "
+            f"{engine * 1e6:.1f} us",
+            flush=True,
+        )
+
+
+def one_query(model: kindred.Model, words: list[str]) -> None:
+    calls: dict[str, Callable[[], object]] = {}
+    turn = iter(words * 100)
+    calls["kindred"] = lambda: model.nearest(next(turn))
+    if peer("gensim"):
+        from gensim.models import KeyedVectors
+
+        theirs = KeyedVectors(model.dim)
+        theirs.add_vectors(list(model.words), model.vectors)
+        theirs.fill_norms()
+        calls["gensim"] = lambda: theirs.most_similar(next(turn))
+        import kindred.gensim
+
+        ours = kindred.gensim.KeyedVectors(model)
+        calls["kindred.gensim"] = lambda: ours.most_similar(next(turn))
+    show("one word, 10 neighbours", in_turns(calls, 30))
+
+
+def batch(model: kindred.Model, n: int = 1024) -> None:
+    rng = np.random.default_rng(0)
+    vectors = model.vectors[rng.integers(len(model), size=n)].copy()
+    noise = rng.normal(size=vectors.shape) * np.linalg.norm(vectors, axis=1, keepdims=True) * 0.3 / model.dim**0.5
+    vectors += noise.astype(np.float32)
+    calls: dict[str, Callable[[], object]] = {"kindred": lambda: model.nearest(vectors)}
+    if faiss := peer("faiss"):
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        index = flat(faiss, model)
+        for size in (64, 1024):
+            parts = [unit[start : start + size] for start in range(0, n, size)]
+            calls[f"faiss by {size}"] = lambda parts=parts: [index.search(part, 10) for part in parts]
+    show(f"{n} vectors as an array, each", in_turns(calls, 3), n)
+
+
+def flat(faiss, model: kindred.Model):
+    unit = model.vectors.copy()
+    faiss.normalize_L2(unit)
+    index = faiss.IndexFlatIP(model.dim)
+    index.add(unit)
+    return index
+
+
+def graph(model: kindred.Model, peers: list[str], k: int = 10) -> None:
+    rows = len(model)
+    took = {"kindred": measured(lambda: model.knn_graph(k))}
+    exact = model.nearest_rows(np.arange(rows), k).indices
+    some = 20_000
+    if "faiss" in peers and (faiss := peer("faiss")):
+        index = flat(faiss, model)
+        unit = index.reconstruct_n(0, some)
+        took[f"faiss, from {some}"] = measured(lambda: index.search(unit, k + 1)) * rows / some
+        del index
+    if "sklearn" in peers and peer("sklearn"):
+        from sklearn.neighbors import NearestNeighbors
+
+        found = NearestNeighbors(n_neighbors=k + 1, algorithm="brute", metric="cosine").fit(model.vectors)
+        few = some // 4
+        took[f"scikit-learn, from {few}"] = measured(lambda: found.kneighbors(model.vectors[:few])) * rows / few
+    if "pynndescent" in peers and (pynndescent := peer("pynndescent")):
+        # Without the time that numba needs to compile it.
+        pynndescent.NNDescent(model.vectors[:2000].copy(), metric="cosine", n_neighbors=k + 1).neighbor_graph
+        made = []
+        vectors = np.array(model.vectors)
+        took["pynndescent"] = measured(
+            lambda: made.append(pynndescent.NNDescent(vectors, metric="cosine", n_neighbors=k + 1, random_state=0).neighbor_graph)
+        )
+        theirs = made[0][0]
+        right = sum(len(np.intersect1d(exact[row], theirs[row])) for row in range(0, rows, 20))
+        print(f"pynndescent's recall: {right / (k * len(range(0, rows, 20))):.4f}")
+    show(f"graph of {rows} rows, each", took, rows)
+
+
+def measured(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--peers", default="faiss,sklearn,pynndescent")
+    arguments = parser.parse_args()
+    model = kindred.open(arguments.model, device=arguments.device)
+    print(model, model.device)
+    if arguments.graph:
+        graph(model, arguments.peers.split(","))
+        return
+    words = model.words.of(np.random.default_rng(1).integers(1000, min(len(model), 50_000), size=50))
+    overhead(model, "frog" if "frog" in model else words[0])
+    one_query(model, words)
+    batch(model)
+
+
+if __name__ == "__main__":
+    main()
