@@ -43,6 +43,8 @@ def _one_of(*names: str) -> Callable[[Any], str | None]:
     return lambda value: value if isinstance(value, str) and value in names else None
 
 
+DEFAULT_K = 10
+
 # What reads each option, and what it must be.
 READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "method": (_one_of("3cosadd", "3cosmul", "pairdirection"), "`3cosadd`, `3cosmul` or `pairdirection`"),
@@ -65,7 +67,9 @@ def read(given: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
     options: dict[str, Any] = {}
     for name, value in given.items():
         if value is None:
-            continue
+            if name != "k":
+                continue
+            value = DEFAULT_K
         if name not in READERS:
             raise TypeError(f"there is no option `{name}`; the options are {', '.join(_kindred.OPTIONS)}")
         reader, expected = READERS[name]

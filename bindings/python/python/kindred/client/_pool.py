@@ -53,6 +53,8 @@ class Pool:
             raise
         except httpx.TimeoutException:
             call.late()
+        except httpx.DecodingError as error:
+            call.undecoded(error)
         except (httpx.RequestError, httpx.StreamError, OSError) as error:
             call.unreachable(error)
         finally:
@@ -83,6 +85,8 @@ class AsyncPool:
             response = await asyncio.wait_for(sent, _seconds(call.left))
         except (httpx.TimeoutException, asyncio.TimeoutError):
             call.late()
+        except httpx.DecodingError as error:
+            call.undecoded(error)
         except (httpx.RequestError, httpx.StreamError, OSError) as error:
             call.unreachable(error)
         return call.read(response.status_code, _names_in_lower_case(response.headers), response.content)

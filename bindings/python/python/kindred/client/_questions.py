@@ -74,7 +74,7 @@ def missing(owner: object, name: str) -> AttributeError:
 
 def nearest(query: Any, k: Any, given: Mapping[str, Any]) -> Question[Any]:
     """As `Model.nearest`."""
-    options, timeout = _options.read({**given, "k": 10 if k is None else k})
+    options, timeout = _options.read({**given, "k": k})
     if isinstance(query, (list, tuple)) and query and all(isinstance(word, str) for word in query):
         return _batch("/nearest", [{"word": word} for word in query], options, timeout)
     if isinstance(query, str):

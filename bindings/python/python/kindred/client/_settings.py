@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -24,7 +24,7 @@ class Settings:
     """The address without a slash at its end."""
     of_model: str
     """What comes before the routes of a model: empty for the default model."""
-    api_key: str | None
+    api_key: str | None = field(repr=False)
     timeout: float
     """Seconds that a request may take with all its attempts; infinite for no limit."""
     retries: int

@@ -33,7 +33,8 @@ T = TypeVar("T")
 class Client:
     """Asks a Kindred service. It has the methods of `kindred.Model`, with the same arguments, results and exceptions.
 
-    Any number of threads can share one, and should: they share its connections. Close it by ``close()`` or a ``with`` block::
+    Any number of threads can share one, and should: they share its connections. It can be pickled; its key then is in the pickle.
+    Close it by ``close()`` or a ``with`` block::
 
         with kindred.Client("http://127.0.0.1:8080") as model:
             model.nearest("frog", k=3)
@@ -71,6 +72,11 @@ class Client:
             base_url, model=model, api_key=api_key, timeout=timeout, retries=retries, max_retry_after=max_retry_after,
             parallel=parallel, verify=verify,
         )  # fmt: skip
+        keywords = dict(
+            model=model, api_key=api_key, timeout=timeout, retries=retries, max_retry_after=max_retry_after, parallel=parallel,
+            verify=verify, http_client=http_client,
+        )  # fmt: skip
+        self._again = (base_url, keywords)
         self._own = http_client
         self._lock = threading.Lock()
         self._is_closed = False
@@ -248,7 +254,7 @@ class Client:
         similarities: Mapping[str, Iterable[tuple[str, str, float]]] | None = None, methods: Sequence[str] = (),
         case: str = "lower",
     ) -> dict[str, Any]:  # fmt: skip
-        """How good the model is. In process it takes files; here it takes what is in them, at most 1,000 questions and 10,000 pairs.
+        """How good the model is. In process it takes files; here what is in them, at most 1,000 questions and 10,000 pairs.
 
         Args:
             analogies: questions of four words, by the name of their set.
@@ -305,6 +311,10 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        # Another process has connections of its own.
+        return _again, self._again
 
     if not TYPE_CHECKING:
 
@@ -373,6 +383,10 @@ class Client:
         if errors:
             raise errors[min(errors)]
         return results
+
+
+def _again(base_url: str, keywords: dict[str, Any]) -> Client:
+    return Client(base_url, **keywords)
 
 
 class _Shared(Iterator[int]):

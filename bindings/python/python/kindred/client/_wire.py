@@ -21,6 +21,7 @@ T = TypeVar("T")
 # The first pause is up to this long, the next up to twice as long, and so on. In seconds.
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
+LONGEST_TIMEOUT = 1e6
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ class Call:
     @classmethod
     def of(cls, settings: Settings, request: Request, ends: float | None) -> Call:
         """A call that ends at a time, or by the settings."""
-        return cls(settings, request, time.monotonic() + settings.timeout if ends is None else ends)
+        now = time.monotonic()
+        ends = now + settings.timeout if ends is None else ends
+        # Systems can't wait so long.
+        return cls(settings, request, ends if ends - now < LONGEST_TIMEOUT else math.inf)
 
     @property
     def method(self) -> str:
@@ -155,6 +159,11 @@ class Call:
         reason = str(error) or type(error).__name__
         message = f"{self.what} had no answer: {reason}; is the service running, and is base_url right?"
         raise UnreachableError(message, request_id=self.request_id) from error
+
+    def undecoded(self, error: BaseException) -> NoReturn:
+        """The answer's compression is broken."""
+        message = f"{self.what} was answered with what can't be decompressed: {error}; is a proxy in between?"
+        raise ServiceError(message, request_id=self.request_id) from error
 
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> Any:
         """The result of an answer; raises what it says."""
