@@ -33,6 +33,7 @@ from ._errors import (
     UnavailableError,
     UnknownWordError,
     UnreachableError,
+    UnsupportedError,
     ZeroVectorError,
 )
 from ._model import Model, Words
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
+
+    from .client import AsyncClient, Client
 
     Path = str | os.PathLike[str]
 
@@ -164,14 +167,22 @@ def prepare(
     )  # fmt: skip
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("AsyncClient", "Client"):
+        from . import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _how(device: str, placement: str, threads: int, keep_tables: bool) -> dict[str, Any]:
     return dict(device=device, placement=placement, threads=threads, keep_tables=keep_tables)
 
 
 __all__ = [
-    "Classified", "Contribution", "DeadlineError", "DimensionError", "EngineError", "Explained", "Explanation", "ExpressionError",
-    "ForkError", "InvalidValueError", "KindredError", "Label", "MethodError", "Model", "ModelError", "Neighbor", "Neighbors",
-    "NotFiniteError", "OddOneOut", "OverloadedError", "QuestionError", "Ranked", "ServiceError", "Term", "Terms",
-    "UnauthorizedError", "UnavailableError", "UnknownWord", "UnknownWordError", "UnreachableError", "Words", "ZeroVectorError",
-    "demo", "from_array", "open", "prepare",
+    "AsyncClient", "Classified", "Client", "Contribution", "DeadlineError", "DimensionError", "EngineError", "Explained",
+    "Explanation", "ExpressionError", "ForkError", "InvalidValueError", "KindredError", "Label", "MethodError", "Model",
+    "ModelError", "Neighbor", "Neighbors", "NotFiniteError", "OddOneOut", "OverloadedError", "QuestionError", "Ranked",
+    "ServiceError", "Term", "Terms", "UnauthorizedError", "UnavailableError", "UnknownWord", "UnknownWordError",
+    "UnreachableError", "UnsupportedError", "Words", "ZeroVectorError", "demo", "from_array", "open", "prepare",
 ]  # fmt: skip

@@ -8,7 +8,17 @@ from ._types import UnknownWord
 
 
 class KindredError(Exception):
-    """Anything that Kindred refuses or fails at. The message says what is wrong, and the cure."""
+    """Anything that Kindred refuses or fails at. The message says what is wrong, and the cure.
+
+    Attributes:
+        status: the HTTP status of a service's answer; None in process, and if there was no answer.
+        code: the error's code in the service's documentation; None in process, and if the answer had none.
+        request_id: the id of the request, which the service's log has; None in process.
+    """
+
+    status: int | None = None
+    code: str | None = None
+    request_id: str | None = None
 
     def __init__(self, message: str = "", **fields: Any) -> None:
         super().__init__(message)
@@ -123,22 +133,16 @@ class ForkError(KindredError, RuntimeError):
     """A model that was opened before the process forked, used after it."""
 
 
+class UnsupportedError(KindredError, AttributeError):
+    """What a model in process can do, and a client can't, because it would need the whole model."""
+
+
 class ServiceError(KindredError):
-    """What only a service can refuse or fail at.
-
-    Attributes:
-        status: the HTTP status; None if there was no response.
-        code: the error's code in the service's documentation; None if the response had none.
-        request_id: the id of the request in the service's log.
-    """
-
-    status: int | None = None
-    code: str | None = None
-    request_id: str | None = None
+    """What only a service can refuse or fail at."""
 
 
 class UnreachableError(ServiceError, ConnectionError):
-    """There was no response: no connection, or it ended early."""
+    """There was no answer: no connection, or it ended early."""
 
 
 class UnauthorizedError(ServiceError, PermissionError):

@@ -118,7 +118,7 @@ class Term(NamedTuple):
     weight: float
     """How much the text implies it: above zero."""
     row: int
-    """Its number among the expander's terms."""
+    """Its number among the expander's terms; -1 from a service that does not say it."""
     position: int
     """The token that implies it most: its position among the tokens that the expander knows."""
     token: str | None
