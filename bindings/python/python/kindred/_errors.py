@@ -133,8 +133,8 @@ class ForkError(KindredError, RuntimeError):
     """A model that was opened before the process forked, used after it."""
 
 
-class UnsupportedError(KindredError, AttributeError):
-    """What a model in process can do, and a client can't, because it would need the whole model."""
+class UnsupportedError(KindredError, AttributeError, NotImplementedError):
+    """What a client can't do, because it would need the whole model, or gensim offers and Kindred does not."""
 
 
 class ServiceError(KindredError):

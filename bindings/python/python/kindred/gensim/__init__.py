@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._errors import UnsupportedError
 from ._keyed import KeyedVectors
-from ._table import IndexToKey, KeyToIndex, UnsupportedError
+from ._table import IndexToKey, KeyToIndex
 
 # gensim's older names of the same class.
 Word2VecKeyedVectors = KeyedVectors

@@ -14,7 +14,7 @@ import kindred
 
 from ._arithmetic import cosines, dots, number, unit
 from ._lookup import Lookup
-from ._table import UnsupportedError
+from .._errors import UnsupportedError
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Comparison(Lookup):
             ImportError: POT is not installed.
         """
         try:
-            from ot import emd2  # type: ignore[import-untyped, unused-ignore]
+            from ot import emd2
         except ImportError as error:
             raise ImportError("wmdistance needs the package POT, as it does in gensim: pip install POT") from error
         first, second = (Counter(word for word in document if word in self) for document in (document1, document2))

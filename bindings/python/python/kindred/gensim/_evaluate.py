@@ -13,7 +13,7 @@ import kindred
 
 from ._files import opened
 from ._search import Search
-from ._table import UnsupportedError
+from .._errors import UnsupportedError
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import kindred
 
-from ._table import UnsupportedError
+from .._errors import UnsupportedError
 
 if TYPE_CHECKING:
     from ._keyed import KeyedVectors

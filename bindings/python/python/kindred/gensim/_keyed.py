@@ -14,7 +14,7 @@ import kindred
 from . import _files
 from ._evaluate import Evaluation
 from ._lookup import is_key
-from ._table import UnsupportedError
+from .._errors import UnsupportedError
 
 if TYPE_CHECKING:
     from typing_extensions import Self

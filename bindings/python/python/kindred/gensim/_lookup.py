@@ -13,7 +13,8 @@ import kindred
 
 from ._arithmetic import norm as norm_of
 from ._arithmetic import norms, unit, units
-from ._table import IndexToKey, KeyToIndex, Table, UnsupportedError
+from .._errors import UnsupportedError
+from ._table import IndexToKey, KeyToIndex, Table
 
 if TYPE_CHECKING:
     from typing_extensions import Self

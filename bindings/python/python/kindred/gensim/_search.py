@@ -15,7 +15,7 @@ from kindred._arrays import floats
 from ._arithmetic import cosines, norm, number, unit
 from ._compare import Comparison
 from ._lookup import is_key
-from ._table import UnsupportedError
+from .._errors import UnsupportedError
 
 # The engine's largest k.
 _LARGEST_K = 1000

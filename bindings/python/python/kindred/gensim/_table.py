@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 import kindred
 
+from .._errors import UnsupportedError
+
 if TYPE_CHECKING:
     from ._lookup import Lookup
-
-
-class UnsupportedError(kindred.KindredError, NotImplementedError):
-    """What gensim offers and Kindred does not. The message has the reason and the cure."""
 
 
 class Table:
