@@ -1,7 +1,7 @@
 //! Errors as Python's exceptions. The classes are in `kindred/_errors.py`.
 
 use kindred::expression::ExpressionError;
-use kindred::{Error, ModelError, UnknownWord};
+use kindred::{Error, UnknownWord};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule};
@@ -71,10 +71,6 @@ pub(crate) fn invalid(field: &str, expected: &str) -> PyErr {
 
 pub(crate) fn engine(error: impl ToString) -> PyErr {
     plain("EngineError", &of_python(&error.to_string()))
-}
-
-pub(crate) fn of_model(error: ModelError) -> PyErr {
-    model(error)
 }
 
 /// Why a question has no answer.

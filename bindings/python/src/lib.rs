@@ -2,6 +2,7 @@
 //! the package; this module converts arguments, releases the interpreter's lock, asks, and converts answers.
 
 mod answers;
+mod arguments;
 mod arrays;
 mod errors;
 mod heads;

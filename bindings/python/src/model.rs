@@ -1,7 +1,6 @@
 //! A model with an engine, as `kindred.Model` uses it.
 
 use std::mem::ManuallyDrop;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,13 +10,13 @@ use kindred::evaluation::source::Source;
 use kindred::evaluation::{analogies, similarities};
 use kindred::graph::{GraphError, GraphOptions};
 use kindred::heads::WantedTerms;
-use kindred::question::{Side, WordWithWeight};
-use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Options, Settings, Target, Times};
+use kindred::{Answer, ArrayQueries, Error, Kindred, Method, Options, Target, Times};
 use model_store::{ArrayRows, ModelStore};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
+use crate::arguments::{Expression, How, Query, Wanted, Words};
 use crate::arrays::{self, arrays};
 use crate::heads::{Expander, Head};
 use crate::process::Process;
@@ -44,28 +43,6 @@ impl Drop for Model {
     }
 }
 
-/// How a model's engine is made.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct How {
-    device: String,
-    placement: String,
-    threads: usize,
-    keep_tables: bool,
-}
-
-impl How {
-    fn settings(self) -> PyResult<Settings> {
-        Ok(Settings {
-            device: self.device.parse().map_err(|why: String| errors::model(why))?,
-            placement: self.placement.parse().map_err(|why: String| errors::model(why))?,
-            threads: self.threads,
-            keep_tables: self.keep_tables,
-            ..Settings::default()
-        })
-    }
-}
-
 impl Model {
     /// Opens a model and starts its engine, without the interpreter's lock.
     fn start(
@@ -86,13 +63,23 @@ impl Model {
     fn ask<'py>(
         &self,
         py: Python<'py>,
-        target: impl FnOnce() -> Result<Target, Error> + Send,
+        target: Result<Target, Error>,
         given: Given<'_, 'py>,
         convert: impl FnOnce(&Answer<'_>) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (kindred, options) = (self.kindred()?, options(given)?);
-        let target = target().map_err(errors::of_question)?;
+        let target = target.map_err(errors::of_question)?;
         wait(py, || kindred.nearest(target.clone(), options.clone()), |answer| convert(&answer))
+    }
+
+    /// `list[Neighbor]` for a target.
+    fn neighbors<'py>(
+        &self,
+        py: Python<'py>,
+        target: Result<Target, Error>,
+        given: Given<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, target, given, |answer| Ok(answers::neighbors(py, answer)?.into_any()))
     }
 
     /// The same for many targets: a list with an answer for each. The first error is raised.
@@ -127,10 +114,8 @@ impl Model {
         let (kindred, options, mut signals) =
             (self.kindred()?, options(given)?, Signals::default());
         let found = py.detach(|| {
-            kindred.nearest_arrays(queries, options, |done| {
-                signals
-                    .go_on(|py| progress.map_or(Ok(()), |tell| tell.call1(py, (done,)).map(drop)))
-            })
+            kindred
+                .nearest_arrays(queries, options, |done| signals.go_on_telling(progress, (done,)))
         });
         match found.map_err(errors::of_question)? {
             Some(found) => arrays(py, found),
@@ -141,70 +126,16 @@ impl Model {
 
 type TwoArrays<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 
-/// A word, or an expression made of words with weights.
-#[derive(FromPyObject)]
-enum Expression {
-    Text(String),
-    Terms(Vec<(String, f64)>),
-}
-
-impl Expression {
-    fn target(self) -> Result<Target, Error> {
-        match self {
-            Self::Text(text) => Target::expression(&text),
-            Self::Terms(terms) => {
-                Target::check_terms(terms.len())?;
-                let term = |(word, weight)| WordWithWeight { word, weight };
-                Ok(Target::Words(terms.into_iter().map(term).collect()))
-            }
-        }
-    }
-}
-
-/// What ranks are asked among the neighbours of.
-#[derive(FromPyObject)]
-enum Query<'py> {
-    Word(String),
-    Vector(PyReadonlyArray1<'py, f32>),
-    Terms(Vec<(String, f64)>),
-}
-
-impl Query<'_> {
-    fn target(self) -> PyResult<Target> {
-        match self {
-            Self::Word(word) => Ok(Target::Word(word)),
-            Self::Vector(vector) => Ok(vector.as_slice()?.into()),
-            Self::Terms(terms) => Expression::Terms(terms).target().map_err(errors::of_question),
-        }
-    }
-}
-
-/// One word, or several.
-#[derive(FromPyObject)]
-enum Words {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl From<Words> for Side {
-    fn from(words: Words) -> Self {
-        match words {
-            Words::One(word) => Self::Word(word),
-            Words::Several(words) => Self::Set(words),
-        }
-    }
-}
-
 #[pymethods]
 impl Model {
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf, how: How) -> PyResult<Self> {
-        Self::start(py, how, || kindred::Model::open(folder).map_err(errors::of_model))
+        Self::start(py, how, || kindred::Model::open(folder).map_err(errors::model))
     }
 
     #[staticmethod]
     fn demo(py: Python<'_>, how: How) -> PyResult<Self> {
-        Self::start(py, how, || kindred::Model::demo().map_err(errors::of_model))
+        Self::start(py, how, || kindred::Model::demo().map_err(errors::model))
     }
 
     /// A model over an array that nobody changes any more.
@@ -256,12 +187,6 @@ impl Model {
     #[getter]
     fn engine(&self) -> (&'static str, &str) {
         (self.kindred.engine().name, &self.kindred.engine().detail)
-    }
-
-    /// The folder of the model, unless it is in memory.
-    #[getter]
-    fn folder(&self) -> Option<PathBuf> {
-        self.kindred.model().store().folder().map(|folder| folder.to_owned())
     }
 
     fn row(&self, word: &str) -> Option<u32> {
@@ -329,25 +254,13 @@ impl Model {
         unsafe { arrays::view(model.table().components(), model.dim(), slf.clone().into_any()) }
     }
 
-    /// The norm of each row, `[rows]`.
-    fn norms<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let table = self.kindred.model().store().table();
-        let norms = (0..self.rows() as u32).map(|row| table.norm(Row(row))).collect();
-        PyArray1::from_vec(py, norms)
-    }
-
     fn nearest_word<'py>(
         &self,
         py: Python<'py>,
         word: String,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(
-            py,
-            || Ok(Target::Word(word)),
-            given,
-            |a| Ok(answers::neighbors(py, a)?.into_any()),
-        )
+        self.neighbors(py, Ok(Target::Word(word)), given)
     }
 
     /// Where the time of `times` searches for a word went, each in seconds: in the queue, in the engine, in all. For benchmarks.
@@ -369,7 +282,7 @@ impl Model {
         row: u32,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(py, || Ok(Target::Row(row)), given, |a| Ok(answers::neighbors(py, a)?.into_any()))
+        self.neighbors(py, Ok(Target::Row(row)), given)
     }
 
     fn nearest_vector<'py>(
@@ -378,8 +291,7 @@ impl Model {
         vector: PyReadonlyArray1<'py, f32>,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let target = vector.as_slice()?.into();
-        self.ask(py, || Ok(target), given, |a| Ok(answers::neighbors(py, a)?.into_any()))
+        self.neighbors(py, Ok(vector.as_slice()?.into()), given)
     }
 
     fn nearest_text<'py>(
@@ -388,12 +300,7 @@ impl Model {
         text: String,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(
-            py,
-            || Ok(Target::Text(text)),
-            given,
-            |a| Ok(answers::neighbors(py, a)?.into_any()),
-        )
+        self.neighbors(py, Ok(Target::Text(text)), given)
     }
 
     fn nearest_words<'py>(
@@ -434,8 +341,7 @@ impl Model {
         expression: Expression,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let convert = |answer: &Answer<'_>| Ok(answers::neighbors(py, answer)?.into_any());
-        self.ask(py, || expression.target(), given, convert)
+        self.neighbors(py, expression.target(), given)
     }
 
     fn analogies<'py>(
@@ -455,7 +361,7 @@ impl Model {
         is_text: bool,
         given: Given<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let target = || match query {
+        let target = match query {
             Expression::Text(text) if is_text => Ok(Target::Text(text)),
             query => query.target(),
         };
@@ -541,11 +447,7 @@ impl Model {
         wait(
             py,
             || kindred.classify(&head.0, &texts),
-            |all| {
-                let each = all.iter().map(|text| text.as_ref().ok());
-                each.map(|text| text.map(|text| answers::classified(py, text)).transpose())
-                    .collect()
-            },
+            |all| each_known(&all, |text| answers::classified(py, text)),
         )
     }
 
@@ -555,16 +457,13 @@ impl Model {
         py: Python<'py>,
         expander: &Expander,
         texts: Vec<String>,
-        wanted: (usize, f64, f64),
+        wanted: Wanted,
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
-        let (kindred, wanted) = (self.kindred()?, self::wanted(wanted));
+        let (kindred, wanted) = (self.kindred()?, WantedTerms::from(wanted));
         wait(
             py,
             || kindred.expand(&expander.0, &texts, wanted),
-            |all| {
-                let each = all.iter().map(|text| text.as_ref().ok());
-                each.map(|text| text.map(|text| answers::terms(py, text)).transpose()).collect()
-            },
+            |all| each_known(&all, |text| answers::terms(py, text)),
         )
     }
 
@@ -574,9 +473,9 @@ impl Model {
         py: Python<'py>,
         expander: &Expander,
         vectors: PyReadonlyArray2<'py, f32>,
-        wanted: (usize, f64, f64),
+        wanted: Wanted,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (kindred, wanted) = (self.kindred()?, self::wanted(wanted));
+        let (kindred, wanted) = (self.kindred()?, WantedTerms::from(wanted));
         let vectors = arrays::components(&vectors, TermExpander::token_dim(&*expander.0))?;
         wait(
             py,
@@ -601,8 +500,8 @@ impl Model {
         let store = kindred.model().store();
         let case: Case = case.parse().map_err(|_| errors::invalid("case", "`lower` or `exact`"))?;
         let methods = methods.iter().map(|name| {
-            name.parse()
-                .map_err(|_| errors::invalid("method", "`3cosadd`, `3cosmul` or `pairdirection`"))
+            let must_be = || kindred::options::must_be("method").unwrap_or_default();
+            name.parse().map_err(|_| errors::invalid("method", must_be()))
         });
         let mut methods = methods.collect::<PyResult<Vec<Method>>>()?;
         if methods.is_empty() {
@@ -643,11 +542,8 @@ impl Model {
         let options = GraphOptions { k, first_rows, min_score, replace, ..GraphOptions::default() };
         let mut signals = Signals::default();
         let made = py.detach(|| {
-            kindred.graph(&file, &options, |now| -> ControlFlow<()> {
-                signals.go_on(|py| match &progress {
-                    Some(tell) => tell.call1(py, (now.done, now.rows)).map(drop),
-                    None => Ok(()),
-                })
+            kindred.graph(&file, &options, |now| {
+                signals.go_on_telling(progress.as_ref(), (now.done, now.rows))
             })
         });
         match made {
@@ -663,7 +559,7 @@ impl Model {
     /// Reads everything and checks every checksum.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         let model = self.kindred()?.model();
-        py.detach(|| model.verify(|_| ())).map_err(errors::of_model)
+        py.detach(|| model.verify(|_| ())).map_err(errors::model)
     }
 
     /// The defaults of all options that have one, for tests of the documentation.
@@ -673,6 +569,10 @@ impl Model {
     }
 }
 
-fn wanted((top, min_weight, max_ratio): (usize, f64, f64)) -> WantedTerms {
-    WantedTerms { top, min_weight, max_ratio }
+/// For each text its answer, or `None` for a text without a known word.
+fn each_known<T, R>(
+    all: &[Result<T, Error>],
+    convert: impl Fn(&T) -> PyResult<R>,
+) -> PyResult<Vec<Option<R>>> {
+    all.iter().map(|text| text.as_ref().ok().map(&convert).transpose()).collect()
 }

@@ -62,16 +62,13 @@ pub(crate) fn prepare<'py>(
     };
     let mut signals = Signals::default();
     let mut on_progress = |now: kindred::prepare::Progress| {
-        signals.go_on(|py| match &progress {
-            Some(progress) => progress.call1(py, (now.bytes_read, now.bytes_total)).map(drop),
-            None => Ok(()),
-        })
+        signals.go_on_telling(progress.as_ref(), (now.bytes_read, now.bytes_total))
     };
     let done = py.detach(|| prepare_folder(Input::File(&source), &out, &options, &mut on_progress));
     let summary = match done {
         Ok(summary) => summary,
         Err(kindred::ModelError::Cancelled) => return Err(signals.raised()),
-        Err(error) => return Err(errors::of_model(error)),
+        Err(error) => return Err(errors::model(error)),
     };
     let dict = PyDict::new(py);
     dict.set_item("format", summary.format)?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kindred::queue::SubmitError;
 use kindred::{Answering, Error};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -37,6 +38,15 @@ impl Signals {
                 ControlFlow::Break(())
             }
         }
+    }
+
+    /// The same, and calls `progress` with what is done.
+    pub(crate) fn go_on_telling(
+        &mut self,
+        progress: Option<&Py<PyAny>>,
+        done: impl for<'py> PyCallArgs<'py>,
+    ) -> ControlFlow<()> {
+        self.go_on(|py| progress.map_or(Ok(()), |tell| tell.call1(py, done).map(drop)))
     }
 
     /// The exception that ended the work.

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from conftest import DEVICE
+from peer import Theirs, needs_gensim
 
 import kindred
 from kindred.gensim import KeyedVectors
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        from gensim.models.keyedvectors import KeyedVectors as Theirs
-    except ImportError:
-        Theirs = None
-
-pytestmark = pytest.mark.skipif(Theirs is None, reason="gensim is not installed: nothing to compare with")
+pytestmark = needs_gensim
 
 
 class Pair:

@@ -5,24 +5,17 @@ from __future__ import annotations
 import gzip
 import logging
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import DEVICE
+from peer import Theirs, needs_gensim
 
 import kindred
 from kindred.gensim import KeyedVectors, UnsupportedError
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        from gensim.models.keyedvectors import KeyedVectors as Theirs
-    except ImportError:
-        Theirs = None
-
-pytestmark = pytest.mark.skipif(Theirs is None, reason="gensim is not installed: nothing to compare with")
+pytestmark = needs_gensim
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import { fake, FOUND, problem, rejection, reply } from "./support/fake.js";
 const BUSY = problem(429, "queue_full");
 const frog = { word: "frog" };
 
-/** A server that fails so many times before it answers. */
+/** A server that fails a number of times before it answers. */
 const failing = (times, fail) =>
   fake((response, request, count) => (count <= times ? fail(response, request) : reply(response, 200, FOUND)));
 

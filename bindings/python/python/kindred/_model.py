@@ -232,12 +232,10 @@ class Model:
         frog
         """
         options["k"] = k
-        if type(query) is str:
+        if isinstance(query, str):
             return self._model.nearest_word(query, options)
         if isinstance(query, (list, tuple)) and query and all(isinstance(word, str) for word in query):
             return self._model.nearest_words(query, options)
-        if isinstance(query, str):
-            return self._model.nearest_word(str(query), options)
         from ._arrays import floats
 
         vectors = floats(query, "query", (1, 2))
