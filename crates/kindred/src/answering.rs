@@ -27,7 +27,7 @@ impl<'a, T> Answering<'a, T> {
 
     /// Waits for it; the thread sleeps meanwhile.
     pub fn wait(self) -> T {
-        // Without a bound that passes, there is nothing to ask.
+        // This time never passes, so nothing is asked.
         let answer = self.wait_while(Duration::MAX, || ControlFlow::Continue(()));
         answer.expect("nothing ended the waiting")
     }
@@ -104,7 +104,7 @@ impl Timer {
     }
 }
 
-/// Runs a future on this thread, until it is ready or `go_on`, asked after each `every`, says no.
+/// Runs a future on this thread. Each time `every` has passed, it asks `go_on`; after a break it returns `None`.
 fn block_on<F: Future>(
     future: F,
     every: Duration,

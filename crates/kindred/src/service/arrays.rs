@@ -146,7 +146,6 @@ impl Kindred {
         let (parts, threads) = (Mutex::new(parts), n.div_ceil(TOGETHER).min(MOST_JOBS));
         let stop = Stop::new();
         let (tell, told) = channel::<Result<usize, Error>>();
-        // The threads of one caller begin with different parts of a job, so that their passes do not end together.
         let work = |number: usize| -> Result<(), Early> {
             let mut jobs = Jobs::new(&asking, &stop, TOGETHER, (number, threads))
                 .map_err(|_| Early::Failed(Error::Internal))?;

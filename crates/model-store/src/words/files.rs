@@ -25,7 +25,8 @@ pub(crate) fn index_of<'a>(
 ) -> Result<Vec<u8>, (Row, Row)> {
     // The map needs its words in byte order.
     let mut sorted: Vec<Row> = (0..rows as u32).map(Row).collect();
-    sorted.par_sort_by_key(|row| word(row.index()));
+    // Of rows with the same word, the first comes first.
+    sorted.par_sort_unstable_by_key(|row| (word(row.index()), row.index()));
     let same = |pair: &&[Row]| word(pair[0].index()) == word(pair[1].index());
     if let Some(pair) = sorted.windows(2).find(same) {
         return Err((pair[0], pair[1]));
