@@ -59,7 +59,7 @@ impl<R> Default for Answered<R> {
     }
 }
 
-/// Sends an answer, and counts errors. If the caller has hung up, nothing is counted.
+/// Counts errors, and sends an answer: who has it finds it counted. If the caller has hung up, nothing is counted.
 pub(crate) fn tell<R>(
     reply: Option<Reply<R>>,
     result: Result<Answered<R>, SubmitError>,
@@ -71,11 +71,11 @@ pub(crate) fn tell<R>(
         Err(SubmitError::DeadlinePassed) => Some(&statistics.deadline_passed),
         Err(_) => Some(&statistics.failed),
     };
-    if reply.send(result).is_ok()
-        && let Some(counter) = counter
-    {
+    if let Some(counter) = counter.filter(|_| !reply.is_closed()) {
         counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
+    // If the caller hangs up just now, nobody wants it.
+    let _ = reply.send(result);
 }
 
 /// The ticket of a job, or of a part of one.
