@@ -39,7 +39,7 @@ __device__ __forceinline__ void lifted_vector(const PrepareQueriesParams& params
             for (int j = 0; j < TOGETHER; j++) {
                 const int at = i + j * static_cast<int>(blockDim.x);
                 if (at >= dim) break;
-                params.vectors[first + at] = components[j];
+                if (params.vectors != nullptr) params.vectors[first + at] = components[j];
                 values[at] = static_cast<double>(components[j]) * inverse_norm;
             }
         }

@@ -7,14 +7,7 @@
 // contiguous bytes. This is also the layout that wgmma needs in shared memory.
 #include "abi/resident.cuh"
 #include "rotation.cuh"
-
-// The least step, for rows that are much shorter than the longest (metric `dot`): thresholds in smaller steps would overflow
-// float32. What rounding to it loses is below `SLACK`.
-constexpr float LEAST_STEP = 0x1p-24f;
-
-// The residual of tiles that are empty or not full. It is so large that none of their rows is ever skipped
-// and none raises a threshold.
-constexpr float UNBOUNDED_RESIDUAL = 4.0f;
+#include "tile_scale.cuh"
 
 // A changed row whose square is above this may be longer than 1.
 constexpr double LONGEST_SQUARE = 1.0 - 1e-9;
@@ -30,13 +23,15 @@ __device__ void lifted_row(const TableView& table, const LiftView& lift, uint32_
     rotate(values, lift.dim);
 }
 
-// Writes the largest absolute component of each rotated row; -1 for rows that have no scores. Any grid: blocks
-// take rows in turn. Dynamic shared memory: [lift.dim] float64.
+// Writes the largest absolute component of each rotated row; -1 for rows that have no scores. Writes the largest square of all rows,
+// too. Any grid: blocks take rows in turn. Dynamic shared memory: [lift.dim] float64.
 extern "C" __global__ void row_peaks(const RowPeaksParams params) {
     const TableView& table = params.table;
     float* const peaks = params.peaks;
     extern __shared__ double values[];
     __shared__ float space[32];
+    __shared__ double square_space[32];
+    double longest_square = 0.0;
     for (uint32_t row = blockIdx.x; row < table.rows; row += gridDim.x) {
         if (table.metric == Metric::Cosine && table.norms[row] == 0.0) {
             if (threadIdx.x == 0) peaks[row] = -1.0f;
@@ -47,6 +42,17 @@ extern "C" __global__ void row_peaks(const RowPeaksParams params) {
         for (int i = threadIdx.x; i < params.lift.dim; i += blockDim.x) peak = fmaxf(peak, __double2float_ru(fabs(values[i])));
         peak = block_combine(peak, space, [](float a, float b) { return fmaxf(a, b); });
         if (threadIdx.x == 0) peaks[row] = peak;
+        if (params.longest_square == nullptr) continue;
+        double square = 0.0;
+        for (int i = threadIdx.x; i < params.lift.dim; i += blockDim.x) square += values[i] * values[i];
+        square = block_combine(square, square_space, [](double a, double b) { return a + b; });
+        // Nothing is above NaN, so it stays.
+        if (square > longest_square || isnan(square)) longest_square = square;
+    }
+    // The bits of numbers that are not negative have the order of the numbers, and those of NaN come last.
+    if (params.longest_square != nullptr && threadIdx.x == 0) {
+        const auto bits = static_cast<unsigned long long>(__double_as_longlong(fabs(longest_square)));
+        atomicMax(reinterpret_cast<unsigned long long*>(params.longest_square), bits);
     }
 }
 
@@ -76,7 +82,7 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     }
     peak = block_combine(peak, peak_space, larger);
     full = __syncthreads_and(full);
-    const float step = fmaxf(__fdiv_ru(peak, 127.0f), LEAST_STEP);
+    const float step = step_for(peak);
     const double step4 = STEP4 / sqrt(static_cast<double>(dim));
     double residual8 = 0.0, residual4 = 0.0;
 
@@ -116,8 +122,7 @@ extern "C" __global__ void quantise_rows(const QuantiseRowsParams params) {
     }
     if (threadIdx.x == 0) {
         // 1e-9 more than covers the float64 roundings of rotation, quotient and sum (docs/certificate.md).
-        const float r8 = full ? __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
-        params.scales[blockIdx.x] = {1.0f / step, r8 / step, step, r8};
+        params.scales[blockIdx.x] = tile_scale(step, __double2float_ru(residual8 * (1.0 + 1e-9) + 1e-9), full);
         if (params.tiles4 != nullptr) {
             params.residuals4[blockIdx.x] = full ? __double2float_ru(residual4 * (1.0 + 1e-9) + 1e-9) : UNBOUNDED_RESIDUAL;
         }

@@ -1,4 +1,4 @@
-"""Draws the most frequent words as maps, from one exact graph of nearest neighbours: python map_of_words.py [PICTURE]
+"""Draws the most frequent words as maps, from one exact graph of nearest neighbours: python map_of_words.py [PICTURE [WORDS]]
 
 Needs `pip install ./bindings/python[sklearn] matplotlib umap-learn`; without umap-learn it draws t-SNE's map alone.
 """
@@ -14,13 +14,11 @@ from sklearn.manifold import TSNE
 import kindred
 from kindred.sklearn import KNeighborsTransformer
 
-WORDS = 3000
 
-
-def main(picture: str) -> None:
+def main(picture: str, count: int) -> None:
     model = kindred.demo()
     # The first hundred words, such as `the`, are near to everything.
-    words, points = model.words[100 : 100 + WORDS], model.vectors[100 : 100 + WORDS]
+    words, points = model.words[100 : 100 + count], model.vectors[100 : 100 + count]
 
     # Each method takes the same graph: distances to the nearest neighbours of each word.
     graph = KNeighborsTransformer(n_neighbors=100, metric="euclidean_of_unit").fit_transform(points)
@@ -32,7 +30,7 @@ def main(picture: str) -> None:
     else:
         maps["UMAP"] = UMAP(metric="precomputed", n_neighbors=30, random_state=0, n_jobs=1).fit_transform(both_ways(graph))
     groups = HDBSCAN(metric="precomputed", min_cluster_size=8, copy=True).fit_predict(connected(graph))
-    print(f"{WORDS} words, {graph.nnz} distances, {groups.max() + 1} groups")
+    print(f"{count} words, {graph.nnz} distances, {groups.max() + 1} groups")
     draw(picture, maps, groups, words)
 
 
@@ -63,10 +61,11 @@ def draw(picture: str, maps: dict, groups, words) -> None:
             # Its most frequent word stands for a group.
             first = int(np.argmax(groups == group))
             axis.annotate(words[first], places[first], fontsize=7)
-        axis.set(title=f"{name} of {WORDS} words, from one graph", xticks=[], yticks=[])
+        axis.set(title=f"{name} of {len(words)} words, from one graph", xticks=[], yticks=[])
     figure.tight_layout()
     figure.savefig(picture, dpi=90)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "map_of_words.png")
+    picture, count, *_ = *sys.argv[1:], *["map_of_words.png", "3000"][len(sys.argv) - 1 :]
+    main(picture, int(count))

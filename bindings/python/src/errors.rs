@@ -69,6 +69,11 @@ pub(crate) fn invalid(field: &str, expected: &str) -> PyErr {
     of_question(error)
 }
 
+#[cfg(feature = "cuda")]
+pub(crate) fn not_finite(message: &str) -> PyErr {
+    plain("NotFiniteError", message)
+}
+
 pub(crate) fn engine(error: impl ToString) -> PyErr {
     plain("EngineError", &of_python(&error.to_string()))
 }

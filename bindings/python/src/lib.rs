@@ -10,6 +10,8 @@ mod model;
 mod options;
 mod prepare;
 mod process;
+#[cfg(feature = "cuda")]
+mod terms;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -19,6 +21,8 @@ fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<heads::Head>()?;
     module.add_class::<heads::Expander>()?;
+    #[cfg(feature = "cuda")]
+    module.add_class::<terms::BorrowedTerms>()?;
     module.add_function(wrap_pyfunction!(prepare::prepare, module)?)?;
     module.add("OPTIONS", options::names())?;
     module.add("has_cuda", cfg!(feature = "cuda"))?;

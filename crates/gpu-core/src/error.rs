@@ -71,6 +71,11 @@ pub enum GpuError {
         /// The text's number in its step, from 0.
         text: u32,
     },
+    /// A vector or a bias of another library's terms is not finite.
+    #[error(
+        "the weight or the bias has values that are not finite, or whose squares are not; lower the learning rate"
+    )]
+    NotFinite,
     /// The driver refused something that should work.
     #[error("CUDA: {doing}: {reason}")]
     Driver {

@@ -25,6 +25,8 @@ mod answer;
 mod answering;
 pub mod asking;
 pub mod background;
+#[cfg(feature = "cuda")]
+pub mod borrowed_terms;
 mod bulk;
 pub mod demo;
 pub mod device;

@@ -23,6 +23,25 @@ class Head:
 
 class Expander: ...
 
+# Only in modules with CUDA. Arrays are addresses on the device; see `gpu_core::search::BorrowedTerms`.
+class BorrowedTerms:
+    most_texts: int
+    most_tokens: int
+    def __new__(cls, ordinal: int) -> BorrowedTerms: ...
+    def round(self, table: tuple[int, int | None, int, int], largest_bias: float, token_norm: float, stream: int) -> None: ...
+    def round_again(self, table: tuple[int, int | None, int, int], stream: int) -> bool: ...
+    def touched(
+        self, vectors: int, ends: Sequence[int], stream: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32], list[int]]: ...
+    def sum(
+        self,
+        rows: int,
+        entries: tuple[int, int, int],
+        to: tuple[int, int],
+        shape: tuple[int, int],
+        stream: int,
+    ) -> None: ...
+
 class Model:
     name: str
     version: str

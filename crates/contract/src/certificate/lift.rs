@@ -39,21 +39,29 @@ impl Lift {
         }
         let biases = table.biases().unwrap_or_default().iter();
         let largest_bias = biases.fold(0.0, |most: f64, &bias| most.max(f64::from(bias).abs()));
-        // The error is in proportion to |q'| · N. This β is where that is least for a row that has the largest norm and bias.
         let of_rows = table.norms().iter().fold(0.0, |most: f64, &norm| most.max(norm));
-        let ratio = norm.map_or(1.0, |norm| norm / of_rows);
-        let ratio = if ratio.is_nan() { 1.0 } else { ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) };
-        let beta = (largest_bias > 0.0).then(|| (largest_bias * ratio).sqrt());
-        let lift = Self { beta, ..none };
+        let lift = Self { beta: beta((of_rows, largest_bias), norm), ..none };
         let square = |row: Row| {
             let (norm, last) = (table.norm(row), lift.last_component(table.bias(row)));
             norm * norm + last * last
         };
         let rows = (0..table.rows() as u32).map(Row);
         let longest = rows.map(square).fold(0.0, f64::max).sqrt();
+        lift.with_longest(longest)
+    }
+
+    /// How the rows of a table under the metric `dot` are lifted if no norm of them is above `norm` and no magnitude of a bias above
+    /// `bias`, for queries whose norm is about `query_norm`.
+    pub fn of_largest(norm: f64, bias: f64, query_norm: f64) -> Self {
+        let beta = beta((norm, bias), Some(query_norm));
+        let last = beta.map_or(0.0, |beta| bias / beta);
+        Self { metric: Metric::Dot, longest: 1.0, beta }.with_longest(norm.hypot(last))
+    }
+
+    fn with_longest(self, longest: f64) -> Self {
         // If all rows are zero, any length will do.
         let longest = if longest > 0.0 { longest * (1.0 + ROUNDING) } else { 1.0 };
-        Self { longest, ..lift }
+        Self { longest, ..self }
     }
 
     /// The same for rows that may become longer by this factor, at least 1.
@@ -109,6 +117,15 @@ impl Lift {
             Metric::Dot => self.query_norm(norm) * self.longest,
         })
     }
+}
+
+/// β for rows with these largest norms and biases, and queries of this norm; `None` if all biases are zero.
+///
+/// The error is in proportion to |q'| · N. This β is where that is least for a row that has the largest norm and bias.
+fn beta((norm, bias): (f64, f64), query_norm: Option<f64>) -> Option<f64> {
+    let ratio = query_norm.map_or(1.0, |query_norm| query_norm / norm);
+    let ratio = if ratio.is_nan() { 1.0 } else { ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) };
+    (bias > 0.0).then(|| (bias * ratio).sqrt())
 }
 
 /// The score that a product of 1 in the pass means.
@@ -178,6 +195,22 @@ impl Factor {
 mod tests {
     use super::*;
     use crate::score;
+
+    #[test]
+    fn the_largest_norm_and_bias_are_enough() {
+        let components = [3.0f32, -4.0, 1e6, 2.0, 0.0, 0.0];
+        let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
+        for (biases, largest) in [([-7.5f32, 100.0, 3e4], 3e4), ([0.0; 3], 0.0)] {
+            let table = Table::new(&components, &norms, 2).under_dot(Some(&biases));
+            for query_norm in [0.0, 1e-3, 1e4, f64::NAN] {
+                let of_table = Lift::for_queries(&table, Some(query_norm));
+                let lift = Lift::of_largest(norms[1], largest, query_norm);
+                assert_eq!(lift.beta(), of_table.beta());
+                assert!(lift.longest() >= of_table.longest());
+            }
+        }
+        assert_eq!(Lift::of_largest(0.0, 0.0, 1.0).longest(), 1.0);
+    }
 
     #[test]
     fn products_of_lifted_vectors_are_scores() {

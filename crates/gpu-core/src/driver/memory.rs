@@ -13,11 +13,12 @@ use super::raw::check;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 
-/// `len` values in device memory. Freed when dropped; the device's context must still exist then.
+/// `len` values in device memory. Freed when dropped, unless they are borrowed; the device's context must still exist then.
 #[derive(Debug)]
 pub struct Array<T> {
     pub(super) address: u64,
     pub(super) len: usize,
+    is_borrowed: bool,
     values: PhantomData<T>,
 }
 
@@ -50,7 +51,16 @@ impl<T: Pod> Array<T> {
         // SAFETY: `address` outlives the call.
         let status = unsafe { cust_raw::cuMemAlloc_v2(&raw mut address, bytes) };
         check(status, "allocating device memory")?;
-        Ok(Self { address, len, values: PhantomData })
+        Ok(Self { address, len, is_borrowed: false, values: PhantomData })
+    }
+
+    /// Values at an address in the memory of another library, which frees them.
+    ///
+    /// # Safety
+    /// There are as many values, aligned, in memory of this device, for as long as work uses the array.
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn borrowed(address: u64, len: usize) -> Self {
+        Self { address, len, is_borrowed: true, values: PhantomData }
     }
 
     /// These values, copied to the device.
@@ -76,6 +86,11 @@ impl<T: Pod> Array<T> {
     /// Size in device memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
+    }
+
+    /// Where the values are on the device.
+    pub fn address(&self) -> u64 {
+        self.address
     }
 
     /// The values, for a kernel that reads them.
@@ -134,6 +149,9 @@ impl<T: Pod> Array<T> {
 impl<T> Drop for Array<T> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
+        if self.is_borrowed {
+            return;
+        }
         // SAFETY: the address comes from cuMemAlloc and is freed here only. After a fatal device error
         // the driver refuses; then there is nothing left to free.
         let _ = unsafe { cust_raw::cuMemFree_v2(self.address) };

@@ -7,6 +7,7 @@
 mod copies;
 mod device;
 mod fatbins;
+mod foreign;
 mod graph;
 mod launch;
 mod memory;
@@ -16,6 +17,7 @@ mod room;
 pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
 pub(crate) use device::{Doing, new_stream};
 pub use device::{Gpu, count};
+pub(crate) use foreign::{ForeignStream, Handover};
 pub(crate) use graph::Graph;
 pub(crate) use launch::{Kernel, Modules, Shape};
 pub use memory::Array;

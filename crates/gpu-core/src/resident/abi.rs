@@ -85,6 +85,8 @@ abi! {
             lift: LiftView,
             /// `[rows]`.
             peaks: DevicePointerMut<f32>,
+            /// `[1]`: the largest square of a lifted row's length, or NaN; zero at first. Or null.
+            longest_square: DevicePointerMut<f64>,
         }
         struct QuantiseRowsParams {
             table: TableView,
@@ -101,6 +103,18 @@ abi! {
             tiles4: DevicePointerMut<u8>,
             /// `[tiles]`, or null.
             residuals4: DevicePointerMut<f32>,
+        }
+        struct RoundAgainParams {
+            table: TableView,
+            lift: LiftView,
+            /// As in `QuantiseRowsParams`.
+            slot_rows: DevicePointer<u32>,
+            tiles8: DevicePointerMut<u8>,
+            scales: DevicePointerMut<TileScale>,
+            /// `[tiles]`: the largest component of each tile when it was rounded last; 0: its step stays.
+            tile_peaks: DevicePointerMut<f32>,
+            /// As in `RowPeaksParams`.
+            longest_square: DevicePointerMut<f64>,
         }
         struct ChangeRowsParams {
             table: TableView,
@@ -133,6 +147,9 @@ abi! {
             (256) row_peaks: RowPeaksParams;
             (256) quantise_rows: QuantiseRowsParams;
             (256) change_rows: ChangeRowsParams;
+        }
+        "" / round_again for Every {
+            (256) round_again_1, round_again_2, round_again_4, round_again_8, round_again_16, round_again_32: RoundAgainParams;
         }
     }
 }

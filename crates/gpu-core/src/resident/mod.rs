@@ -5,6 +5,7 @@ pub(crate) mod abi;
 mod change;
 pub(crate) mod fit;
 mod quantise;
+mod round_again;
 mod slots;
 mod upload;
 
@@ -24,6 +25,8 @@ pub(crate) use abi::{
 };
 pub(crate) use change::RowChanges;
 pub(crate) use fit::{Derived, table_bytes};
+pub(crate) use quantise::Rounding;
+pub(crate) use round_again::RoundAgain;
 pub(crate) use slots::Slots;
 pub use upload::upload;
 
@@ -45,8 +48,33 @@ pub(crate) struct Resident {
     pub(crate) rows: usize,
     pub(crate) dim: usize,
     pub(crate) gpu: Gpu,
-    /// The table in the host's memory.
+    /// The table in the host's memory; one without rows if it is on the device alone.
     pub(crate) of: Arc<dyn HasTable>,
+}
+
+/// A float32 table in the device memory of another library, under the metric `dot`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BorrowedTable {
+    /// The address of `[rows, dim]` float32.
+    pub components: u64,
+    /// The address of `[rows]` float32.
+    pub biases: Option<u64>,
+    /// At least one.
+    pub rows: usize,
+    /// At least one.
+    pub dim: usize,
+}
+
+/// Stands for a table that the host does not have.
+#[derive(Debug)]
+struct NotOnHost {
+    dim: usize,
+}
+
+impl HasTable for NotOnHost {
+    fn table(&self) -> Table<'_> {
+        Table::new(&[], &[], self.dim).under_dot(None)
+    }
 }
 
 /// Tiles of [`TILE_ROWS`] slots. Rows without scores have no slot: under the metric `cosine`, those of norm zero.
@@ -103,6 +131,33 @@ impl Resident {
         if derived.int8 {
             resident.quantised = quantise::quantise(&resident, &stream, derived.int4)?;
         }
+        Ok(resident)
+    }
+
+    /// A table that another library keeps on the device, lifted like this, and its 8-bit table.
+    ///
+    /// # Safety
+    /// The table is there, and does not change while work uses it.
+    ///
+    /// # Errors
+    /// If the device lacks the memory, or fails.
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn borrow(
+        gpu: Gpu,
+        table: BorrowedTable,
+        lift: Lift,
+        stream: &Stream,
+    ) -> Result<Self, GpuError> {
+        let BorrowedTable { components, biases, rows, dim } = table;
+        // SAFETY: the caller's promise.
+        let (components, biases) = unsafe {
+            let biases = biases.map(|address| Array::borrowed(address, rows));
+            (Rc::new(Array::borrowed(components, rows * dim)), biases)
+        };
+        let (norms, of) = (Array::zeroed(0)?, Arc::new(NotOnHost { dim }));
+        let quantised = None;
+        let mut resident = Self { components, norms, biases, lift, quantised, rows, dim, gpu, of };
+        resident.quantised = quantise::quantise(&resident, stream, false)?;
         Ok(resident)
     }
 

@@ -262,7 +262,7 @@ abi! {
             uploaded_excluded: DevicePointer<u32>,
             uploaded_formulas: DevicePointer<Formula>,
             uploaded_formula_count: DevicePointer<u32>,
-            /// The same on the device, for the kernels that follow.
+            /// The same on the device, for the kernels that follow. `vectors` may be null: then they are not copied.
             headers: DevicePointerMut<QueryHeader>,
             vectors: DevicePointerMut<f32>,
             excluded: DevicePointerMut<u32>,

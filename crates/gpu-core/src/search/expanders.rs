@@ -11,7 +11,7 @@ use contract::{
 
 use super::CudaEngine;
 use super::abi::MAX_K;
-use super::expand::{FoundTerm, MAX_TEXTS, MAX_TOKENS, Tokens};
+use super::expand::{FoundTerm, MAX_TEXTS, MAX_TOKENS, TokenVectors, Tokens};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
 
@@ -99,7 +99,7 @@ impl CudaEngine {
             ends.push(tokens);
             leasts.push(text.least());
         }
-        let found = Tokens { vectors: Some(&vectors), ends: &ends, leasts: &leasts };
+        let found = Tokens { vectors: TokenVectors::Host(&vectors), ends: &ends, leasts: &leasts };
         let found = self.terms_of(found).map_err(|error| self.failed(error))?;
         let mut start = 0;
         for ((index, terms), &end) in indices.into_iter().zip(found).zip(&ends) {

@@ -5,13 +5,14 @@
 //!   in, answers out; `pace`: how many queries to take;
 //! - `every_hit`: queries for every row from a minimum score on; `expand`: texts as searches for their tokens;
 //!   `expanders`: whose terms;
-//! - `training`: forward and gradients of an expander whose terms change;
+//! - `training`: forward and gradients of an expander whose terms change; `borrowed`: the same for terms in another library's memory;
 //! - `cost`: what requests cost;
 //! - `plan`: the sizes of a pass; `pass`: its kernels in order; `launches`: each kernel's parameters and grid;
 //! - `kernels`: the kernels for this device; `workspace`: every buffer; `abi`: what is shared with CUDA.
 
 pub(crate) mod abi;
 mod answer;
+mod borrowed;
 mod cost;
 mod every_hit;
 mod exchange;
@@ -50,6 +51,7 @@ use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
 use crate::resident::{Resident, table_bytes};
 pub(crate) use abi::{CandidatesView, QueriesView, QueryHeader, ScoredRow};
+pub use borrowed::{BorrowedTerms, SumsOfRows};
 use cost::DeviceCosts;
 use expand::TokenPasses;
 use expanders::Expanding;

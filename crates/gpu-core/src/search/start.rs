@@ -127,7 +127,7 @@ impl CudaEngine {
     }
 
     /// The engine over tables that are on the device already, which other workloads may share.
-    fn with_tables(
+    pub(super) fn with_tables(
         resident: Rc<Resident>,
         kernels: Kernels,
         sizes: Sizes,

@@ -13,7 +13,7 @@ use cpu_core::heads::expand::train::{Accelerator, Declined};
 use rayon::prelude::*;
 
 use super::CudaEngine;
-use super::expand::{FoundTerm, MAX_TEXTS, Tokens};
+use super::expand::{MAX_TEXTS, TokenVectors, Tokens, touched};
 use super::paths::{Counters, Paths};
 use crate::driver::Gpu;
 use crate::heads::Kept;
@@ -112,21 +112,10 @@ impl DeviceTerms {
     /// As for [`touched`](Self::touched).
     pub fn touched_by_uploaded(&mut self) -> Result<Vec<Touched>, GpuError> {
         let leasts = vec![LEAST; self.ends.len()];
-        let tokens = Tokens { vectors: None, ends: &self.ends, leasts: &leasts };
+        let tokens = Tokens { vectors: TokenVectors::Uploaded, ends: &self.ends, leasts: &leasts };
         let texts = self.engine.terms_of(tokens)?;
-        let mut touched = Vec::with_capacity(texts.iter().flatten().map(Vec::len).sum());
-        let mut start = 0;
-        for ((text, terms), &end) in (0u32..).zip(texts).zip(&self.ends) {
-            let terms = terms.ok_or(GpuError::TooManyTerms { text })?;
-            touched.extend(terms.into_iter().map(|FoundTerm { row, value, token }| Touched {
-                text,
-                term: row,
-                position: token - start as u32,
-                value,
-            }));
-            start = end;
-        }
-        Ok(touched)
+        let (touched, over) = touched(texts, &self.ends);
+        over.first().map_or(Ok(touched), |&text| Err(GpuError::TooManyTerms { text }))
     }
 
     /// Uploads texts. `vectors` are those of their tokens, `[tokens, dim]`, one text after the other; each text `ends` at a token.

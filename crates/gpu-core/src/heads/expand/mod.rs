@@ -14,7 +14,8 @@ use cust::stream::Stream;
 use crate::GpuError;
 use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Array, Doing, Kernel, Modules, Room, Shape, start_clearing};
-use abi::{SUMMED_TOGETHER, SumRowsParams, entries};
+pub(crate) use abi::SumRowsParams;
+use abi::{SUMMED_TOGETHER, entries};
 
 /// Counters for each entry up to which entries are grouped by counting.
 const MOST_COUNTERS: usize = 8;
@@ -32,7 +33,7 @@ const fn components_of_warp(way: Way) -> usize {
 
 /// The kernels, and the gradients that were computed last.
 pub(crate) struct GradientSums {
-    // In the order in which they must be dropped: buffers, then kernels, then their module.
+    // In the order in which they must be dropped: buffers, then kernels.
     terms: Groups,
     tokens: Groups,
     /// `[touched terms, dim]`.
@@ -49,9 +50,51 @@ pub(crate) struct GradientSums {
     /// Components of all tokens.
     token_components: usize,
     dim: usize,
+    row_sums: RowSums,
+}
+
+/// The kernels that sum rows.
+pub(crate) struct RowSums {
     by_group: Kernel<SumRowsParams>,
     by_component: Kernel<SumRowsParams>,
     _modules: Modules,
+}
+
+impl RowSums {
+    /// # Errors
+    /// If the device can't run the kernels.
+    pub(crate) fn new() -> Result<Self, GpuError> {
+        use entries::gradients;
+        let mut modules = Modules::default();
+        Ok(Self {
+            by_group: modules.kernel(gradients::sum_by_group)?,
+            by_component: modules.kernel(gradients::sum_by_component)?,
+            _modules: modules,
+        })
+    }
+
+    /// Starts summing in one way.
+    ///
+    /// # Safety
+    /// The parameters' arrays have what they say.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub(crate) unsafe fn start(
+        &self,
+        way: Way,
+        params: &SumRowsParams,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let kernel = match way {
+            Way::ByTerm => &self.by_group,
+            Way::ByComponent => &self.by_component,
+        };
+        let groups = (params.groups as usize).div_ceil(kernel.threads() / WARP);
+        let shape = Shape::grid(groups, (params.dim as usize).div_ceil(components_of_warp(way)));
+        // SAFETY: the caller's promise; a warp for each group and part of its components.
+        unsafe { kernel.launch(stream, shape, params) }
+    }
 }
 
 /// Entries in groups.
@@ -105,8 +148,6 @@ impl GradientSums {
     /// # Errors
     /// If the device can't run the kernels.
     pub(crate) fn new() -> Result<Self, GpuError> {
-        use entries::gradients;
-        let mut modules = Modules::default();
         Ok(Self {
             terms: Groups::new()?,
             tokens: Groups::new()?,
@@ -118,9 +159,7 @@ impl GradientSums {
             device_time: Duration::ZERO,
             token_components: 0,
             dim: 0,
-            by_group: modules.kernel(gradients::sum_by_group)?,
-            by_component: modules.kernel(gradients::sum_by_component)?,
-            _modules: modules,
+            row_sums: RowSums::new()?,
         })
     }
 
@@ -173,11 +212,11 @@ impl GradientSums {
                 dim,
                 self.touched.len(),
             );
-            self.launch(way, &params, stream)?;
+            self.row_sums.start(way, &params, stream)?;
             let targets = self.tokens.targets.pointer();
             let to = (self.of_tokens.pointer_mut(), DevicePointerMut::NULL);
             let params = params_of(&self.tokens, (terms, targets), to, dim, touched_tokens);
-            self.launch(way, &params, stream)?;
+            self.row_sums.start(way, &params, stream)?;
         }
         self.around[1].record(stream).doing("recording an event")?;
         stream.synchronize().doing("computing gradients")?;
@@ -189,27 +228,6 @@ impl GradientSums {
     /// How long the device took for the gradients that were computed last, once it had all of their entries.
     pub(crate) fn device_time(&self) -> Duration {
         self.device_time
-    }
-
-    /// # Safety
-    /// The parameters' arrays have what they say.
-    unsafe fn launch(
-        &self,
-        way: Way,
-        params: &SumRowsParams,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        if params.groups == 0 {
-            return Ok(());
-        }
-        let kernel = match way {
-            Way::ByTerm => &self.by_group,
-            Way::ByComponent => &self.by_component,
-        };
-        let groups = (params.groups as usize).div_ceil(kernel.threads() / WARP);
-        let shape = Shape::grid(groups, (params.dim as usize).div_ceil(components_of_warp(way)));
-        // SAFETY: the caller's promise; a warp for each group and part of its components.
-        unsafe { kernel.launch(stream, shape, params) }
     }
 
     /// Reads the gradients that were computed last.

@@ -5,12 +5,14 @@
 
 pub(crate) mod abi;
 
+use cpu_core::heads::expand::gradients::Touched;
+
 use super::CudaEngine;
 use super::abi::{QueriesView, QueryHeader, ScoredRow};
 use super::launches::{LISTING_PARTS, Source};
 use super::workspace::MAX_BATCH;
 use crate::GpuError;
-use crate::abi::DevicePointer;
+use crate::abi::{DevicePointer, DevicePointerMut};
 use crate::driver::{Array, Doing, Kernel, Modules, Pinned, Room, Shape, start_clearing};
 use crate::resident::Quantised;
 use abi::{ListTermsParams, MergeTermsParams, NOT_MERGED, TextTerms, TokenQueriesParams, entries};
@@ -27,12 +29,21 @@ pub(crate) const MAX_TOKENS: usize = 1 << 17;
 /// Tokens of texts, one text after the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens<'a> {
-    /// `[tokens, dim]`; `None`: those that were [uploaded](CudaEngine::upload_tokens) last.
-    pub(crate) vectors: Option<&'a [f32]>,
+    pub(crate) vectors: TokenVectors<'a>,
     /// `[texts]`: where each text ends, in tokens.
     pub(crate) ends: &'a [usize],
     /// `[texts]`: the least value of a term, above zero.
     pub(crate) leasts: &'a [f64],
+}
+
+/// Where the vectors `[tokens, dim]` of tokens are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TokenVectors<'a> {
+    Host(&'a [f32]),
+    /// Those that were [uploaded](CudaEngine::upload_tokens) last.
+    Uploaded,
+    /// At an address on the device, in the memory of another library. They do not change during the pass.
+    Borrowed(DevicePointer<f32>),
 }
 
 /// A term of a text.
@@ -42,6 +53,27 @@ pub(crate) struct FoundTerm {
     pub(crate) value: f64,
     /// The first token of the pass that gives it its value.
     pub(crate) token: u32,
+}
+
+/// The terms of texts that each `end` at a token, ordered by text, then by term; and the texts whose terms were not merged.
+pub(super) fn touched(
+    texts: Vec<Option<Vec<FoundTerm>>>,
+    ends: &[usize],
+) -> (Vec<Touched>, Vec<u32>) {
+    let mut touched = Vec::with_capacity(texts.iter().flatten().map(Vec::len).sum());
+    let (mut over, mut start) = (Vec::new(), 0);
+    for ((text, terms), &end) in (0u32..).zip(texts).zip(ends) {
+        let of_text = |FoundTerm { row, value, token }| {
+            let position = token - start as u32;
+            Touched { text, term: row, position, value }
+        };
+        match terms {
+            Some(terms) => touched.extend(terms.into_iter().map(of_text)),
+            None => over.push(text),
+        }
+        start = end;
+    }
+    (touched, over)
 }
 
 /// The kernels and buffers of such passes.
@@ -146,7 +178,11 @@ impl CudaEngine {
         let Tokens { vectors, ends, leasts } = tokens;
         let (count, texts) = (ends.last().copied().unwrap_or(0), ends.len());
         assert!(texts <= MAX_TEXTS && leasts.len() == texts, "{texts} texts");
-        let components = vectors.map_or(passes.vectors.values().len(), <[f32]>::len);
+        let components = match vectors {
+            TokenVectors::Host(vectors) => vectors.len(),
+            TokenVectors::Uploaded => passes.vectors.values().len(),
+            TokenVectors::Borrowed(_) => count * resident.dim,
+        };
         assert_eq!(components, count * resident.dim, "texts end with the last token");
         let padded = count.next_multiple_of(MAX_BATCH);
         if passes.headers.len() < padded {
@@ -155,7 +191,7 @@ impl CudaEngine {
         let text_of: Vec<u32> = text_of(ends);
         // SAFETY: the caller's promise.
         unsafe {
-            if let Some(vectors) = vectors {
+            if let TokenVectors::Host(vectors) = vectors {
                 passes.vectors.upload(vectors, stream)?;
             }
             passes.texts.upload(&text_of, stream)?;
@@ -163,10 +199,14 @@ impl CudaEngine {
             start_clearing(&passes.counts, texts, stream)?;
             start_clearing(&passes.total, 1, stream)?;
         }
+        let vectors = match vectors {
+            TokenVectors::Borrowed(vectors) => vectors,
+            TokenVectors::Host(_) | TokenVectors::Uploaded => passes.vectors.pointer(),
+        };
         let params = TokenQueriesParams {
             table: resident.view(),
             lift: resident.lift_view(),
-            vectors: passes.vectors.pointer(),
+            vectors,
             texts: passes.texts.pointer(),
             leasts: passes.leasts.pointer(),
             headers: passes.headers.pointer_mut(),
@@ -178,7 +218,7 @@ impl CudaEngine {
         let capacity = LISTED_TERMS / texts;
         for first in (0..count).step_by(MAX_BATCH) {
             // SAFETY: the caller's promise.
-            unsafe { self.launch_some(passes, quantised, first, count, capacity)? };
+            unsafe { self.launch_some(passes, vectors, quantised, (first, count), capacity)? };
         }
         let params = MergeTermsParams {
             found: passes.found.pointer(),
@@ -200,9 +240,9 @@ impl CudaEngine {
     unsafe fn launch_some(
         &self,
         passes: &TokenPasses,
+        vectors: DevicePointer<f32>,
         quantised: &Quantised,
-        first: usize,
-        count: usize,
+        (first, count): (usize, usize),
         capacity: usize,
     ) -> Result<(), GpuError> {
         let (pass, kernels) = (self.pass(self.free_exchange()), &self.kernels);
@@ -210,14 +250,14 @@ impl CudaEngine {
         let width = widths.iter().copied().find(|&width| width >= rest).unwrap_or(MAX_BATCH);
         let source = Source {
             headers: passes.headers.pointer().offset(first),
-            vectors: passes.vectors.pointer(),
-            copied: passes.vectors.pointer_mut(),
+            vectors,
+            copied: DevicePointerMut::NULL,
         };
         let workspace = &self.workspace;
         let params = ListTermsParams {
             table: self.resident.view(),
             queries: QueriesView {
-                vectors: passes.vectors.pointer(),
+                vectors,
                 headers: workspace.headers.pointer(),
                 excluded: workspace.excluded.pointer(),
             },

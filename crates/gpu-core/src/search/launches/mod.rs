@@ -30,7 +30,7 @@ pub(in crate::search) struct Source {
     pub(in crate::search) headers: DevicePointer<QueryHeader>,
     /// `[vectors, dim]`.
     pub(in crate::search) vectors: DevicePointer<f32>,
-    /// Where they are copied for the kernels that follow.
+    /// Where they are copied for the kernels that follow; null if those read them where they are.
     pub(in crate::search) copied: DevicePointerMut<f32>,
 }
 
