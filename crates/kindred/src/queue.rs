@@ -27,6 +27,9 @@ pub struct Limits {
     pub engine_hang_timeout: Duration,
     /// How long a pass may take while another replica works, which is then asked instead. At most `engine_hang_timeout`.
     pub engine_hang_timeout_beside_others: Duration,
+    /// How long an engine's thread without work looks for some before it sleeps. Good for callers that ask one question after the other,
+    /// and costs a core that time.
+    pub linger: Duration,
 }
 
 /// The callers' end of the queue. Clones share it; when the last is gone the engine's thread ends.
@@ -125,6 +128,7 @@ fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
         max_restarts: limits.engine_max_restarts,
         hang_timeout: limits.engine_hang_timeout,
         hang_timeout_beside_others: limits.engine_hang_timeout_beside_others,
+        linger: limits.linger,
     });
     let costs = Costs::new(limits.capacity_queries);
     let max_batch = limits.max_batch_queries;

@@ -5,8 +5,10 @@ mod expand;
 mod graph;
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use contract::{Engine, EngineDescription, TokenText};
@@ -71,6 +73,8 @@ impl Default for Settings {
                 engine_max_restarts: 5,
                 engine_hang_timeout: Duration::from_secs(120),
                 engine_hang_timeout_beside_others: Duration::from_secs(10),
+                // About as long as a caller takes to wake up with an answer and to ask again.
+                linger: Duration::from_micros(50),
             },
         }
     }
@@ -99,6 +103,9 @@ pub struct Kindred {
     /// Callers share the engine's time fairly.
     account: Arc<Account>,
 }
+
+/// Cores from which on a caller may watch for its answer, beside the thread of the engine.
+const CORES_TO_WATCH: usize = 4;
 
 struct Shared {
     model: Model,
@@ -159,8 +166,13 @@ impl Kindred {
     where
         F: FnMut() -> Result<Box<dyn Engine>, EngineStartError> + Send + 'static,
     {
-        let timer = Timer::start().map_err(EngineStartError::Thread)?;
+        let mut timer = Timer::start().map_err(EngineStartError::Thread)?;
         let queue = OwnQueue::start(settings.limits, timer.handle(), makers)?;
+        // A GPU leaves the cores to others.
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        if queue.engine().name == "cuda" && cores >= CORES_TO_WATCH {
+            timer.let_one_watch();
+        }
         let shared = Shared { model, queue, timeout: settings.timeout, timer };
         Ok(Self { shared: Arc::new(shared), account: Account::new() })
     }

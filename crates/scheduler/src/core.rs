@@ -37,6 +37,8 @@ pub(crate) struct Core<D: ?Sized> {
     /// How many devices have failed while they had jobs that others answer.
     failures: AtomicU64,
     hang_timeouts: HangTimeouts,
+    /// See [`Limits`](crate::Limits).
+    pub(crate) linger: Duration,
 }
 
 /// Makes a device.
@@ -69,6 +71,7 @@ impl<D: ?Sized> Core<D> {
         dispatch: Dispatch<D>,
         states: &[ReplicaState],
         hang_timeouts: HangTimeouts,
+        linger: Duration,
     ) -> Self {
         let inboxes = dispatch.inboxes();
         shared.start(dispatch.shared_lanes(), states.len());
@@ -85,6 +88,7 @@ impl<D: ?Sized> Core<D> {
             makers,
             failures: AtomicU64::new(0),
             hang_timeouts,
+            linger,
         }
     }
 

@@ -28,6 +28,7 @@ const LIMITS: Limits = Limits {
     max_restarts: 2,
     hang_timeout: HOUR,
     hang_timeout_beside_others: HOUR,
+    linger: Duration::ZERO,
 };
 
 /// Answers each query with the row of its k, and fails in one pass. Two of three searches it starts and finishes later.

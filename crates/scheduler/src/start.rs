@@ -30,6 +30,9 @@ pub struct Limits {
     pub hang_timeout: Duration,
     /// How long a slice may take while another device works: the jobs are then asked again of it. At most `hang_timeout`.
     pub hang_timeout_beside_others: Duration,
+    /// How long a worker without work looks for some before it sleeps; a core has nothing else to do meanwhile. To wake a worker that
+    /// sleeps takes its caller tens of microseconds.
+    pub linger: Duration,
 }
 
 /// Which devices a start waits for.
@@ -70,9 +73,10 @@ impl<D: Device + ?Sized + 'static> Scheduler<D> {
     /// What workers in these states share.
     pub(crate) fn core(self, states: &[ReplicaState]) -> Arc<Core<D>> {
         let (dispatch, shared) = (Dispatch::new(self.lanes), self.callers.0.clone());
-        let Limits { hang_timeout: alone, hang_timeout_beside_others, .. } = self.limits;
+        let Limits { hang_timeout: alone, hang_timeout_beside_others, linger, .. } = self.limits;
         let beside_others = hang_timeout_beside_others.min(alone);
-        Arc::new(Core::new(shared, dispatch, states, HangTimeouts { alone, beside_others }))
+        let hang_timeouts = HangTimeouts { alone, beside_others };
+        Arc::new(Core::new(shared, dispatch, states, hang_timeouts, linger))
     }
 
     /// Starts a worker for each of these makers, waits until the devices that `until` names are made, and returns what joins the

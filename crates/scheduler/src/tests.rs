@@ -177,6 +177,7 @@ const LIMITS: Limits = Limits {
     max_restarts: 5,
     hang_timeout: MINUTE,
     hang_timeout_beside_others: MINUTE,
+    linger: Duration::ZERO,
 };
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -358,6 +359,17 @@ async fn answers_do_not_wait_for_the_pass_after_theirs() {
     assert!(!second.is_finished(), "its pass is held");
     setup.order(Order::Answer);
     assert_eq!(second.await.unwrap().unwrap(), [2]);
+}
+
+#[tokio::test]
+async fn a_worker_that_lingers_finds_work_before_and_after_it_sleeps() {
+    let setup = setup_with(Limits { linger: Duration::from_millis(20), ..LIMITS });
+    for (job, pause) in [0, 1, 1, 40, 1].into_iter().enumerate() {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let answer = setup.submit([job], later());
+        setup.order(Order::Answer);
+        assert_eq!(answer.await.unwrap(), Ok(vec![job]));
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use contract::Device;
 use contract::workload::{PassError, Slice};
@@ -124,7 +124,8 @@ impl<D: Device + ?Sized> Worker<D> {
     fn sleep(&mut self, device: &D) -> bool {
         self.core.counters(self.index).note(device.counters());
         let (core, index) = (&self.core, self.index);
-        core.shared.parking.sleep(|| core.has_work() || core.retires(index))
+        let has_work = || core.has_work() || core.retires(index);
+        is_soon(core.linger, has_work) || core.shared.parking.sleep(has_work)
     }
 
     /// Starts the pass of this turn, if it has not begun, need not be alone on the device, and the device can. Otherwise
@@ -309,4 +310,26 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+/// Whether there is work soon. Threads that could use this core meanwhile get it.
+#[cfg(not(feature = "shuttle"))]
+fn is_soon(linger: Duration, has_work: impl Fn() -> bool) -> bool {
+    if linger.is_zero() {
+        return false;
+    }
+    let until = Instant::now() + linger;
+    while !has_work() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// There is no clock under the model checker.
+#[cfg(feature = "shuttle")]
+fn is_soon(_: Duration, _: impl Fn() -> bool) -> bool {
+    false
 }

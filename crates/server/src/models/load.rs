@@ -272,6 +272,8 @@ impl Loader {
             engine_max_restarts: config.engine_max_restarts,
             engine_hang_timeout: hang_timeout,
             engine_hang_timeout_beside_others: part.max(SHORTEST_HANG).min(hang_timeout),
+            // Threads of HTTP need the cores.
+            linger: Duration::ZERO,
         };
         let mut all_warm = Vec::new();
         let maker = |mut make: Maker| {

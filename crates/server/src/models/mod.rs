@@ -39,6 +39,7 @@ pub(crate) fn for_tests(model: model_store::ModelStore) -> ServedModel {
         engine_max_restarts: 0,
         engine_hang_timeout: std::time::Duration::from_secs(60),
         engine_hang_timeout_beside_others: std::time::Duration::from_secs(60),
+        linger: std::time::Duration::ZERO,
     };
     let (engine_model, timer) = (model.clone(), tokio::runtime::Handle::current());
     let make = move || -> Result<Box<dyn contract::Engine>, std::convert::Infallible> {
