@@ -368,7 +368,7 @@ async fn a_worker_that_lingers_finds_work_before_and_after_it_sleeps() {
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let answer = setup.submit([job], later());
         setup.order(Order::Answer);
-        assert_eq!(answer.await.unwrap(), Ok(vec![job]));
+        assert_eq!(answer.await.unwrap(), Ok(vec![job as u32]));
     }
 }
 
