@@ -64,7 +64,7 @@ fn bench_table(criterion: &mut Criterion, model: &Arc<ModelStore>) {
     let mut certified = CpuEngine::new(model.clone(), Options::default()).expect("threads start");
     certified.wait_for_tables();
     if let Some(table) = certified.table() {
-        group.bench_function("read-8-bit", |bencher| bencher.iter(|| read(table)));
+        group.bench_function("read-8-bit", |bencher| bencher.iter(|| read(&table)));
     }
     let paths = Paths { first_look: Some(FirstLook::EightBits), ..Paths::default() };
     let options = Options { paths, ..Options::default() };

@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut engine = CpuEngine::new(model.clone(), options)?;
     engine.wait_for_tables();
     let read_8_bit =
-        engine.table().map_or_else(Vec::new, |table| times(|| readers.install(|| read(table))));
+        engine.table().map_or_else(Vec::new, |table| times(|| readers.install(|| read(&table))));
     engine.search(&queries.iter().take(1).collect())?;
     let (mut one, mut answers) = (Vec::new(), Vec::new());
     for query in &queries {

@@ -1,16 +1,18 @@
 //! The derived table: a saved one is reused, but never if it is wrong.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use crate::support::{self, ask, bits, expected, model};
-use contract::Engine;
+use contract::{Engine, Metric};
 use cpu_core::{CpuEngine, Options, Origin, Paths, TablesReport};
 use model_store::ModelStore;
 use model_store::prepare::MAX_DIM;
+use model_store::synth::{SynthOptions, synth_folder};
 use tempfile::TempDir;
 
 fn table_of(scale: f32) -> Arc<ModelStore> {
@@ -96,6 +98,41 @@ fn a_kept_table_is_used_again() {
     assert!(matches!(&second.origin, Origin::Loaded(from) if *from == file), "{second}");
     assert_eq!(first.bytes, second.bytes);
     assert_eq!(fs::metadata(&file).unwrap().len() as usize, 4096 + first.bytes);
+}
+
+#[test]
+fn of_engines_that_start_together_one_derives_the_table_and_all_use_its_file() {
+    let folder = folder();
+    let (at, options) = (folder.path().join("m"), SynthOptions { rows: 20_000, dim: 30, seed: 1 });
+    synth_folder(options, Metric::Cosine, &at, false, &mut |_| ControlFlow::Continue(())).unwrap();
+    let model = || Arc::new(ModelStore::open(&at).unwrap());
+    let file = folder.path().join("m.cpu-table");
+    let reports: Vec<TablesReport> = thread::scope(|scope| {
+        let starts = [(); 6].map(|()| scope.spawn(|| start(&model(), Some(&file))));
+        starts.map(|one| one.join().unwrap()).into()
+    });
+    let built = reports.iter().filter(|report| matches!(report.origin, Origin::Built { .. }));
+    assert_eq!(built.count(), 1, "{reports:?}");
+    let loaded = reports.iter().filter(|report| matches!(report.origin, Origin::Loaded(_)));
+    assert_eq!(loaded.count(), 5, "{reports:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_derived_a_table_uses_the_file_and_frees_its_own_copy() {
+    let (model, folder) = (table_of(0.7), folder());
+    let file = folder.path().join("m.cpu-table");
+    let options = Options { keep_in: Some(file), ..Options::default() };
+    let mut engine = CpuEngine::new(model, options).unwrap();
+    engine.wait_for_tables();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let address = engine.table().unwrap().as_ptr() as usize;
+    let mapping = maps.lines().find(|line| {
+        let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let [from, to] = [from, to].map(|end| usize::from_str_radix(end, 16).unwrap());
+        (from..to).contains(&address)
+    });
+    assert!(mapping.unwrap().ends_with("m.cpu-table"), "{mapping:?}");
 }
 
 #[test]

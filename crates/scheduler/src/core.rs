@@ -37,7 +37,7 @@ pub(crate) struct Core<D: ?Sized> {
     /// How many devices have failed while they had jobs that others answer.
     failures: AtomicU64,
     hang_timeouts: HangTimeouts,
-    /// See [`Limits`](crate::Limits).
+    /// How long a worker without work looks for some before it sleeps.
     pub(crate) linger: Duration,
 }
 

@@ -7,9 +7,12 @@
 
 #[cfg(unix)]
 use std::fs::Permissions;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use contract::certificate::Lift;
 use contract::{Metric, Table};
@@ -60,6 +63,8 @@ impl Header {
 pub(crate) struct KeepIn {
     pub(crate) path: PathBuf,
     pub(crate) vectors: String,
+    /// The folder of the model, which is locked while one process derives its table.
+    model: Option<PathBuf>,
 }
 
 impl KeepIn {
@@ -69,7 +74,22 @@ impl KeepIn {
             // Biases are in the table, too.
             Metric::Dot => format!("dot {}", model.version()),
         };
-        Self { path, vectors }
+        Self { path, vectors, model: model.folder().map(Path::to_owned) }
+    }
+
+    /// Waits while another process derives this model's table. The lock is advisory and ends with the process that holds it; `None`
+    /// where the system has no such locks, or if the engine is stopping.
+    pub(crate) fn lock(&self, cancelled: &AtomicBool) -> Option<File> {
+        const EVERY: Duration = Duration::from_millis(20);
+        let folder = File::open(self.model.as_ref()?).ok()?;
+        while !cancelled.load(Ordering::Relaxed) {
+            match folder.try_lock() {
+                Ok(()) => return Some(folder),
+                Err(TryLockError::WouldBlock) => thread::sleep(EVERY),
+                Err(TryLockError::Error(_)) => return None,
+            }
+        }
+        None
     }
 }
 
@@ -88,7 +108,7 @@ pub(crate) enum CacheError {
 
 /// Loads the derived table of `table`; `None` if there is no such file.
 pub(crate) fn load(
-    KeepIn { path, vectors }: &KeepIn,
+    KeepIn { path, vectors, .. }: &KeepIn,
     table: &Table<'_>,
     lift: Lift,
 ) -> Result<Option<Tables>, CacheError> {
@@ -118,7 +138,7 @@ pub(crate) fn load(
 
 /// Saves the derived table of `table`, complete or not at all.
 pub(crate) fn keep(
-    KeepIn { path, vectors }: &KeepIn,
+    KeepIn { path, vectors, .. }: &KeepIn,
     table: &Table<'_>,
     tables: &Tables,
     cancelled: &AtomicBool,

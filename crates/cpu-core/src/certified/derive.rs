@@ -1,10 +1,14 @@
 //! Provides an engine's derived table while the engine already answers: loads it if an earlier start saved it,
 //! otherwise derives it on all cores and saves it.
+//!
+//! Processes that use one model share the memory of its saved table. So of several that start together one derives it, and the
+//! others wait for its file; and who has saved it uses the file, too, and frees its own copy.
 
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -70,10 +74,36 @@ impl fmt::Display for TablesReport {
     }
 }
 
+/// Where a table is put once it is ready, and a saved one in its place.
+#[derive(Debug, Clone, Default)]
+struct Place(Arc<RwLock<Option<Arc<Tables>>>>);
+
+impl Place {
+    fn get(&self) -> Option<Arc<Tables>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever still uses the one that was there keeps it until then.
+    fn put(&self, tables: Tables) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tables));
+    }
+}
+
+/// A table as bytes.
+pub(crate) struct TableBytes(pub(crate) Arc<Tables>);
+
+impl Deref for TableBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
 /// A table that is ready or being derived.
 #[derive(Debug)]
 pub(crate) struct Deriving {
-    tables: Arc<OnceLock<Tables>>,
+    tables: Place,
     cancelled: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -81,7 +111,7 @@ pub(crate) struct Deriving {
 impl Deriving {
     /// There will be no table.
     pub(crate) fn nothing() -> Self {
-        Self { tables: Arc::default(), cancelled: Arc::default(), thread: None }
+        Self { tables: Place::default(), cancelled: Arc::default(), thread: None }
     }
 
     pub(crate) fn start(
@@ -93,7 +123,7 @@ impl Deriving {
         options: Options,
     ) -> Result<Self, StartError> {
         let Options { before_deriving, report, .. } = options;
-        let (tables, cancelled) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+        let (tables, cancelled) = (Place::default(), Arc::new(AtomicBool::new(false)));
         let work = Work {
             model: model.clone(),
             lift,
@@ -130,17 +160,13 @@ impl Deriving {
         const STEP: Duration = Duration::from_millis(1);
         let until = Instant::now() + longest;
         let is_under_way = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        while self.tables.get().is_none() && is_under_way() && Instant::now() < until {
+        while self.tables().is_none() && is_under_way() && Instant::now() < until {
             std::thread::sleep(STEP);
         }
     }
 
-    pub(crate) fn tables(&self) -> Option<&Tables> {
+    pub(crate) fn tables(&self) -> Option<Arc<Tables>> {
         self.tables.get()
-    }
-
-    pub(crate) fn shared_tables(&self) -> Arc<OnceLock<Tables>> {
-        self.tables.clone()
     }
 }
 
@@ -158,7 +184,7 @@ struct Work {
     instructions: InstructionSet,
     threads: usize,
     file: Option<KeepIn>,
-    tables: Arc<OnceLock<Tables>>,
+    tables: Place,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -167,12 +193,14 @@ impl Work {
     fn run(self) -> Option<TablesReport> {
         let started = Instant::now();
         let mut doubts = None;
+        // Who waited for another process finds its file.
+        let _alone = self.file.as_ref().and_then(|file| file.lock(&self.cancelled));
         if let Some(file) = &self.file {
             match cache::load(file, &self.model.table(), self.lift) {
                 Ok(Some(tables)) => {
                     let bytes = tables.bytes().len();
                     let origin = Origin::Loaded(file.path.clone());
-                    let _ = self.tables.set(tables);
+                    self.tables.put(tables);
                     return Some(TablesReport { took: started.elapsed(), bytes, origin });
                 }
                 Ok(None) => {}
@@ -210,13 +238,22 @@ impl Work {
         };
         let took = started.elapsed();
         let bytes = tables.bytes().len();
-        let kept = tables.clone();
-        let _ = self.tables.set(tables);
+        let derived = tables.clone();
+        self.tables.put(tables);
         let origin = match self.file {
-            Some(file) => match cache::keep(&file, &self.model.table(), &kept, &self.cancelled) {
-                Ok(()) => Origin::Built { kept_in: file.path, instead_of: doubts },
-                Err(e) => Origin::NotKept(Some(e.to_string())),
-            },
+            Some(file) => {
+                let table = self.model.table();
+                match cache::keep(&file, &table, &derived, &self.cancelled) {
+                    Ok(()) => {
+                        // If it can't be read, the copy in memory is as good.
+                        if let Ok(Some(kept)) = cache::load(&file, &table, self.lift) {
+                            self.tables.put(kept);
+                        }
+                        Origin::Built { kept_in: file.path, instead_of: doubts }
+                    }
+                    Err(e) => Origin::NotKept(Some(e.to_string())),
+                }
+            }
             None => Origin::NotKept(None),
         };
         Some(TablesReport { took, bytes, origin })

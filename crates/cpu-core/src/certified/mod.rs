@@ -32,7 +32,7 @@ use crate::threads::Workers;
 pub(crate) use cache::KeepIn;
 pub(crate) use cost::Costs;
 use cost::{SHORT_FULL_SCAN, expected_hits};
-use derive::Deriving;
+use derive::{Deriving, TableBytes};
 pub use derive::{Origin, TablesReport};
 pub use pass::FirstLook;
 use pass::Pass;
@@ -174,8 +174,8 @@ impl CertifiedSearch {
     }
 
     /// The derived table as bytes, once it is ready.
-    pub(crate) fn table(&self) -> Option<&[u8]> {
-        self.deriving.tables().map(Tables::bytes)
+    pub(crate) fn table(&self) -> Option<TableBytes> {
+        self.deriving.tables().map(TableBytes)
     }
 
     /// The engine that scores every row.
@@ -274,22 +274,22 @@ impl CertifiedSearch {
         }
         meanwhile();
         let queries = batch.queries();
-        let tables = self.deriving.shared_tables();
-        if tables.get().is_none() {
+        if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice as long at worst.
             self.deriving.wait_at_most(self.costs.full_scan_time(queries, self.full.pool()));
         }
+        let tables = self.deriving.tables();
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();
         let asked = (0..batch.len()).filter(|&index| queries[index].k() > 0);
         let suits = |&index: &usize| {
             let unit = |tables: &Tables| tables.lift.unit(queries[index].vectors()[0].norm);
-            tables.get().is_some_and(|tables| unit(tables).is_useful())
+            tables.as_deref().is_some_and(|tables| unit(tables).is_useful())
                 && self.costs.suits(queries[index])
         };
         let (certified, full): (Vec<usize>, Vec<usize>) = asked.partition(suits);
         self.counters.full += full.len() as u64;
-        if let Some(tables) = tables.get() {
+        if let Some(tables) = &tables {
             let mut rest = &certified[..];
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(pass_length(queries, rest));

@@ -2,6 +2,7 @@
 
 mod expanders;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use contract::{
@@ -70,7 +71,7 @@ impl CpuEngine {
 
     /// The derived table as bytes, once it is ready, for benchmarks of reading it: the scan of a large batch
     /// reads them once.
-    pub fn table(&self) -> Option<&[u8]> {
+    pub fn table(&self) -> Option<impl Deref<Target = [u8]>> {
         self.search.table()
     }
 }
