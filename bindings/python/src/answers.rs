@@ -25,6 +25,19 @@ impl Class {
     }
 }
 
+/// Makes named tuples of a class without calling Python's code, of which theirs is.
+fn named<'py>(
+    class: &Class,
+    py: Python<'py>,
+) -> PyResult<impl Fn(Bound<'py, PyTuple>) -> Object<'py>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let new = NEW.get_or_try_init(py, || {
+        PyResult::Ok(py.get_type::<PyTuple>().getattr("__new__")?.unbind())
+    })?;
+    let (new, class) = (new.bind(py).clone(), class.get(py)?);
+    Ok(move |fields| new.call1((&class, fields)))
+}
+
 static NEIGHBOR: Class = Class::new("Neighbor");
 static EXPLAINED: Class = Class::new("Explained");
 static CONTRIBUTION: Class = Class::new("Contribution");
@@ -38,8 +51,8 @@ type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// `list[Neighbor]`.
 pub(crate) fn neighbors<'py>(py: Python<'py>, answer: &Answer<'_>) -> PyResult<Bound<'py, PyList>> {
-    let class = NEIGHBOR.get(py)?;
-    let neighbor = |one: &Neighbor<'_>| class.call1((one.word, one.score, one.row));
+    let named = named(&NEIGHBOR, py)?;
+    let neighbor = |one: &Neighbor<'_>| named((one.word, one.score, one.row).into_pyobject(py)?);
     list(py, answer.neighbors.iter().map(neighbor))
 }
 
