@@ -192,11 +192,16 @@ impl Work {
     /// `None` if it was cancelled.
     fn run(self) -> Option<TablesReport> {
         let started = Instant::now();
-        let mut doubts = None;
-        // Who waited for another process finds its file.
-        let _alone = self.file.as_ref().and_then(|file| file.lock(&self.cancelled));
+        let (mut doubts, mut _alone) = (None, None);
         if let Some(file) = &self.file {
-            match cache::load(file, &self.model.table(), self.lift) {
+            let load = || cache::load(file, &self.model.table(), self.lift);
+            let mut loaded = load();
+            if !matches!(loaded, Ok(Some(_))) {
+                // Who waited for another process finds its file. Who finds one at once waits for nobody.
+                _alone = file.lock(&self.cancelled);
+                loaded = load();
+            }
+            match loaded {
                 Ok(Some(tables)) => {
                     let bytes = tables.bytes().len();
                     let origin = Origin::Loaded(file.path.clone());
