@@ -1,7 +1,8 @@
 //! Texts classified in a second: token ids on the host to class scores on the host.
 //!
-//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [SHAPE]`. `--check` also compares the scores and labels of 200
-//! texts of each shape with the formula in float64. `benches/textcnn_torch.py` measures PyTorch at the same shapes.
+//! `cargo bench -p gpu-core --features cuda --bench classify -- [--check] [--gpus=0,1] [SHAPE]`. `--check` also compares the scores and
+//! labels of 200 texts of each shape with the formula in float64. `--gpus`: an engine on each of these GPUs, first each alone, then all
+//! together. `benches/textcnn_torch.py` measures PyTorch at the same shapes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +15,16 @@ use random_head::{KIM, LARGE, Shape, balanced, compare, formula, head, model, va
 
 #[path = "../../../benches/random_head.rs"]
 mod random_head;
+mod together;
 
 /// Texts of a batch.
 const BATCH: usize = 16_384;
 
 /// Batches of a measurement.
 const BATCHES: usize = 40;
+
+/// Measurements of several GPUs are longer: they are at work at the same time for all of it but the ends.
+const BATCHES_OF_SEVERAL: usize = 600;
 
 const SHAPES: [Shape; 2] = [KIM, LARGE];
 
@@ -44,9 +49,17 @@ fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let is_wanted =
         |shape: &Shape| wanted.as_ref().is_none_or(|wanted| shape.name.contains(wanted));
+    let gpus = std::env::args().find_map(|argument| {
+        let gpus = argument.strip_prefix("--gpus=")?.split(',');
+        Some(gpus.map(|gpu| gpu.parse().expect("a GPU's index")).collect::<Vec<u32>>())
+    });
     for shape in SHAPES.into_iter().filter(is_wanted) {
         println!("{}", shape.name);
         let (model, head) = (model(shape.rows, shape.dim), head(&shape));
+        if let Some(gpus) = &gpus {
+            several(gpus, &model, &head, &shape);
+            continue;
+        }
         for precision in [Precision::Float16, Precision::Float32] {
             let options = Options { precision, ..Options::default() };
             let engine =
@@ -55,7 +68,7 @@ fn main() {
             load(&mut engine, &head);
             for zipf in [false, true] {
                 let mut rates: Vec<f64> = (0..3)
-                    .map(|_| rate(&mut engine, &head, &tokens(&shape, zipf), shape.tokens))
+                    .map(|_| rate(&mut engine, &head, &tokens(&shape, zipf), shape.tokens, BATCHES))
                     .collect();
                 rates.sort_by(f64::total_cmp);
                 let name = if zipf { "Zipf" } else { "uniform" };
@@ -88,6 +101,7 @@ fn rate(
     head: &Arc<dyn TokenClassifier>,
     tokens: &[u32],
     length: usize,
+    batches: usize,
 ) -> f64 {
     let ends: Vec<u32> = (1..=BATCH).map(|text| (text * length) as u32).collect();
     let start = |engine: &mut CudaEngine| {
@@ -102,12 +116,28 @@ fn rate(
     }
     let began = Instant::now();
     start(engine);
-    for _ in 1..BATCHES {
+    for _ in 1..batches {
         start(engine);
         engine.finish_tokens().expect("scores");
     }
     engine.finish_tokens().expect("scores");
-    (BATCH * BATCHES) as f64 / began.elapsed().as_secs_f64()
+    (BATCH * batches) as f64 / began.elapsed().as_secs_f64()
+}
+
+/// An engine on each GPU, with uniform tokens.
+fn several(gpus: &[u32], model: &Arc<ModelStore>, head: &Arc<dyn TokenClassifier>, shape: &Shape) {
+    let make = |_, gpu| {
+        let options =
+            Options { ordinal: Some(gpu), precision: Precision::Float16, ..Options::default() };
+        let paths = Paths { int8: false, ..Paths::default() };
+        let mut engine = CudaEngine::with_paths(model, options, paths).expect("an engine");
+        load(&mut engine, head);
+        engine
+    };
+    let asked = tokens(shape, false);
+    let rate =
+        |engine: &mut CudaEngine| rate(engine, head, &asked, shape.tokens, BATCHES_OF_SEVERAL);
+    together::report(&together::rates(gpus, make, rate), "texts");
 }
 
 /// Compares 200 texts with the formula.

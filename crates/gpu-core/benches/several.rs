@@ -1,11 +1,11 @@
 //! Measures several GPUs: replicas for throughput, shards for latency and size. Answers of shards are compared with those of one GPU.
 //!
-//! `several [MODEL_DIR | ROWS DIM] [--gpus=0,1,2,3] [--shards=1,2,4] [--check=10000]`: a folder, or a synthetic table in memory.
-//! `--gpus`: all that there are, if it is not said; a GPU may be repeated. `--shards`: the numbers of shards, on the first GPUs of the
-//! list; 1 is one GPU. `--check`: this number of random queries of all kinds is compared, and nothing is timed. Without a device
-//! it says so and exits with 0.
+//! `several [MODEL_DIR | ROWS DIM] [--gpus=0,1,2,3] [--shards=1,2,4] [--shards-only] [--check=10000]`: a folder, or a synthetic table in
+//! memory. `--gpus`: all that there are, if it is not said; a GPU may be repeated. `--shards`: the numbers of shards, on the first GPUs of
+//! the list; 1 is one GPU. `--check`: this number of random queries of all kinds is compared, of each GPU and of the shards with the
+//! first GPU, and nothing is timed. Without a device it says so and exits with 0.
 
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
@@ -17,6 +17,8 @@ use gpu_core::{GpuError, Options};
 use model_store::ModelStore;
 use model_store::synth::{SynthOptions, synth_in_memory};
 use shards::{Shards, split_evenly};
+
+mod together;
 
 /// Queries of a batch.
 const BATCH: usize = 1024;
@@ -50,10 +52,15 @@ fn main() {
     let counts = value("--shards").map_or_else(|| (1..=gpus.len()).collect(), list);
     if let Some(count) = value("--check") {
         let count = count.parse().expect("a number");
-        counts.iter().for_each(|&shards| check(&model, &gpus[..shards], count));
+        let first = &gpus[..1];
+        gpus[1..].iter().for_each(|&other| check(&model, first, &[other], count));
+        let in_shards = counts.iter().filter(|&&shards| shards > 1);
+        in_shards.for_each(|&shards| check(&model, first, &gpus[..shards], count));
         return;
     }
-    replicas(&model, &gpus);
+    if !arguments.iter().any(|argument| argument == "--shards-only") {
+        replicas(&model, &gpus);
+    }
     for shards in counts {
         in_shards(&model, &gpus[..shards]);
     }
@@ -111,50 +118,22 @@ fn run(engine: &mut dyn Engine, asked: &[Vec<Query>], until: Instant) -> usize {
 
 /// An engine on each GPU: first each alone, then all together.
 fn replicas(model: &Arc<ModelStore>, gpus: &[u32]) {
-    let barrier = Barrier::new(gpus.len());
     let began = Instant::now();
-    let rates: Vec<(f64, f64)> = std::thread::scope(|scope| {
-        let of_gpu = |(index, &gpu): (usize, &u32)| {
-            let barrier = &barrier;
-            scope.spawn(move || {
-                let options = Options { ordinal: Some(gpu), ..Options::default() };
-                let mut engine = CudaEngine::new(model, options).expect("an engine");
-                let mut numbers = Numbers(0x1234_5678_9abc_def1 + index as u64);
-                let asked: Vec<Vec<Query>> =
-                    (0..20).map(|_| word_queries(model, BATCH, &mut numbers)).collect();
-                run(&mut engine, &asked, Instant::now() + TIMED / 10);
-                barrier.wait();
-                if index == 0 {
-                    println!("all loaded after {:.2} s", began.elapsed().as_secs_f64());
-                }
-                let mut rate = || {
-                    let started = Instant::now();
-                    run(&mut engine, &asked, started + TIMED) as f64
-                        / started.elapsed().as_secs_f64()
-                };
-                let mut alone = 0.0;
-                for turn in 0..gpus.len() {
-                    barrier.wait();
-                    if turn == index {
-                        alone = rate();
-                    }
-                    barrier.wait();
-                }
-                (alone, rate())
-            })
-        };
-        let threads: Vec<_> = gpus.iter().enumerate().map(of_gpu).collect();
-        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
-    });
-    for (gpu, (alone, together)) in gpus.iter().zip(&rates) {
-        println!("cuda:{gpu}: {alone:>9.0} queries/s alone, {together:>9.0} beside the others");
-    }
-    let (first, all) = (rates[0].0, rates.iter().map(|(_, together)| together).sum::<f64>());
-    println!(
-        "replicas on {} GPUs: {all:.0} queries/s, {:.2} x the first alone",
-        gpus.len(),
-        all / first
-    );
+    let make = |index: usize, gpu: u32| {
+        let options = Options { ordinal: Some(gpu), ..Options::default() };
+        let mut engine = CudaEngine::new(model, options).expect("an engine");
+        println!("cuda:{gpu} has its copy after {:.2} s", began.elapsed().as_secs_f64());
+        let mut numbers = Numbers(0x1234_5678_9abc_def1 + index as u64);
+        let asked: Vec<Vec<Query>> =
+            (0..20).map(|_| word_queries(model, BATCH, &mut numbers)).collect();
+        run(&mut engine, &asked, Instant::now() + TIMED / 10);
+        (engine, asked)
+    };
+    let rate = |(engine, asked): &mut (CudaEngine, Vec<Vec<Query>>)| {
+        let started = Instant::now();
+        run(engine, asked, started + TIMED) as f64 / started.elapsed().as_secs_f64()
+    };
+    together::report(&together::rates(gpus, make, rate), "queries");
 }
 
 fn engine(model: &Arc<ModelStore>, gpus: &[u32]) -> Box<dyn Engine> {
@@ -229,13 +208,13 @@ fn any_query(model: &ModelStore, numbers: &mut Numbers) -> Query {
     Query::by(scoring.unwrap_or_else(word), k, filter)
 }
 
-/// Compares random queries of all kinds, and ranks, with one GPU's answers, and those of some with the CPU's.
-fn check(model: &Arc<ModelStore>, gpus: &[u32], count: usize) {
+/// Compares random queries of all kinds, and ranks, with the answers of `first`, and those of some with the CPU's.
+fn check(model: &Arc<ModelStore>, first: &[u32], gpus: &[u32], count: usize) {
     let bits = |hits: &[Hit]| -> Vec<(u32, u64)> {
         hits.iter().map(|hit| (hit.row.0, hit.score.to_bits())).collect()
     };
     let rank = |one: &RankedRow| (one.row, one.score.map(f64::to_bits), one.rank);
-    let mut one = engine(model, &gpus[..1]);
+    let mut one = engine(model, first);
     let mut all = engine(model, gpus);
     let mut cpu = FullScanEngine::new(model.clone(), 0).expect("threads");
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15 + gpus.len() as u64);
@@ -266,8 +245,7 @@ fn check(model: &Arc<ModelStore>, gpus: &[u32], count: usize) {
         }
     }
     println!(
-        "{} shards: {count} queries and {} for ranks compared with one GPU, {asked_cpu} with the CPU: {different} differ",
-        gpus.len(),
+        "GPUs {gpus:?}: {count} queries and {} for ranks compared with GPU {first:?}, {asked_cpu} with the CPU: {different} differ",
         count.div_ceil(250) * 25
     );
     assert_eq!(different, 0);
