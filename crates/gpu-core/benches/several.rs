@@ -163,6 +163,11 @@ fn in_shards(model: &Arc<ModelStore>, gpus: &[u32]) {
     }
     times.sort_unstable();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let asked: Vec<Vec<Query>> =
+        (0..20).map(|_| word_queries(model, BATCH, &mut numbers)).collect();
+    let started = Instant::now();
+    let overlapped =
+        run(&mut *engine, &asked, started + TIMED / 3) as f64 / started.elapsed().as_secs_f64();
     let mut of_batches = Vec::new();
     for _ in 0..30 {
         let asked = word_queries(model, BATCH, &mut numbers);
@@ -175,7 +180,7 @@ fn in_shards(model: &Arc<ModelStore>, gpus: &[u32]) {
     let batch = of_batches[of_batches.len() / 2];
     println!(
         "{} shards on {gpus:?}: loaded in {loaded:.2} s; one query p50 {:.4} ms, p99 {:.4} ms on the host; batch of {BATCH}: {:.3} ms, \
-         {:.0} queries/s",
+         {:.0} queries/s, overlapped {overlapped:.0}",
         gpus.len(),
         milliseconds(times[SINGLE / 2]),
         milliseconds(times[SINGLE * 99 / 100]),

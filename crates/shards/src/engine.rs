@@ -1,5 +1,6 @@
 //! The engine that is made of the shards' engines.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,8 @@ pub struct Shards {
     expanders: Expanders,
     /// Where the next slice of the full pass starts on each shard; `None` when the shard is done.
     next: Vec<Option<usize>>,
+    /// Searches that were started and not finished, in the order of their starts.
+    started: VecDeque<Vec<OfShard>>,
 }
 
 impl Shards {
@@ -54,7 +57,8 @@ impl Shards {
         let members =
             Members::new(count, move |index| make(indices[index], tables[index].clone()))?;
         let (classifiers, expanders) = (Classifiers::default(), Expanders::default());
-        Ok(Self { members, shards, classifiers, expanders, next: vec![None; count] })
+        let (next, started) = (vec![None; count], VecDeque::new());
+        Ok(Self { members, shards, classifiers, expanders, next, started })
     }
 
     /// Checks something against the whole table.
@@ -72,41 +76,81 @@ impl Shards {
         self.fits(|table| batch.fits(table))?;
         let (queries, shards) = (batch.queries(), &self.shards);
         let found = self.members.each(
-            |index, engine| of_shard(&shards[index], queries, |batch| others(engine, batch)),
-            |engine| of_shard(&shards[0], queries, |batch| own(engine, batch)),
+            |index, engine| {
+                OfShard::new(&shards[index], queries).run(|batch| others(engine, batch))
+            },
+            |engine| OfShard::new(&shards[0], queries).run(|batch| own(engine, batch)),
         );
-        let mut found = found.into_iter().map(|found| Ok(found?.into_iter()));
-        let mut found = found.by_ref().collect::<Result<Vec<_>, EngineError>>()?;
-        let answers = queries.iter().map(|query| {
-            // From every shard, also if one has none.
-            let next = |one: &mut std::vec::IntoIter<_>| one.next().expect("one for each query");
-            let lists: Vec<Option<Vec<Hit>>> = found.iter_mut().map(next).collect();
-            let lists = lists.into_iter().collect::<Option<Vec<_>>>()?;
-            Some(merge(shards.iter().zip(lists), query.k()))
-        });
-        Ok(answers.collect())
+        joined(found, queries, shards)
     }
 }
 
 type Found = Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
-/// What a shard finds for these queries.
-fn of_shard(
-    shard: &Shard,
-    queries: &[&Query],
-    search: impl FnOnce(&QueryBatch<'_>) -> Found,
-) -> Found {
-    let own: Vec<Option<Query>> = queries.iter().map(|query| shard.query(query)).collect();
-    let batch: QueryBatch<'_> = own.iter().flatten().collect();
-    if batch.is_empty() {
-        return Ok(vec![Some(Vec::new()); queries.len()]);
+/// A search on one shard.
+struct OfShard {
+    /// Each query in the shard's terms; `None` if no row of the shard passes its filter.
+    own: Vec<Option<Query>>,
+    /// Whether the shard's engine has started it. If not, it searches when the answers are wanted.
+    is_started: bool,
+}
+
+impl OfShard {
+    fn new(shard: &Shard, queries: &[&Query]) -> Self {
+        let own = queries.iter().map(|query| shard.query(query)).collect();
+        Self { own, is_started: false }
     }
-    let mut found = search(&batch)?.into_iter();
-    let answer = |own: &Option<Query>| match own {
-        Some(_) => found.next().expect("an answer for each query"),
-        None => Some(Vec::new()),
-    };
-    Ok(own.iter().map(answer).collect())
+
+    /// What a search of the shard's queries finds, for each query of the whole table.
+    fn run(&self, search: impl FnOnce(&QueryBatch<'_>) -> Found) -> Found {
+        let batch: QueryBatch<'_> = self.own.iter().flatten().collect();
+        if batch.is_empty() {
+            return Ok(vec![Some(Vec::new()); self.own.len()]);
+        }
+        let mut found = search(&batch)?.into_iter();
+        let answer = |own: &Option<Query>| match own {
+            Some(_) => found.next().expect("an answer for each query"),
+            None => Some(Vec::new()),
+        };
+        Ok(self.own.iter().map(answer).collect())
+    }
+
+    fn start(mut self, engine: &mut dyn Engine) -> Result<Self, EngineError> {
+        let batch: QueryBatch<'_> = self.own.iter().flatten().collect();
+        self.is_started = !batch.is_empty() && engine.start_search(&batch)?;
+        Ok(self)
+    }
+
+    fn finish(&self, engine: &mut dyn Engine) -> Found {
+        self.run(|batch| {
+            if self.is_started {
+                engine.finish_search(batch)
+            } else {
+                engine.search_overlapped(batch, &mut || ())
+            }
+        })
+    }
+
+    /// Whether its engine must search for it later, which it can't while it works on a started search.
+    fn must_search(&self) -> bool {
+        !self.is_started && self.own.iter().any(Option::is_some)
+    }
+}
+
+/// Merges what every shard found. `None` for a query that a shard did not answer.
+fn joined(found: Vec<Found>, queries: &[&Query], shards: &[Shard]) -> Found {
+    let mut found = found
+        .into_iter()
+        .map(|found| Ok(found?.into_iter()))
+        .collect::<Result<Vec<_>, EngineError>>()?;
+    let answers = queries.iter().map(|query| {
+        // From every shard, also if one has none.
+        let next = |one: &mut std::vec::IntoIter<_>| one.next().expect("one for each query");
+        let lists: Vec<Option<Vec<Hit>>> = found.iter_mut().map(next).collect();
+        let lists = lists.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(merge(shards.iter().zip(lists), query.k()))
+    });
+    Ok(answers.collect())
 }
 
 impl Engine for Shards {
@@ -141,6 +185,44 @@ impl Engine for Shards {
             |engine, batch| engine.search_overlapped(batch, meanwhile),
             |engine, batch| engine.search_overlapped(batch, &mut || ()),
         )
+    }
+
+    fn overlaps(&self) -> bool {
+        self.members.first().overlaps()
+    }
+
+    fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        self.fits(|table| batch.fits(table))?;
+        if self.started.iter().flatten().any(OfShard::must_search) {
+            return Ok(false);
+        }
+        let (queries, shards) = (batch.queries(), &self.shards);
+        let start = |index: usize, engine: &mut dyn Engine| {
+            OfShard::new(&shards[index], queries).start(engine)
+        };
+        let each = self.members.each(start, |engine| start(0, engine));
+        let each = each.into_iter().collect::<Result<Vec<_>, EngineError>>();
+        let each = each.inspect_err(|_| self.started.clear())?;
+        let is_started = each.iter().any(|one| one.is_started);
+        if is_started {
+            self.started.push_back(each);
+        }
+        Ok(is_started)
+    }
+
+    fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        let wait = |_: usize, engine: &mut dyn Engine| engine.wait_until_almost_over();
+        let waited = self.members.each(wait, |engine| wait(0, engine));
+        let waited = waited.into_iter().collect::<Result<(), EngineError>>();
+        waited.inspect_err(|_| self.started.clear())
+    }
+
+    fn finish_search(&mut self, batch: &QueryBatch<'_>) -> Found {
+        let started = self.started.pop_front().expect("a search was started");
+        let finish = |index: usize, engine: &mut dyn Engine| started[index].finish(engine);
+        let found = self.members.each(finish, |engine| finish(0, engine));
+        let answers = joined(found, batch.queries(), &self.shards);
+        answers.inspect_err(|_| self.started.clear())
     }
 
     fn search_cost(&self, query: &Query) -> usize {

@@ -10,21 +10,26 @@ pub(crate) fn merge<'a>(lists: impl Iterator<Item = (&'a Shard, Vec<Hit>)>, k: u
         hits.iter_mut().for_each(|hit| hit.row = shard.everywhere(hit.row));
         hits
     };
-    let mut lists: Vec<Vec<Hit>> = lists.map(moved).filter(|hits| !hits.is_empty()).collect();
-    if lists.len() <= 1 {
-        let mut only = lists.pop().unwrap_or_default();
-        only.truncate(k);
-        return only;
+    let mut merged = lists.map(moved).reduce(|a, b| of_two(a, b, k)).unwrap_or_default();
+    merged.truncate(k);
+    merged
+}
+
+/// The `k` best of two lists.
+fn of_two(a: Vec<Hit>, b: Vec<Hit>, k: usize) -> Vec<Hit> {
+    if a.is_empty() {
+        return b;
     }
-    let mut at = vec![0; lists.len()];
-    let found = lists.iter().map(Vec::len).sum();
-    let mut merged = Vec::with_capacity(k.min(found));
-    while merged.len() < k {
-        // There are few shards, so the next hit is found by looking at each.
-        let next = |list: usize| Some((*lists[list].get(at[list])?, list));
-        let Some((hit, list)) = (0..lists.len()).filter_map(next).min() else { break };
-        merged.push(hit);
-        at[list] += 1;
+    let length = k.min(a.len() + b.len());
+    let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+    let mut merged = Vec::with_capacity(length);
+    while merged.len() < length {
+        let from_b = match (a.peek(), b.peek()) {
+            (Some(a), Some(b)) => b < a,
+            (None, _) => true,
+            (_, None) => false,
+        };
+        merged.extend(if from_b { b.next() } else { a.next() });
     }
     merged
 }

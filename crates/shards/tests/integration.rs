@@ -5,4 +5,5 @@
 mod support;
 
 mod failures;
+mod overlap;
 mod same;

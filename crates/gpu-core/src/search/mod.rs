@@ -168,6 +168,11 @@ impl CudaEngine {
         self.ranks.is_some() && Ranks::takes(part.query(), part.distinct_ranked().len())
     }
 
+    /// Before any work: the calling thread may have used an engine on another GPU.
+    fn on_its_gpu(&mut self) -> Result<(), EngineError> {
+        self.resident.gpu.make_current().map_err(|error| self.failed(error))
+    }
+
     fn failed(&mut self, error: GpuError) -> EngineError {
         self.abandon();
         EngineError::Device(error.to_string())
@@ -208,6 +213,7 @@ impl Engine for CudaEngine {
     }
 
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.on_its_gpu()?;
         assert!(self.started.is_empty(), "a pass was started and not finished");
         let scores = self.classifiers.scores(texts).map_err(|error| self.failed(error))?;
         self.counters.classified += texts.len() as u64;
@@ -219,10 +225,12 @@ impl Engine for CudaEngine {
     }
 
     fn start_classify(&mut self, texts: &[&TokenText]) -> Result<bool, EngineError> {
+        self.on_its_gpu()?;
         self.start_texts(texts).map_err(|error| self.failed(error))
     }
 
     fn finish_classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
+        self.on_its_gpu()?;
         self.finish_texts(texts).map_err(|error| self.failed(error))
     }
 
@@ -231,6 +239,7 @@ impl Engine for CudaEngine {
         parts: &mut [PartOfExpansion],
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
+        self.on_its_gpu()?;
         self.expand_pieces(parts, go_on)
     }
 
@@ -281,6 +290,7 @@ impl Engine for CudaEngine {
         batch: &QueryBatch<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.on_its_gpu()?;
         if !batch.fits(&self.resident.of.table()) {
             return Err(EngineError::ForeignQuery);
         }
@@ -294,6 +304,7 @@ impl Engine for CudaEngine {
     }
 
     fn start_search(&mut self, batch: &QueryBatch<'_>) -> Result<bool, EngineError> {
+        self.on_its_gpu()?;
         if !batch.fits(&self.resident.of.table()) {
             return Err(EngineError::ForeignQuery);
         }
@@ -301,6 +312,7 @@ impl Engine for CudaEngine {
     }
 
     fn wait_until_almost_over(&mut self) -> Result<(), EngineError> {
+        self.on_its_gpu()?;
         self.wait_for_last_kernel().map_err(|error| self.failed(error))
     }
 
@@ -308,6 +320,7 @@ impl Engine for CudaEngine {
         &mut self,
         batch: &QueryBatch<'_>,
     ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        self.on_its_gpu()?;
         self.finish(batch.queries()).map_err(|error| self.failed(error))
     }
 
@@ -326,6 +339,7 @@ impl Engine for CudaEngine {
         from: usize,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<usize>, EngineError> {
+        self.on_its_gpu()?;
         let table = self.resident.of.table();
         if !parts.iter().all(|part| part.fits(&table)) {
             return Err(EngineError::ForeignQuery);
@@ -361,6 +375,7 @@ impl Engine for CudaEngine {
     }
 
     fn start_ranks(&mut self, queries: &[&FullPassQuery]) -> Result<bool, EngineError> {
+        self.on_its_gpu()?;
         let table = self.resident.of.table();
         if !queries.iter().all(|query| query.fits(&table)) {
             return Err(EngineError::ForeignQuery);
@@ -370,12 +385,15 @@ impl Engine for CudaEngine {
     }
 
     fn finish_ranks(&mut self, _: &[&FullPassQuery]) -> Result<Vec<FullPassPart>, EngineError> {
+        self.on_its_gpu()?;
         self.finish_counting().map_err(|error| self.failed(error))
     }
 }
 
 impl Drop for CudaEngine {
     fn drop(&mut self) {
+        // What fails here has failed before.
+        let _ = self.resident.gpu.make_current();
         // A pass may still be under way after a panic.
         self.abandon();
     }
