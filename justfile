@@ -68,6 +68,10 @@ check-typescript *arguments:
 check-python *arguments:
     scripts/check-python {{ arguments }}
 
+# Check the Helm chart, without a cluster
+check-helm *arguments:
+    scripts/check-helm {{ arguments }}
+
 # Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

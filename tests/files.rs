@@ -83,6 +83,37 @@ fn words_files_are_asked_for_where_they_are_needed() {
 }
 
 #[test]
+fn if_missing_prepares_once_and_keeps_what_is_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (text, out) = (scratch.path().join("v.txt"), scratch.path().join("model"));
+    let prepare = || {
+        let mut command = kindred(&["prepare", "--if-missing"]);
+        command.arg(&text).arg("--out").arg(&out).output().unwrap()
+    };
+    // A failure leaves nothing that the next run could keep.
+    fs::write(&text, "a 1 0\nb 0 x\n").unwrap();
+    assert!(!prepare().status.success() && !out.exists());
+    fs::write(&text, "a 1 0\nb 0 1\n").unwrap();
+    assert!(prepare().status.success());
+    let made = fs::metadata(out.join("vectors.safetensors")).unwrap().modified().unwrap();
+    // The input is not even opened.
+    fs::remove_file(&text).unwrap();
+    let again = prepare();
+    assert!(again.status.success(), "{}", said(&again));
+    assert!(String::from_utf8_lossy(&again.stdout).contains("kept: 2 rows × 2 dimensions"));
+    let now = fs::metadata(out.join("vectors.safetensors")).unwrap().modified().unwrap();
+    assert_eq!(made, now);
+    // What can't be served is not kept.
+    fs::write(out.join("vectors.safetensors"), "damaged").unwrap();
+    let damaged = prepare();
+    assert!(!damaged.status.success() && said(&damaged).contains("vectors.safetensors"));
+    fs::remove_dir_all(&out).unwrap();
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("other"), "").unwrap();
+    assert!(!prepare().status.success() && out.join("other").exists());
+}
+
+#[test]
 fn text_of_a_synthetic_table_becomes_a_model() {
     let scratch = tempfile::tempdir().unwrap();
     let text = scratch.path().join("synth.txt");

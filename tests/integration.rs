@@ -18,6 +18,8 @@ mod files;
 mod fold_case;
 mod graph;
 mod http;
+#[cfg(unix)]
+mod kubernetes;
 mod links;
 mod malformed;
 mod methods;

@@ -87,7 +87,7 @@ fn write_pair(folder: &tempfile::TempDir) {
     fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
 }
 
-fn client_config(certificate: &[u8]) -> ClientConfig {
+pub(crate) fn client_config(certificate: &[u8]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

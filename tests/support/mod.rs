@@ -126,7 +126,8 @@ impl Service {
             assert!(read > 0, "the service ended before it listened:\n{welcome}");
         }
         let address =
-            welcome.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+            welcome.split("Listening on ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let address = address.and_then(|address| address.split("://").nth(1));
         let address = address.expect("the welcome names the address").to_owned();
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)

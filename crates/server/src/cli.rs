@@ -150,6 +150,7 @@ Examples:
   kindred prepare vectors.npy --words words.txt --out models/mine
   curl -s https://example.org/v.vec.xz | kindred prepare - --out models/v
   kindred prepare mine.txt --out models/mine --skip-bad-rows --replace
+  kindred prepare mine.txt --out models/mine --if-missing    # in scripts that run at every start
   kindred prepare output.npy --words words.txt --metric dot --bias output-bias.npy --out models/output";
 
 /// Arguments of `prepare`.
@@ -189,6 +190,9 @@ pub struct PrepareArguments {
     /// Replace an existing model in DIR
     #[arg(long)]
     pub replace: bool,
+    /// Do nothing if DIR already holds a model; INPUT need not exist then
+    #[arg(long, conflicts_with = "replace")]
+    pub if_missing: bool,
 }
 
 /// Parses one of these values by its name; `--help` lists the names.

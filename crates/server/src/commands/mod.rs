@@ -27,6 +27,7 @@ mod synth;
 mod train;
 mod train_expander;
 mod verify;
+mod watch;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;

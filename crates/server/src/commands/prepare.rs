@@ -2,12 +2,14 @@
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use contract::Metric;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use model_store::ModelStore;
 use model_store::prepare::{Input, PrepareOptions, Progress, Summary, prepare_folder};
 
 use super::CommandError;
@@ -19,6 +21,12 @@ use crate::cli::PrepareArguments;
 /// # Errors
 /// The error names the file and the line. Nothing is left behind.
 pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
+    // A folder appears complete or not at all, so one that is there needs no work.
+    if arguments.if_missing && arguments.out.exists() && !is_empty(&arguments.out) {
+        let model = ModelStore::open(&arguments.out)?;
+        let (rows, dim) = (HumanCount(model.rows() as u64), model.dim());
+        return say!("{}: kept: {rows} rows × {dim} dimensions", arguments.out.display());
+    }
     let options = PrepareOptions {
         format: arguments.format,
         words: arguments.words.clone(),
@@ -46,6 +54,10 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
     display.finish();
     let summary = result?;
     print_summary(arguments, &summary, started.elapsed())
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// How long the work may take to stop by itself after a signal.

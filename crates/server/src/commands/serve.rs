@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::CommandError;
 use super::signals::{Hangup, StopSignals};
+use super::watch::watch_files;
 use crate::assembly::{Assembly, engines_of, wanted_engine};
 use crate::config::{Config, ConfigError, ServeFlags};
 use crate::http::transport::{self, HttpThreads};
@@ -105,14 +106,20 @@ async fn listen_and_drain(
     };
     let make_service = |client| front.service(client);
     let server = transport::serve(listener, threads, edge.transport(), make_service, told_to_stop);
-    let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let drain_too_long = async {
         stop_signals.next().await;
-        info!("stop signal received: draining requests in flight");
         service.start_draining();
-        let _ = stop.send(());
+        let drain = async {
+            if config.drain_delay_ms > 0 {
+                info!("stop signal received: not ready, and accepting requests for drain_delay_ms");
+                tokio::time::sleep(Duration::from_millis(config.drain_delay_ms)).await;
+            }
+            info!("stop signal received: draining requests in flight");
+            let _ = stop.send(());
+            tokio::time::sleep(Duration::from_millis(config.drain_timeout_ms)).await;
+        };
         tokio::select! {
-            () = tokio::time::sleep(drain_timeout) => {}
+            () = drain => {}
             () = stop_signals.next() => warn!("second stop signal received: stopping without draining"),
         }
     };
@@ -126,6 +133,7 @@ async fn listen_and_drain(
     tokio::select! {
         () = server => Ok(()),
         never = reload_when_told(reloader, hangup) => match never {},
+        never = watch_files(config, edge) => match never {},
         lost = lost => Err(CommandError::EngineLost(lost)),
         () = drain_too_long => Err(CommandError::DrainTimeout(config.drain_timeout_ms)),
     }

@@ -142,6 +142,15 @@ pub struct ServeFlags {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_private_key: Option<PathBuf>,
+    /// Interval, in ms, at which the files of API keys and certificates are read, to put changed ones in force; 0 means only
+    /// after a reload [default: 0]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch_files_ms: Option<u64>,
+    /// Drain delay, in ms: how long the service accepts requests after SIGTERM, while it already reports not ready [default: 0]
+    #[arg(long, value_name = "MS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_delay_ms: Option<u64>,
     /// Drain timeout, in ms: how long requests in flight may take when the service stops [default: 30000]
     #[arg(long, value_name = "MS")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -96,6 +96,10 @@ pub struct Config {
     pub tls_certificate: PathBuf,
     /// Private key in PEM; empty for plain HTTP.
     pub tls_private_key: PathBuf,
+    /// How often files of keys and certificates are checked for changes; 0 for never.
+    pub watch_files_ms: u64,
+    /// How long requests are accepted after a stop signal.
+    pub drain_delay_ms: u64,
     /// Drain timeout.
     pub drain_timeout_ms: u64,
     /// Maximum number of engine restarts within a minute.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service, service_fn};
 use tower_http::cors::CorsLayer;
@@ -129,7 +129,7 @@ impl Connection {
         seen: &mut Seen,
     ) -> Response {
         let edge = &self.front.edge;
-        let is_head = request.method() == Method::HEAD;
+        let (is_head, version) = (request.method() == Method::HEAD, request.version());
         let accepted = edge.accepted(request.headers());
         let mut response = match edge.cors(&request) {
             None => guarded(pin!(self.respond(request, arrived, seen)), &id).await,
@@ -157,6 +157,10 @@ impl Connection {
             };
         }
         response.headers_mut().insert(request_id::NAME, id.into_value());
+        // HTTP/2 has no such header: its connections end without losing a request (GOAWAY).
+        if version < Version::HTTP_2 && self.front.reloader.models().service().is_draining() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 

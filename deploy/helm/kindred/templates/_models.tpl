@@ -1,0 +1,77 @@
+{{/* The models and heads of the values as a list of {name, folder, url, sha256, prepare, args}, under `models` and `heads`.
+     What is fetched has a folder of its own for each content, so that pods of two releases can share a volume. */}}
+{{- define "kindred.sources" -}}
+{{- $sources := dict "models" list "heads" list -}}
+{{- range $kind := list "models" "heads" -}}
+{{- $names := list -}}
+{{- range index $.Values $kind -}}
+{{- if has .name $names }}{{ fail (printf "%s: the name %q is there twice; give each its own" $kind .name) }}{{ end -}}
+{{- $names = append $names .name -}}
+{{- $source := dict "name" .name -}}
+{{- if .url -}}
+{{- $made := printf "%s %s" .sha256 (toJson (.prepareArgs | default list)) | sha256sum | trunc 16 -}}
+{{- $folder := printf "/models/%s-%s" (ternary .name (printf "head-%s" .name) (eq $kind "models")) $made -}}
+{{- $file := printf "/download/%s-%s" $kind .name -}}
+{{- $source = merge $source (dict "folder" $folder "url" .url "sha256" .sha256 "file" $file "args" (.prepareArgs | default list)) -}}
+{{- else -}}
+{{- $_ := set $source "folder" (printf "/models/%s" .path) -}}
+{{- end -}}
+{{- $_ := set $sources $kind (append (index $sources $kind) $source) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $sources -}}
+{{- end }}
+
+{{/* "true" if something is fetched. */}}
+{{- define "kindred.fetches" -}}
+{{- range concat .Values.models .Values.heads }}{{ if .url }}true{{ break }}{{ end }}{{ end -}}
+{{- end }}
+
+{{/* Whether the containers that serve may write to /models: "true" or "". */}}
+{{- define "kindred.modelsReadOnly" -}}
+{{- if and .Values.storage.existingClaim .Values.storage.readOnly }}true{{ end -}}
+{{- end }}
+
+{{/* What can't work, with the cure. The schema checks each value by itself. */}}
+{{- define "kindred.check" -}}
+{{- $v := .Values -}}
+{{- if and (include "kindred.fetches" .) (include "kindred.modelsReadOnly" .) -}}
+{{- fail "models with a url are prepared on the volume: set storage.readOnly=false, or leave storage.existingClaim empty" -}}
+{{- end -}}
+{{- range concat $v.models $v.heads -}}
+{{- if and .path (not $v.storage.existingClaim) (not $v.extraVolumeMounts) -}}
+{{- fail (printf "%s has a path, but there is no volume: set storage.existingClaim, or give %s a url and sha256" .name .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $surge := include "kindred.maxSurge" . -}}
+{{- if and (has $surge (list "0" "0%")) (has (include "kindred.maxUnavailable" .) (list "0" "0%")) -}}
+{{- fail "strategy.maxSurge and strategy.maxUnavailable are both 0, so no pod could be replaced: raise one of them" -}}
+{{- end -}}
+{{- $slowest := int (index $v.config "request_timeout_ms" | default 30000) -}}
+{{- if lt (mul 1000 $v.drain.timeoutSeconds | int) $slowest -}}
+{{- fail (printf "drain.timeoutSeconds (%v) is shorter than config.request_timeout_ms (%d), so requests could be cut off: raise the first, or lower the second" $v.drain.timeoutSeconds $slowest) -}}
+{{- end -}}
+{{- with index $v.config "public_routes" -}}
+{{- range $needed := list "/health/live" "/health/ready" -}}
+{{- if and $v.apiKeys.existingSecret (not (has $needed $v.config.public_routes)) -}}
+{{- fail (printf "config.public_routes lacks %s, which the probes call without a key: add it" $needed) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.apiKeys.existingSecret $v.metrics.serviceMonitor.enabled (not (has "/metrics" $v.config.public_routes)) -}}
+{{- fail "config.public_routes lacks /metrics, which Prometheus reads without a key: add it, or set metrics.serviceMonitor.enabled=false" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) -}}
+{{- fail "autoscaling.minReplicas is above autoscaling.maxReplicas: swap them" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kindred.maxSurge" -}}
+{{- $default := ternary "0" "1" (gt (int .Values.gpu.count) 0) -}}
+{{ ternary $default (toString .Values.strategy.maxSurge) (eq (toString .Values.strategy.maxSurge) "") }}
+{{- end }}
+
+{{- define "kindred.maxUnavailable" -}}
+{{- $default := ternary "1" "0" (gt (int .Values.gpu.count) 0) -}}
+{{ ternary $default (toString .Values.strategy.maxUnavailable) (eq (toString .Values.strategy.maxUnavailable) "") }}
+{{- end }}

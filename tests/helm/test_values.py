@@ -1,0 +1,213 @@
+"""Values that are refused, with the cure, and what single values decide."""
+
+import json
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from chart import CHART, SHA256, TOP, containers, one, pod, refused, render, settings_file
+from matrix import FETCHED, FETCHED_HEAD, GPU, INGRESS, KEYS, MATRIX, ON_VOLUME, joined
+
+SETTINGS = tomllib.loads((TOP / "config/kindred.toml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+# Settings that the chart derives from other values.
+DERIVED = {
+    "model", "head", "listen", "cache_dir", "api_keys_file", "tls_certificate", "tls_private_key", "watch_files_ms",
+    "drain_delay_ms", "drain_timeout_ms",
+}
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        ({"replicas": 3}, "replicas"),
+        ({"replicaCount": "3"}, "/replicaCount"),
+        ({"config": {"thread": 3}}, "thread"),
+        ({"config": {"listen": "0.0.0.0:1"}}, "listen"),
+        ({"config": {"threads": "3"}}, "/config/threads"),
+        ({"models": [{"name": "en"}]}, "/models/0"),
+        ({"models": [{"name": "en", "url": "https://example.org/a"}]}, "sha256"),
+        ({"models": [joined(FETCHED, {"url": "ftp://example.org/a"})]}, "/models/0/url"),
+        ({"models": [joined(FETCHED, {"sha256": "abc"})]}, "/models/0/sha256"),
+        ({"models": [joined(FETCHED, {"path": "a"})]}, "/models/0"),
+        (joined(ON_VOLUME, {"models": [{"name": "en", "path": "../etc"}]}), "/models/0/path"),
+        (joined(ON_VOLUME, {"models": [{"name": "en", "path": "/etc"}]}), "/models/0/path"),
+        (joined(ON_VOLUME, {"models": [{"name": "a=b", "path": "a"}]}), "/models/0/name"),
+        ({"models": [{"name": "en", "path": "a"}]}, "set storage.existingClaim"),
+        ({"models": [FETCHED], "storage": {"existingClaim": "m"}}, "storage.readOnly=false"),
+        ({"models": [FETCHED, FETCHED]}, "give each its own"),
+        ({"strategy": {"maxSurge": 0}}, "raise one of them"),
+        ({"strategy": {"maxSurge": "0%", "maxUnavailable": 0}}, "raise one of them"),
+        ({"drain": {"timeoutSeconds": 29}}, "config.request_timeout_ms (30000)"),
+        ({"config": {"request_timeout_ms": 60000}}, "drain.timeoutSeconds (30)"),
+        (joined(KEYS, {"config": {"public_routes": ["/health/live"]}}), "lacks /health/ready"),
+        (
+            joined(KEYS, {"config": {"public_routes": ["/health/live", "/health/ready"]},
+                          "metrics": {"serviceMonitor": {"enabled": True}}}),
+            "lacks /metrics",
+        ),
+        ({"autoscaling": {"enabled": True, "minReplicas": 5, "maxReplicas": 3}}, "swap them"),
+        ({"topologySpread": {"hosts": "Always"}}, "/topologySpread/hosts"),
+        ({"tls": {"existingSecret": "Not A Name"}}, "/tls/existingSecret"),
+    ],
+)
+def test_refused(values, said):
+    assert said in refused(values)
+
+
+def test_the_schema_has_every_value_and_every_setting_with_its_type():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert values.keys() == SCHEMA["properties"].keys() - {"global"}
+    for key, value in values.items():
+        known = SCHEMA["properties"][key].get("properties")
+        if isinstance(value, dict) and known and key != "config":
+            assert value.keys() == known.keys(), key
+    settings = SCHEMA["properties"]["config"]["properties"]
+    assert settings.keys() == SETTINGS.keys() - DERIVED
+    kinds = {bool: "boolean", int: "integer", list: "array"}
+    for key, schema in settings.items():
+        kind = kinds.get(type(SETTINGS[key]), "string")
+        assert "enum" in schema or kind in schema["type"], key
+
+
+def test_every_setting_arrives_unchanged():
+    config = {key: value for key, value in SETTINGS.items() if key not in DERIVED}
+    config |= {"log_level": 'warn,access=info # "\\ <&> é', "placement": ["replicate", "en=shard"]}
+    found = tomllib.loads(settings_file(render({"config": config})))
+    assert {key: found[key] for key in config} == config
+    assert all(type(found[key]) is type(config[key]) for key in config)
+    # Large numbers keep their digits.
+    large = {"engine_hang_timeout_ms": 123_456_789_012}
+    assert tomllib.loads(settings_file(render({"config": large}))) | large == tomllib.loads(
+        settings_file(render({"config": large}))
+    )
+    assert found.keys() - config.keys() <= DERIVED
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_the_grace_period_covers_the_drain(name):
+    spec = one(render(MATRIX[name]), "Deployment")["spec"]["template"]["spec"]
+    settings = tomllib.loads(settings_file(render(MATRIX[name])))
+    stop = spec["containers"][0].get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    drain = stop + (settings["drain_delay_ms"] + settings["drain_timeout_ms"]) / 1000
+    assert drain < spec["terminationGracePeriodSeconds"] <= drain + 15
+    assert settings["drain_timeout_ms"] >= settings.get("request_timeout_ms", SETTINGS["request_timeout_ms"])
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_probes(name):
+    objects = render(MATRIX[name])
+    container = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    settings = SETTINGS | tomllib.loads(settings_file(objects))
+    routes = {"startupProbe": "/health/ready", "readinessProbe": "/health/ready", "livenessProbe": "/health/live"}
+    api = (TOP / "openapi.yaml").read_text()
+    for probe, route in routes.items():
+        get = container[probe]["httpGet"]
+        assert get["path"] == route and f"\n  {route}:\n" in api
+        assert get["scheme"] == ("HTTPS" if settings.get("tls_certificate") else "HTTP")
+        assert route in settings["public_routes"]
+        if route == "/health/ready":
+            assert container[probe]["timeoutSeconds"] > settings["readiness_timeout_ms"] / 1000
+
+
+def startup_seconds(values):
+    probe = pod(values)["containers"][0]["startupProbe"]
+    return probe["periodSeconds"] * probe["failureThreshold"]
+
+
+def test_the_startup_probe_is_sized_for_the_models():
+    sized = lambda *sizes: joined(ON_VOLUME, {"models": [
+        {"name": f"m{n}", "path": f"m{n}", "sizeGi": size} for n, size in enumerate(sizes)]})
+    assert startup_seconds({}) == 60
+    assert startup_seconds(sized(0.5)) == 76
+    assert startup_seconds(sized(2.5, 10)) == 60 + 375 + 1
+    assert startup_seconds(ON_VOLUME) == 90
+    assert startup_seconds(joined(sized(100), {"startupSeconds": 601})) == 602
+    deadline = one(render(sized(200)), "Deployment")["spec"]["progressDeadlineSeconds"]
+    assert deadline > startup_seconds(sized(200)) > 6000
+
+
+def test_a_surge_needs_a_spare_gpu():
+    rolling = lambda values: one(render(values), "Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert rolling({}) == {"maxSurge": 1, "maxUnavailable": 0}
+    assert rolling(GPU) == {"maxSurge": 0, "maxUnavailable": 1}
+    assert rolling(MATRIX["gpu-with-spare"]) == {"maxSurge": 1, "maxUnavailable": 0}
+    assert rolling(MATRIX["surge-share"]) == {"maxSurge": "25%", "maxUnavailable": "25%"}
+
+
+def test_gpus_are_asked_for_and_used():
+    for count, device in ((1, "cuda"), (4, "cuda:all")):
+        values = {"gpu": {"count": count}}
+        container = pod(values)["containers"][0]
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == count
+        assert container["image"] == "kindred:cuda"
+        assert tomllib.loads(settings_file(render(values)))["device"] == device
+        assert pod(values)["tolerations"][-1]["key"] == "nvidia.com/gpu"
+    assert "nvidia.com/gpu" not in pod()["containers"][0]["resources"]["limits"]
+    assert tomllib.loads(settings_file(render()))["device"] == "cpu"
+    # Models are prepared without a GPU.
+    prepare = containers(pod(joined(GPU, {"models": [FETCHED]})))[1]
+    assert "nvidia.com/gpu" not in prepare["resources"]["limits"]
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in prepare["env"]
+
+
+def test_threads_follow_the_requested_cpus_unless_they_are_set():
+    names = lambda values: [variable["name"] for variable in pod(values)["containers"][0].get("env", [])]
+    assert names({}) == ["KINDRED_THREADS"]
+    assert names(MATRIX["settings"]) == []
+
+
+def test_the_memory_limit_covers_the_settings():
+    limit = pod()["containers"][0]["resources"]["limits"]["memory"]
+    settings = SETTINGS | tomllib.loads(settings_file(render()))
+    # docs/operating.md, "Memory"; idle with the built-in model, and room for a few HTTP/2 connections.
+    needed = 60 + settings["body_memory_mb"] + settings["answer_memory_mb"] + 0.1 * settings["max_connections"] + 5 * 40
+    assert limit == "1536Mi" and needed < 1536 * 1.048
+
+
+def test_secrets_are_mounted_so_that_changes_arrive():
+    values = joined(KEYS, {"tls": {"existingSecret": "certificate"}, "apiKeys": {"key": "lines"}})
+    container = pod(values)["containers"][0]
+    settings = tomllib.loads(settings_file(render(values)))
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    for key in ("api_keys_file", "tls_certificate", "tls_private_key"):
+        folder = settings[key].rpartition("/")[0]
+        # Kubernetes does not update a mount with subPath.
+        assert "subPath" not in mounts[folder] and mounts[folder]["readOnly"]
+    assert settings["api_keys_file"].endswith("/lines") and settings["watch_files_ms"] > 0
+
+
+def test_pods_are_replaced_when_settings_change_and_not_otherwise():
+    template = lambda values: one(render(values), "Deployment")["spec"]["template"]
+    assert template({}) == template({"service": {"port": 80}})
+    assert template({}) != template({"config": {"threads": 3}})
+    assert template({"models": [FETCHED]}) != template({"models": [joined(FETCHED, {"sha256": SHA256[::-1]})]})
+
+
+def test_the_ingress_has_all_routes_but_those_for_operators():
+    paths = one(render(INGRESS), "Ingress")["spec"]["rules"][0]["http"]["paths"]
+    found = {path["path"] for path in paths}
+    assert {path["path"]: path["pathType"] for path in paths}["/"] == "Exact"
+    routes = re.findall(r"^  (/\S*):$", (TOP / "openapi.yaml").read_text(), re.M)
+    firsts = {"/" + route.split("/")[1] for route in routes}
+    assert firsts - found == {"/metrics", "/admin", "/health"}
+    # The explorer's files are not part of the API.
+    assert found - firsts <= {"/docs", "/openapi.yaml", "/explorer", "/"}
+
+
+def test_pods_open_connections_only_to_fetch():
+    egress = lambda values: one(render(values), "NetworkPolicy")["spec"]["egress"]
+    assert egress({}) == [] and egress(ON_VOLUME) == []
+    ports = [rule["ports"] for rule in egress({"models": [FETCHED], "heads": [FETCHED_HEAD]})]
+    assert [[port["port"] for port in rule] for rule in ports] == [[53, 53], [443, 9000]]
+    policy = one(render(), "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["ingress"][0]["ports"][0]["port"] == "http"
+
+
+def test_one_pod_has_no_disruption_budget():
+    kinds = lambda values: {found["kind"] for found in render(values)}
+    assert "PodDisruptionBudget" in kinds({})
+    assert "PodDisruptionBudget" not in kinds({"replicaCount": 1})
+    assert "PodDisruptionBudget" not in kinds(MATRIX["scaled-by-queue"])
