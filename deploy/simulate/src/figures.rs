@@ -7,7 +7,7 @@ use crate::service::simulate;
 
 const SIZES: [usize; 3] = [10, 100, 1000];
 /// Engines, and the p99 in seconds that counts as too slow for the headroom.
-const ENGINES: [(&str, f64); 2] = [("h200", 0.003), ("cpu16", 0.040)];
+const ENGINES: [(&str, f64); 2] = [("h200", 0.001), ("cpu16", 0.015)];
 /// The share of requests that may be refused at the headroom.
 const REFUSED: f64 = 0.001;
 const FIGURES: [(&str, fn()); 5] = [
