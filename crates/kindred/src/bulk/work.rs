@@ -1,0 +1,198 @@
+//! The folder beside an output while it is written: the rows so far, and the journal of what is done.
+//!
+//! A state is in the journal only after its rows are on disk, and counts only if they still have the checksum that the journal
+//! has. So whatever a kill, a power cut or a full disk leaves, work goes on from the last state that is right.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crc32fast::Hasher;
+use model_store::sync_parent;
+
+use super::journal::{self, Done, Identity};
+use super::{BulkError, BulkFormat};
+
+/// The rows that are done.
+const ROWS: &str = "rows";
+/// The journal.
+const JOURNAL: &str = "journal";
+/// What is made of the rows in another form.
+#[cfg(feature = "parquet")]
+const OTHER_FORM: &str = "rows.parquet";
+
+/// The work for a file.
+pub(super) struct Work {
+    folder: PathBuf,
+    rows: File,
+    /// Locked while this process works here.
+    journal: File,
+    /// The last state that was entered.
+    committed: Done,
+    /// The length and the checksum of what is written.
+    written: u64,
+    hasher: Hasher,
+    /// Whether another run could go on from here.
+    is_resumable: bool,
+}
+
+/// The folder of the work for a file.
+fn folder_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+impl Work {
+    /// Begins, or goes on from what is there.
+    pub(super) fn open(
+        file: &Path,
+        identity: &Identity,
+        is_resumable: bool,
+    ) -> Result<Self, BulkError> {
+        let folder = folder_of(file);
+        fs::create_dir_all(&folder).map_err(BulkError::io("create", &folder))?;
+        let open = |name: &str| {
+            let path = folder.join(name);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            options.open(&path).map_err(BulkError::io("open", &path))
+        };
+        let mut journal = open(JOURNAL)?;
+        if let Err(fs::TryLockError::WouldBlock) = journal.try_lock() {
+            return Err(BulkError::Busy(folder));
+        }
+        let mut bytes = Vec::new();
+        let journal_path = folder.join(JOURNAL);
+        journal.read_to_end(&mut bytes).map_err(BulkError::io("read", &journal_path))?;
+        let read = journal::read(&bytes);
+        if let Some(difference) =
+            read.as_ref().and_then(|read| journal::difference(&read.identity, identity))
+        {
+            return Err(BulkError::OtherWork { folder, difference });
+        }
+        let rows = open(ROWS)?;
+        let (committed, hasher) = (Done::default(), Hasher::new());
+        let mut work = Self { folder, rows, journal, committed, written: 0, hasher, is_resumable };
+        match read.filter(|_| is_resumable) {
+            Some(read) => work.go_on_from(read),
+            None => work.begin(identity),
+        }
+        .map_err(BulkError::io("prepare", &work.folder))?;
+        Ok(work)
+    }
+
+    fn begin(&mut self, identity: &Identity) -> io::Result<()> {
+        self.journal.set_len(0)?;
+        self.journal.rewind()?;
+        self.journal.write_all(journal::head(identity).as_bytes())?;
+        self.journal.sync_all()?;
+        self.rows.set_len(0)
+    }
+
+    /// Finds the last state whose rows are as they were written.
+    fn go_on_from(&mut self, read: journal::Read) -> io::Result<()> {
+        let (mut kept, mut end) = (Done::default(), read.head);
+        let (mut hasher, mut buffer) = (Hasher::new(), vec![0; 1 << 20]);
+        let mut length = 0;
+        for (done, end_of_line) in read.done {
+            while length < done.written {
+                let some = (done.written - length).min(buffer.len() as u64) as usize;
+                match self.rows.read(&mut buffer[..some])? {
+                    0 => break,
+                    some => {
+                        hasher.update(&buffer[..some]);
+                        length += some as u64;
+                    }
+                }
+            }
+            if length != done.written || hasher.clone().finalize() != done.checksum {
+                break;
+            }
+            (kept, end) = (done, end_of_line);
+        }
+        self.journal.set_len(end as u64)?;
+        self.journal.seek(SeekFrom::End(0))?;
+        self.rows.set_len(kept.written)?;
+        self.rows.seek(SeekFrom::End(0))?;
+        self.hasher = Hasher::new_with_initial_len(kept.checksum, kept.written);
+        self.written = kept.written;
+        self.committed = kept;
+        Ok(())
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The last state that was entered.
+    pub(super) fn committed(&self) -> &Done {
+        &self.committed
+    }
+
+    /// Whether nothing is written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.written == 0
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), BulkError> {
+        self.rows.write_all(bytes).map_err(BulkError::io("write", &self.folder))?;
+        self.hasher.update(bytes);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Enters a state into the journal, after its rows are on disk.
+    pub(super) fn commit(&mut self, mut done: Done) -> Result<(), BulkError> {
+        (done.written, done.checksum) = (self.written, self.hasher.clone().finalize());
+        if !self.is_resumable || done == self.committed {
+            return Ok(());
+        }
+        let line = journal::state(&done);
+        let entered = self.rows.sync_data().and_then(|()| {
+            self.journal.write_all(line.as_bytes())?;
+            self.journal.sync_data()
+        });
+        entered.map_err(BulkError::io("write", &self.folder))?;
+        self.committed = done;
+        Ok(())
+    }
+
+    /// Makes the file of the rows, and removes the folder.
+    pub(super) fn finish(
+        self,
+        file: &Path,
+        format: BulkFormat,
+        about: &Identity,
+        columns: &[&str],
+    ) -> Result<(), BulkError> {
+        self.rows.sync_all().map_err(BulkError::io("write", &self.folder))?;
+        let made = match format {
+            #[cfg(feature = "parquet")]
+            BulkFormat::Parquet => {
+                let path = self.folder.join(OTHER_FORM);
+                super::parquet::write(&self.folder.join(ROWS), &path, about, columns)
+                    .map_err(BulkError::io("write", &path))?;
+                path
+            }
+            _ => {
+                let _ = (about, columns);
+                self.folder.join(ROWS)
+            }
+        };
+        // A link stays, and what it leads to is replaced.
+        let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        fs::rename(&made, &to).map_err(BulkError::io("rename the new file to", &to))?;
+        sync_parent(&to).map_err(BulkError::io("write", &to))?;
+        self.remove();
+        Ok(())
+    }
+
+    /// Removes what is there. Other files in the folder belong to the user, and stay.
+    pub(super) fn remove(self) {
+        for name in [ROWS, JOURNAL] {
+            let _ = fs::remove_file(self.folder.join(name));
+        }
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
