@@ -13,27 +13,16 @@ use crate::Error;
 pub enum BulkError {
     /// The name of the input does not say its format.
     #[error(
-        "{}: the name does not say the format; give it: csv, jsonl, lines or parquet (with `kindred bulk`, --from FORMAT)",
+        "{}: the name does not say the format; give it: csv, jsonl or lines (with `kindred bulk`, --from FORMAT)",
         .0.display()
     )]
     InputName(PathBuf),
     /// The name of the output does not say its format.
     #[error(
-        "{0}: the name must end in .jsonl, .csv, .jsonl.gz, .csv.gz or .parquet, or the format be given: jsonl, csv or parquet \
-         (with `kindred bulk`, --to FORMAT)"
+        "{0}: the name must end in .jsonl, .csv, .jsonl.gz or .csv.gz, or the format be given: jsonl or csv (with \
+         `kindred bulk`, --to FORMAT)"
     )]
     OutputName(String),
-    /// Parquet is not in this build.
-    #[error(
-        "{0}: this kindred was built without Parquet; use JSON lines or CSV, or build it with `cargo build --release \
-         --features parquet`"
-    )]
-    NoParquet(String),
-    /// Parquet has its directory at its end.
-    #[error(
-        "Parquet can't be read from or written to a pipe, because its directory is at its end; name a file"
-    )]
-    ParquetStream,
     /// The input has no such column.
     #[error(
         "{file}: it has no column `{column}`; choose one of its columns: {found} (with `kindred bulk`, --column or --id)"
@@ -128,8 +117,8 @@ pub enum BulkError {
     },
     /// The caller stopped it, and it can't go on.
     #[error(
-        "stopped with {rows} rows done; they are lost, because standard input can't be read again: give a file for work that \
-         goes on where it was"
+        "stopped with {rows} rows done; there is nothing to go on from: the same command begins anew (work on standard input or \
+         for standard output can't go on)"
     )]
     StoppedForGood {
         /// The number of rows.

@@ -13,8 +13,6 @@ pub enum BulkFormat {
     Csv,
     /// A JSON object in each line.
     JsonLines,
-    /// Apache Parquet. Only in builds with the feature `parquet`.
-    Parquet,
 }
 
 /// Where rows come from.
@@ -37,10 +35,10 @@ pub enum BulkOutput<'a> {
 
 impl BulkFormat {
     /// All formats.
-    pub const ALL: [Self; 4] = [Self::Lines, Self::Csv, Self::JsonLines, Self::Parquet];
+    pub const ALL: [Self; 3] = [Self::Lines, Self::Csv, Self::JsonLines];
 
     /// The formats that are written.
-    pub const WRITTEN: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
+    pub const WRITTEN: [Self; 2] = [Self::Csv, Self::JsonLines];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -48,7 +46,6 @@ impl BulkFormat {
             Self::Lines => "lines",
             Self::Csv => "csv",
             Self::JsonLines => "jsonl",
-            Self::Parquet => "parquet",
         }
     }
 
@@ -56,7 +53,6 @@ impl BulkFormat {
         match extension {
             "csv" => Some(Self::Csv),
             "jsonl" | "ndjson" => Some(Self::JsonLines),
-            "parquet" => Some(Self::Parquet),
             "txt" => Some(Self::Lines),
             _ => None,
         }
@@ -75,19 +71,15 @@ impl BulkInput<'_> {
     /// The format that is given, or else the one that the name asks for. Other names, such as `train.tsv`, are refused: read as
     /// lines, they would give answers that nobody wants.
     pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, BulkError> {
-        let found = match (given, self) {
-            (Some(given), _) => given,
-            (None, Self::Stdin) => BulkFormat::Lines,
+        match (given, self) {
+            (Some(given), _) => Ok(given),
+            (None, Self::Stdin) => Ok(BulkFormat::Lines),
             (None, Self::File(path)) => match extension(&unpacked(path)) {
-                None => BulkFormat::Lines,
+                None => Ok(BulkFormat::Lines),
                 Some(extension) => BulkFormat::of_extension(&extension)
-                    .ok_or_else(|| BulkError::InputName(path.to_path_buf()))?,
+                    .ok_or_else(|| BulkError::InputName(path.to_path_buf())),
             },
-        };
-        if found == BulkFormat::Parquet && matches!(self, Self::Stdin) {
-            return Err(BulkError::ParquetStream);
         }
-        has_parquet(found, &self.name())
     }
 }
 
@@ -115,21 +107,8 @@ impl BulkOutput<'_> {
         };
         match found.filter(|format| BulkFormat::WRITTEN.contains(format)) {
             None => Err(BulkError::OutputName(self.name())),
-            Some(BulkFormat::Parquet) if matches!(self, Self::Stdout) => {
-                Err(BulkError::ParquetStream)
-            }
-            Some(BulkFormat::Parquet) if is_packed => Err(BulkError::OutputName(self.name())),
-            Some(format) => Ok((has_parquet(format, &self.name())?, is_packed)),
+            Some(format) => Ok((format, is_packed)),
         }
-    }
-}
-
-fn has_parquet(format: BulkFormat, name: &str) -> Result<BulkFormat, BulkError> {
-    match format {
-        BulkFormat::Parquet if cfg!(not(feature = "parquet")) => {
-            Err(BulkError::NoParquet(name.to_owned()))
-        }
-        format => Ok(format),
     }
 }
 
@@ -179,7 +158,7 @@ mod tests {
         let written = |name: &str| BulkOutput::File(Path::new(name)).format(None).ok();
         assert_eq!(written("a.csv"), Some((BulkFormat::Csv, false)));
         assert_eq!(written("a.jsonl.gz"), Some((BulkFormat::JsonLines, true)));
-        assert_eq!([written("a.txt"), written("a"), written("a.parquet.gz")], [None; 3]);
+        assert_eq!([written("a.txt"), written("a"), written("a.gz")], [None; 3]);
         assert_eq!(BulkOutput::Stdout.format(None).unwrap(), (BulkFormat::JsonLines, false));
     }
 }

@@ -123,7 +123,7 @@ pub struct BulkProgress {
     pub failed: u64,
     /// Rows that earlier runs did.
     pub resumed: u64,
-    /// Bytes of the input that are done, before decompression; rows of Parquet.
+    /// Bytes of the input that are done, before decompression.
     pub read: u64,
     /// Of how many; unknown for a pipe.
     pub total: Option<u64>,

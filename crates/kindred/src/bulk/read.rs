@@ -82,10 +82,6 @@ impl Reading<'_> {
         &self,
         take: &mut dyn FnMut(Part) -> ControlFlow<()>,
     ) -> Result<Ended, BulkError> {
-        #[cfg(feature = "parquet")]
-        if self.format == BulkFormat::Parquet {
-            return super::parquet::read(self, take);
-        }
         let input = match self.input {
             BulkInput::File(path) => Input::File(path),
             BulkInput::Stdin => Input::Stdin,
@@ -282,10 +278,10 @@ impl Csv {
             (filled, columns) = (filled + out, columns + ended);
             match result {
                 ReadRecordResult::InputEmpty => {
-                    // Within quotes, the end of a line is text.
-                    is_open = !source.more()?
-                        && self.core.clone().read_record(b"\n", &mut [0; 2], &mut [0; 2]).0
-                            == ReadRecordResult::InputEmpty;
+                    if !source.more()? {
+                        is_open = self.end(filled, &mut columns);
+                        break;
+                    }
                 }
                 ReadRecordResult::OutputFull if self.fields.len() < MOST_ROW_BYTES => {
                     self.fields.resize(2 * self.fields.len(), 0);
@@ -310,5 +306,21 @@ impl Csv {
             _ => None,
         };
         Ok(Some(Record { line, columns, fault }))
+    }
+
+    /// Ends the last row, as the end of a line would. Returns whether a quote is open: within quotes, that is text.
+    fn end(&mut self, filled: usize, columns: &mut usize) -> bool {
+        // Room for a byte and a column.
+        self.fields.resize(self.fields.len().max(filled + 1), 0);
+        self.ends.resize(self.ends.len().max(*columns + 1), 0);
+        for (end, is_open) in [(&b"\n"[..], false), (b"", true)] {
+            let (fields, ends) = (&mut self.fields[filled..], &mut self.ends[*columns..]);
+            let (result, _, _, ended) = self.core.read_record(end, fields, ends);
+            if result == ReadRecordResult::Record {
+                *columns += ended;
+                return is_open;
+            }
+        }
+        true
     }
 }

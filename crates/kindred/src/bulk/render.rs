@@ -13,7 +13,7 @@ use super::{BulkFormat, Fault, Found};
 use crate::heads::{Form, Formed};
 use crate::{ImpliedTerm, NamedLabel, Neighbor, Term};
 
-/// The columns of CSV and Parquet between the id with the rank, and the error.
+/// The columns of CSV between the id with the rank, and the error.
 pub(crate) const LABELS: &[&str] = &["label", "probability", "score"];
 pub(crate) const TERMS: &[&str] = &["term", "weight"];
 pub(crate) const NEIGHBORS: &[&str] = &["word", "score", "row"];
@@ -21,7 +21,7 @@ pub(crate) const NEIGHBORS: &[&str] = &["word", "score", "row"];
 /// How answers are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering {
-    /// JSON lines, or CSV. Parquet is made of CSV in the end.
+    /// JSON lines, or CSV.
     pub(super) format: BulkFormat,
     pub(super) is_packed: bool,
     pub(super) columns: &'static [&'static str],

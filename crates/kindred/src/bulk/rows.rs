@@ -21,7 +21,7 @@ pub(super) struct Row<'a> {
 /// What tells a row from the others.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Id<'a> {
-    /// Its line, from 1; in Parquet its row, from 0.
+    /// Its line, from 1.
     Line(u64),
     /// The content of a column.
     Text(Cow<'a, str>),

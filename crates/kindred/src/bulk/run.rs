@@ -101,8 +101,7 @@ pub(crate) fn write(
     };
     let column = options.column.as_deref().unwrap_or(plan.column);
     let identity = identity(plan, options, (from, column), (to, is_packed), total);
-    let written_as = if to == BulkFormat::Parquet { BulkFormat::Csv } else { to };
-    let rendering = Rendering { format: written_as, is_packed, columns: plan.columns };
+    let rendering = Rendering { format: to, is_packed, columns: plan.columns };
     let mut sink = match output {
         BulkOutput::File(file) => Sink::Folder(Work::open(file, &identity, total.is_some())?),
         BulkOutput::Stdout => Sink::Stdout,
@@ -150,9 +149,10 @@ pub(crate) fn write(
             }
             // Something may have come there meanwhile.
             check_bulk_files(input, output, options)?;
-            work.finish(file, to, &identity, plan.columns)?;
+            work.finish(file)?;
         }
-        (Err(error), Sink::Folder(work)) if total.is_none() => {
+        // Nothing to go on from, or no way to; another command may be right.
+        (Err(error), Sink::Folder(work)) if total.is_none() || done.input.rows == 0 => {
             work.remove();
             return Err(error);
         }
@@ -353,7 +353,7 @@ impl Run<'_> {
     fn stopped(&self) -> BulkError {
         let rows = self.done.input.rows;
         match &self.sink {
-            Sink::Folder(work) if self.total.is_some() => {
+            Sink::Folder(work) if self.total.is_some() && rows > 0 => {
                 BulkError::Stopped { rows, folder: work.folder().to_owned() }
             }
             _ => BulkError::StoppedForGood { rows },

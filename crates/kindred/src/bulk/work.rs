@@ -10,16 +10,13 @@ use std::path::{Path, PathBuf};
 use crc32fast::Hasher;
 use model_store::sync_parent;
 
+use super::BulkError;
 use super::journal::{self, Done, Identity};
-use super::{BulkError, BulkFormat};
 
 /// The rows that are done.
 const ROWS: &str = "rows";
 /// The journal.
 const JOURNAL: &str = "journal";
-/// What is made of the rows in another form.
-#[cfg(feature = "parquet")]
-const OTHER_FORM: &str = "rows.parquet";
 
 /// The work for a file.
 pub(super) struct Work {
@@ -159,30 +156,12 @@ impl Work {
     }
 
     /// Makes the file of the rows, and removes the folder.
-    pub(super) fn finish(
-        self,
-        file: &Path,
-        format: BulkFormat,
-        about: &Identity,
-        columns: &[&str],
-    ) -> Result<(), BulkError> {
+    pub(super) fn finish(self, file: &Path) -> Result<(), BulkError> {
         self.rows.sync_all().map_err(BulkError::io("write", &self.folder))?;
-        let made = match format {
-            #[cfg(feature = "parquet")]
-            BulkFormat::Parquet => {
-                let path = self.folder.join(OTHER_FORM);
-                super::parquet::write(&self.folder.join(ROWS), &path, about, columns)
-                    .map_err(BulkError::io("write", &path))?;
-                path
-            }
-            _ => {
-                let _ = (about, columns);
-                self.folder.join(ROWS)
-            }
-        };
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        fs::rename(&made, &to).map_err(BulkError::io("rename the new file to", &to))?;
+        fs::rename(self.folder.join(ROWS), &to)
+            .map_err(BulkError::io("rename the new file to", &to))?;
         sync_parent(&to).map_err(BulkError::io("write", &to))?;
         self.remove();
         Ok(())

@@ -35,9 +35,8 @@ pub(super) const BULK_EXAMPLES: &str = "\
 Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
 has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
 
---in is .jsonl, .csv with names in the first line, .txt with a text in each line, or .parquet (in builds with the Cargo feature \
-`parquet`), plain or compressed as `kindred prepare` reads it. --out is .jsonl, .csv, .jsonl.gz, .csv.gz or .parquet. `-` is \
-standard input or output.
+--in is .jsonl, .csv with names in the first line, or .txt with a text in each line, plain or compressed as `kindred \
+prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or output.
 
 --out is written atomically. Until then the work is in OUT.partial. After a kill, a failure or Ctrl-C, the same command goes on \
 from there; it refuses work that was begun with another input, other options or another version of the model. Work on standard \
@@ -55,7 +54,7 @@ Examples:
   kindred bulk classify --in reviews.csv --column body --id key --top 1 --out labels.csv
   kindred bulk classify --head heads/topics --model models/glove.6B.300d --in texts.txt.gz --out topics.jsonl.gz --json
   zcat texts.txt.gz | kindred bulk classify --in - --out - | jq -r '.labels[0].label'
-  kindred bulk classify --device cuda:all --head heads/topics --in texts.parquet --out topics.parquet";
+  kindred bulk classify --device cuda:all --head heads/topics --in texts.csv --out topics.csv.gz";
 
 const EXPAND_EXAMPLES: &str = "\
 Examples:
@@ -86,7 +85,7 @@ pub struct BulkFiles {
     /// File to write; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Column of CSV and Parquet, or field of JSON lines, with what is asked [default: text; for nearest, word; for analogy,
+    /// Column of CSV, or field of JSON lines, with what is asked [default: text; for nearest, word; for analogy,
     /// expression]
     #[arg(long, value_name = "NAME", visible_alias = "field")]
     pub column: Option<String>,

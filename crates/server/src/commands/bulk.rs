@@ -17,6 +17,7 @@ use kindred::queue::Limits;
 use kindred::{Kindred, Options, Settings};
 use serde_json::json;
 
+use super::expand::check;
 use super::prepare::watch_for_interrupt_keeping;
 use super::{CommandError, model_of_head, print};
 use crate::cli::{
@@ -87,6 +88,7 @@ fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
 fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
     let BulkExpandArguments { head, top, min_weight, max_ratio, format, files, engine } = arguments;
     let wanted = WantedTerms { top: *top, min_weight: *min_weight, max_ratio: *max_ratio };
+    check(wanted)?;
     run(files, engine, |kindred| {
         let expander = match head {
             Some(folder) => kindred.expander(folder)?,
