@@ -74,9 +74,12 @@ impl Sink {
     }
 
     /// Before the first rows there is nothing to go on from.
-    fn commit(&mut self, done: &Done) -> Result<(), BulkError> {
+    fn commit(&mut self, done: &Done, beside: bool) -> Result<(), BulkError> {
         match self {
-            Self::Folder(work) if done.input.rows > 0 => work.commit(done.clone()),
+            Self::Folder(work) if done.input.rows > 0 => match beside {
+                true => work.commit_beside(done.clone()),
+                false => work.commit(done.clone()),
+            },
             _ => Ok(()),
         }
     }
@@ -297,7 +300,7 @@ impl Run<'_> {
                     allow_one(&allow);
                 }
                 if committed.elapsed() >= COMMIT_EVERY && result.is_ok() {
-                    result = self.sink.commit(&self.done);
+                    result = self.sink.commit(&self.done, true);
                     committed = Instant::now();
                 }
                 if last_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
@@ -314,7 +317,9 @@ impl Run<'_> {
             // Where the last part was not written, the state is that of the part before.
             let kept = match &result {
                 Err(BulkError::Io { .. } | BulkError::ChangedInput { .. }) => Ok(()),
-                _ => self.sink.commit(&self.done),
+                // All is written, and becomes the file at once.
+                Ok(()) if all == Some(next) => Ok(()),
+                _ => self.sink.commit(&self.done, false),
             };
             result.and(kept)?;
             let _ = on_progress(self.progress());

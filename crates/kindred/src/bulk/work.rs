@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use crc32fast::Hasher;
 use model_store::sync_parent;
@@ -31,6 +32,14 @@ pub(super) struct Work {
     hasher: Hasher,
     /// Whether another run could go on from here.
     is_resumable: bool,
+    /// Enters a state beside other work.
+    entering: Option<JoinHandle<io::Result<()>>>,
+}
+
+fn enter(rows: &File, mut journal: &File, done: &Done) -> io::Result<()> {
+    rows.sync_data()?;
+    journal.write_all(journal::state(done).as_bytes())?;
+    journal.sync_data()
 }
 
 /// The folder of the work for a file.
@@ -70,7 +79,16 @@ impl Work {
         }
         let rows = open(ROWS)?;
         let (committed, hasher) = (Done::default(), Hasher::new());
-        let mut work = Self { folder, rows, journal, committed, written: 0, hasher, is_resumable };
+        let mut work = Self {
+            folder,
+            rows,
+            journal,
+            committed,
+            written: 0,
+            hasher,
+            is_resumable,
+            entering: None,
+        };
         match read.filter(|_| is_resumable) {
             Some(read) => work.go_on_from(read),
             None => work.begin(identity),
@@ -145,18 +163,41 @@ impl Work {
         if !self.is_resumable || done == self.committed {
             return Ok(());
         }
-        let line = journal::state(&done);
-        let entered = self.rows.sync_data().and_then(|()| {
-            self.journal.write_all(line.as_bytes())?;
-            self.journal.sync_data()
-        });
+        let entered = self.entering(None).and_then(|()| enter(&self.rows, &self.journal, &done));
         entered.map_err(BulkError::io("write", &self.folder))?;
         self.committed = done;
         Ok(())
     }
 
+    /// The same beside other work: waiting for a disk would keep the engine waiting. If the last state is still on its way, the
+    /// next call enters a later one.
+    pub(super) fn commit_beside(&mut self, mut done: Done) -> Result<(), BulkError> {
+        (done.written, done.checksum) = (self.written, self.hasher.clone().finalize());
+        let is_busy = self.entering.as_ref().is_some_and(|thread| !thread.is_finished());
+        if !self.is_resumable || is_busy || done == self.committed {
+            return Ok(());
+        }
+        let started = self.rows.try_clone().and_then(|rows| {
+            let (journal, state) = (self.journal.try_clone()?, done.clone());
+            let thread = thread::Builder::new().name("kindred-bulk-sync".to_owned());
+            thread.spawn(move || enter(&rows, &journal, &state))
+        });
+        let started = started.and_then(|thread| self.entering(Some(thread)));
+        started.map_err(BulkError::io("write", &self.folder))?;
+        self.committed = done;
+        Ok(())
+    }
+
+    /// Waits until the last state is entered, and says whether it was.
+    fn entering(&mut self, next: Option<JoinHandle<io::Result<()>>>) -> io::Result<()> {
+        let last = std::mem::replace(&mut self.entering, next);
+        let panicked = |_| Err(io::Error::other("the thread that writes the journal panicked"));
+        last.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked))
+    }
+
     /// Makes the file of the rows, and removes the folder.
-    pub(super) fn finish(self, file: &Path) -> Result<(), BulkError> {
+    pub(super) fn finish(mut self, file: &Path) -> Result<(), BulkError> {
+        self.entering(None).map_err(BulkError::io("write", &self.folder))?;
         self.rows.sync_all().map_err(BulkError::io("write", &self.folder))?;
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -168,7 +209,8 @@ impl Work {
     }
 
     /// Removes what is there. Other files in the folder belong to the user, and stay.
-    pub(super) fn remove(self) {
+    pub(super) fn remove(mut self) {
+        let _ = self.entering(None);
         for name in [ROWS, JOURNAL] {
             let _ = fs::remove_file(self.folder.join(name));
         }
