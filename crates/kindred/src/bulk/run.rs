@@ -185,7 +185,7 @@ fn file_length(path: &Path) -> Result<Option<u64>, BulkError> {
         path: path.to_owned(),
         source,
     })?;
-    Ok(metadata.is_file().then(|| metadata.len()))
+    Ok(metadata.is_file().then_some(metadata.len()))
 }
 
 /// What decides every byte of the output.

@@ -54,6 +54,8 @@ impl Kindred {
         mut on_progress: impl FnMut(BulkProgress) -> ControlFlow<()>,
     ) -> Result<BulkSummary, BulkError> {
         let (plan, asked) = (self.plan(work)?, Asked { kindred: self, work });
+        // A look-up of a word then takes a fraction of the time.
+        self.store().words().make_table();
         bulk::write(&plan, &asked, files, options, &mut on_progress)
     }
 
