@@ -69,7 +69,7 @@ fn killed_at_any_moment_it_ends_with_the_same_bytes() {
             break;
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        std::thread::sleep(Duration::from_millis(u64::from(now.subsec_nanos() / 1000 % 200)));
+        std::thread::sleep(Duration::from_millis(u64::from(now.subsec_micros() % 200)));
         kills += usize::from(child.try_wait().unwrap().is_none());
         let _ = child.kill();
         child.wait().unwrap();
