@@ -5,6 +5,7 @@
 mod access_log;
 mod api_docs;
 mod arrays;
+mod bulk;
 mod classify;
 mod cli;
 mod console;

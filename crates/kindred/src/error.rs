@@ -113,6 +113,26 @@ fn not_answered(why: &SubmitError) -> String {
 }
 
 impl Error {
+    /// The code that the HTTP API has for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadExpression(_) => "bad_expression",
+            Self::InvalidRequest { .. } => "invalid_request",
+            Self::InvalidValue { .. } => "invalid_value",
+            Self::DimensionMismatch { .. } => "dimension_mismatch",
+            Self::NotFinite { .. } => "not_finite",
+            Self::ZeroQuery { .. } => "zero_query",
+            Self::MethodMismatch { .. } => "method_mismatch",
+            Self::UnknownWord { .. } => "unknown_word",
+            Self::NotAnswered(SubmitError::Full { .. }) => "queue_full",
+            Self::NotAnswered(SubmitError::DeadlinePassed) => "deadline_passed",
+            Self::NotAnswered(SubmitError::EngineFailed) => "engine_failed",
+            Self::NotAnswered(SubmitError::EngineRestarting { .. }) => "engine_restarting",
+            Self::NotAnswered(SubmitError::EngineGone) => "engine_gone",
+            Self::Internal => "internal",
+        }
+    }
+
     /// An option or a part of a question that is not what it must be.
     pub(crate) fn invalid(field: &str, must_be: &str) -> Self {
         Self::InvalidValue { field: field.to_owned(), expected: must_be.to_owned() }

@@ -13,7 +13,7 @@
 //!
 //! Answers are exact: the same question has the same rows and the same score bits on every device. A [`Model`] alone
 //! answers what needs no search; [`Kindred`] is a model with an engine. The command line's other work is here as well:
-//! [`prepare`], [`export`], [`synth`], [`Model::verify`], [`graph`], [`evaluation`] and [`retrieval`].
+//! [`prepare`], [`export`], [`synth`], [`Model::verify`], [`graph`], [`bulk`], [`evaluation`] and [`retrieval`].
 //!
 //! The server is a layer over the parts: [`demo`] and `model-store` open a model, [`engines`] makes the engine that
 //! searches it, the `scheduler` lets many callers share that engine. [`expression`] reads what people type;
@@ -27,7 +27,7 @@ pub mod asking;
 pub mod background;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
-mod bulk;
+pub mod bulk;
 pub mod demo;
 pub mod device;
 pub mod engines;
@@ -36,6 +36,8 @@ pub mod evaluation;
 pub mod expression;
 pub mod graph;
 pub mod heads;
+mod jobs;
+mod journal;
 pub mod method;
 mod model;
 pub mod numa;

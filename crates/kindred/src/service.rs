@@ -1,6 +1,7 @@
 //! A model with an engine of its own, and the questions that they answer.
 
 mod arrays;
+mod bulk;
 mod expand;
 mod graph;
 
@@ -250,7 +251,8 @@ impl Kindred {
         target: Result<Target, Error>,
         options: Options,
     ) -> Answering<'_, Result<Answer<'_>, Error>> {
-        let all = target.map(|target| self.search(vec![(target, options)]));
+        let asking = self.asking(options.timeout_ms);
+        let all = target.map(|target| self.search(asking, vec![(target, options)], true));
         Answering::new(&self.shared.timer, async {
             let mut answers = all?.await?;
             answers.pop().unwrap_or(Err(Error::Internal))
@@ -276,21 +278,24 @@ impl Kindred {
         &self,
         asked: impl IntoIterator<Item = (Target, Options)>,
     ) -> Answering<'_, Result<Vec<Result<Answer<'_>, Error>>, Error>> {
-        Answering::new(&self.shared.timer, self.search(asked.into_iter().collect()))
+        let asked: Vec<(Target, Options)> = asked.into_iter().collect();
+        let timeout = asked.iter().filter_map(|(_, options)| options.timeout_ms).min();
+        Answering::new(&self.shared.timer, self.search(self.asking(timeout), asked, true))
     }
 
     /// Prepares the questions immediately, and asks them when the future is polled.
-    fn search(
-        &self,
+    fn search<'a>(
+        &'a self,
+        asking: Asking<'a>,
         asked: Vec<(Target, Options)>,
-    ) -> impl Future<Output = Result<Vec<Result<Answer<'_>, Error>>, Error>> + Send {
-        let timeout = asked.iter().filter_map(|(_, options)| options.timeout_ms).min();
-        let (asking, model) = (self.asking(timeout), self.store());
+        suggests: bool,
+    ) -> impl Future<Output = Result<Vec<Result<Answer<'a>, Error>>, Error>> + Send {
+        let model = self.store();
         let mut prepared = Vec::with_capacity(asked.len());
         let faults = asked.into_iter().map(|(target, options)| {
             let query = Checked::new(model, options, None)
                 .and_then(|options| prepare(model, target, &options))
-                .map_err(|error| error.with_suggestions(model));
+                .map_err(|error| if suggests { error.with_suggestions(model) } else { error });
             query.map(|query| prepared.push(query))
         });
         let faults: Vec<Result<(), Error>> = faults.collect();
@@ -372,7 +377,19 @@ impl Kindred {
         head: &Arc<Head>,
         texts: impl IntoIterator<Item = T>,
     ) -> Answering<'_, Result<Vec<Result<Classified, Error>>, Error>> {
-        let (asking, model) = (self.asking(None), self.store());
+        let no_word = |_| Error::invalid("text", "a text with a word that the head knows");
+        self.classify_by(self.asking(None), head, texts, no_word)
+    }
+
+    /// `no_word` is the error of a text without a known word.
+    fn classify_by<'a, T: AsRef<str>>(
+        &'a self,
+        asking: Asking<'a>,
+        head: &Arc<Head>,
+        texts: impl IntoIterator<Item = T>,
+        no_word: fn(Tokenised) -> Error,
+    ) -> Answering<'a, Result<Vec<Result<Classified, Error>>, Error>> {
+        let model = self.store();
         let fits = head.description().model.version == model.version();
         let vocabulary = Vocabulary::of_head(head, model);
         let tokenised: Vec<Tokenised> = match fits {
@@ -394,7 +411,7 @@ impl Kindred {
             let mut scores = scores.into_iter();
             let answers = tokenised.into_iter().map(|text| {
                 if text.tokens.is_empty() {
-                    return Err(Error::invalid("text", "a text with a word that the head knows"));
+                    return Err(no_word(text));
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
                 Ok(Classified::new(&head, &scores, text))

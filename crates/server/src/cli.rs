@@ -1,6 +1,7 @@
 //! The command line.
 
 mod asking;
+mod bulk;
 mod graph;
 mod heads;
 mod retrieval;
@@ -20,6 +21,12 @@ use asking::{
 pub use asking::{
     AnalogyArguments, AnswerSource, CompletionsArguments, ConsoleArguments, ManArguments,
     NearestArguments, OutputOptions, QuestionOptions,
+};
+
+use bulk::BULK_EXAMPLES;
+pub use bulk::{
+    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
+    BulkFiles, BulkNearestArguments,
 };
 
 use graph::GRAPH_EXAMPLES;
@@ -106,6 +113,9 @@ pub enum Command {
     /// Write the exact graph of nearest neighbours of a whole model
     #[command(after_help = GRAPH_EXAMPLES)]
     Graph(GraphArguments),
+    /// Answer each row of a file into another: labels, terms, neighbours or analogies
+    #[command(subcommand, after_help = BULK_EXAMPLES)]
+    Bulk(BulkCommand),
     /// Create an API key
     #[command(after_help = API_KEY_EXAMPLES)]
     ApiKey(ApiKeyArguments),

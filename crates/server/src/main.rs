@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         Some(Command::ImportHead(arguments)) => commands::import_head(&arguments),
         Some(Command::Classify(arguments)) => commands::classify(&arguments),
         Some(Command::Eval(arguments)) => commands::eval(&arguments),
+        Some(Command::Bulk(command)) => commands::bulk(&command),
         Some(Command::Graph(arguments)) => commands::graph(&arguments),
         Some(Command::ApiKey(arguments)) => commands::api_key(&arguments),
         Some(Command::Health(arguments)) => commands::health(&arguments),

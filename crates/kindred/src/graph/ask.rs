@@ -13,7 +13,7 @@ use super::npz::Rows;
 use super::work::Tables;
 use super::{GraphError, Identity, Told};
 use crate::asking::Asking;
-use crate::bulk::{Early, Jobs, Stop};
+use crate::jobs::{Early, Jobs, Stop};
 use crate::question::has_neighbours;
 
 /// What all threads ask by.

@@ -1,8 +1,7 @@
 //! The journal of a graph that is being made: what graph it is, and which rows are done, with their checksums.
-//!
-//! Lines of text, each after the CRC-32 of the rest of the line. A line that was torn, and what follows it, does not count.
 
 use super::Identity;
+use crate::journal::{line, whole_lines};
 
 /// A range of rows that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,29 +34,16 @@ pub(super) fn range(number: u64, done: Done) -> String {
     line(&format!("{number} {edges} {indices:08x} {scores:08x}"))
 }
 
-fn line(text: &str) -> String {
-    format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()))
-}
-
 /// Reads a journal up to the first line that is not whole. `None` if the head is not whole: nothing counts then.
 pub(super) fn read(bytes: &[u8]) -> Option<Read> {
     let mut length = 0;
-    let mut texts = bytes.split_inclusive(|&byte| byte == b'\n').map_while(|line| {
-        let text = whole(line)?;
-        length += line.len();
-        Some(text)
+    let mut texts = whole_lines(bytes).map(|(text, end)| {
+        length = end;
+        text
     });
     let identity = serde_json::from_str(texts.next()?).ok()?;
     let done: Vec<_> = texts.map_while(parse).collect();
     Some(Read { identity, done, length })
-}
-
-/// The text of a line, if the line is as it was written.
-fn whole(line: &[u8]) -> Option<&str> {
-    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
-    let (checksum, text) = line.split_at_checked(8)?;
-    let text = text.strip_prefix(' ')?;
-    (checksum == format!("{:08x}", crc32fast::hash(text.as_bytes()))).then_some(text)
 }
 
 fn parse(text: &str) -> Option<(u64, Done)> {

@@ -22,7 +22,7 @@ use model_store::ModelStore;
 use serde::{Deserialize, Serialize};
 
 use crate::asking::Asking;
-use crate::bulk::{Stop, StopAtEnd};
+use crate::jobs::{Stop, StopAtEnd};
 use crate::options::MAX_K;
 use ask::Asker;
 pub use error::GraphError;

@@ -8,6 +8,7 @@ use super::Kindred;
 use crate::Error;
 use crate::answer::ImpliedTerms;
 use crate::answering::Answering;
+use crate::asking::Asking;
 use crate::heads::{Expander, Tokenised, Vocabulary, WantedTerms, token_rows};
 
 /// What is expanded.
@@ -44,6 +45,19 @@ impl Kindred {
         texts: impl IntoIterator<Item = T>,
         wanted: WantedTerms,
     ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let no_word = |_| Error::invalid("text", "a text with a word that the model has");
+        self.expand_by(self.asking(None), expander, texts, wanted, no_word)
+    }
+
+    /// `no_word` is the error of a text without a known word.
+    pub(super) fn expand_by<'a, T: AsRef<str>>(
+        &'a self,
+        asking: Asking<'a>,
+        expander: &Arc<Expander>,
+        texts: impl IntoIterator<Item = T>,
+        wanted: WantedTerms,
+        no_word: fn(Tokenised) -> Error,
+    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
         let model = self.store();
         let tokens = expander.description().tokens.as_ref().filter(|_| self.fits(expander));
         let prepared = tokens
@@ -62,7 +76,7 @@ impl Kindred {
                 };
                 texts.into_iter().map(prepare).collect()
             });
-        self.expand_prepared(expander, prepared, wanted)
+        self.expand_prepared(asking, expander, prepared, wanted, no_word)
     }
 
     /// The terms that vectors of tokens imply, from any encoder: `[tokens, dim]` for each text, with the components that the
@@ -102,7 +116,9 @@ impl Kindred {
             true => texts.into_iter().map(prepare).collect(),
             false => Err(Error::invalid("head", "an expander that was made for this model")),
         };
-        let answers = self.expand_prepared(expander, prepared, wanted);
+        // There is no text, so none without a known word.
+        let no_word = |_| Error::Internal;
+        let answers = self.expand_prepared(self.asking(None), expander, prepared, wanted, no_word);
         Answering::new(&self.shared.timer, async move { answers.await?.into_iter().collect() })
     }
 
@@ -111,13 +127,15 @@ impl Kindred {
         expander.description().model.version == self.store().version()
     }
 
-    fn expand_prepared(
-        &self,
+    fn expand_prepared<'a>(
+        &'a self,
+        asking: Asking<'a>,
         expander: &Arc<Expander>,
         prepared: Result<Vec<Prepared>, Error>,
         wanted: WantedTerms,
-    ) -> Answering<'_, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
-        let (asking, expander) = (self.asking(None), expander.clone());
+        no_word: fn(Tokenised) -> Error,
+    ) -> Answering<'a, Result<Vec<Result<ImpliedTerms, Error>>, Error>> {
+        let expander = expander.clone();
         Answering::new(&self.shared.timer, async move {
             let mut prepared = prepared?;
             let expansions: Vec<Option<Expansion>> =
@@ -131,7 +149,9 @@ impl Kindred {
             let mut terms = terms.into_iter();
             let answers = prepared.into_iter().zip(is_known).map(|(one, is_known)| {
                 if !is_known {
-                    return Err(Error::invalid("text", "a text with a word that the model has"));
+                    return Err(no_word(
+                        one.text.map(|(_, tokenised)| tokenised).unwrap_or_default(),
+                    ));
                 }
                 let terms = terms.next().ok_or(Error::Internal)?;
                 Ok(ImpliedTerms::new(&expander, &wanted, &terms, one.text))

@@ -48,7 +48,8 @@ use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use options::{Input, PrepareOptions, Progress, Summary};
 use pipeline::{Position, byte_name};
-use unpack::{ReadSoFar, Unpacked, file_name};
+pub use unpack::Unpacked;
+use unpack::{ReadSoFar, file_name};
 use words_file::WordList;
 pub use writer::ModelWriter;
 
@@ -110,6 +111,17 @@ pub fn prepare_in_memory(
     let (writer, _, provenance) = read_rows(input, nowhere, options, on_progress, no_memory)?;
     let (vectors, words, index) = writer.finish(provenance).map_err(no_memory)?;
     Ok(ModelFiles { vectors: vectors.into_inner(), words, index })
+}
+
+/// Lets `f` read any file, decompressed as [`prepare_folder`] does it.
+///
+/// # Errors
+/// If the file can't be opened.
+pub fn read_unpacked<T>(
+    input: Input<'_>,
+    f: impl FnOnce(&mut Unpacked<'_>) -> T,
+) -> Result<T, ModelError> {
+    unpack::read(input, None, |unpacked| Ok(f(unpacked)))
 }
 
 /// The core: reads a vectors file and delivers rows.

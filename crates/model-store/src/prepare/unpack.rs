@@ -32,7 +32,7 @@ fn allowed(packed: u64) -> u64 {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it expands to more than {MOST_EXPANSION} times its size, which is implausible for vectors; \
+    "it expands to more than {MOST_EXPANSION} times its size, which is implausible; \
      if this is intended, decompress it first"
 )]
 struct ExpandsTooMuch;
@@ -77,7 +77,7 @@ impl fmt::Display for Packing {
 }
 
 /// A reader of decompressed bytes.
-pub(super) struct Unpacked<'a> {
+pub struct Unpacked<'a> {
     reader: Box<dyn Read + Send + 'a>,
     progress: ReadSoFar,
     bytes: u64,
@@ -207,8 +207,16 @@ impl Unpacked<'_> {
         &self.progress
     }
 
+    /// Bytes read from the file so far, before decompression.
+    pub fn bytes_read(&self) -> u64 {
+        self.progress.bytes_read()
+    }
+
     /// Reads on, until `bytes` more are in the buffer or the file ends: `false` then.
-    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>, bytes: usize) -> Result<bool, ModelError> {
+    ///
+    /// # Errors
+    /// If the file can't be read, or its compressed data is damaged.
+    pub fn fill(&mut self, buffer: &mut Vec<u8>, bytes: usize) -> Result<bool, ModelError> {
         let before = buffer.len();
         let read = (&mut self.reader).take(bytes as u64).read_to_end(buffer);
         read.map_err(|e| self.read_error(e))?;

@@ -26,12 +26,7 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         min_weight: arguments.min_weight,
         max_ratio: arguments.max_ratio,
     };
-    if !(0.0..=f64::MAX).contains(&wanted.min_weight) {
-        return Err(CommandError::Usage("--min-weight must be at least 0".to_owned()));
-    }
-    if !(0.0..=1.0).contains(&wanted.max_ratio) {
-        return Err(CommandError::Usage("--max-ratio must be from 0 to 1".to_owned()));
-    }
+    check(wanted)?;
     let model = model_of_head(&arguments.model)?;
     let settings = Settings {
         device: Device::Cpu,
@@ -60,6 +55,17 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
             "{count} of the texts have no terms: the model has none of their words"
         ))),
     }
+}
+
+/// Refuses bounds of weights that no term could keep.
+pub(super) fn check(wanted: WantedTerms) -> Result<(), CommandError> {
+    if !(0.0..=f64::MAX).contains(&wanted.min_weight) {
+        return Err(CommandError::Usage("--min-weight must be at least 0".to_owned()));
+    }
+    if !(0.0..=1.0).contains(&wanted.max_ratio) {
+        return Err(CommandError::Usage("--max-ratio must be from 0 to 1".to_owned()));
+    }
+    Ok(())
 }
 
 struct Asked<'a> {

@@ -9,6 +9,7 @@ macro_rules! say {
 }
 
 mod api_key;
+mod bulk;
 mod classify;
 mod console;
 mod eval;
@@ -34,6 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use api_key::api_key;
+pub use bulk::bulk;
 pub use classify::classify;
 pub use console::{analogy, console, nearest};
 pub use eval::eval;
@@ -54,6 +56,7 @@ use crate::assembly::AssemblyError;
 use crate::cli::{ModelArguments, TokensArguments};
 use crate::config::ConfigError;
 use crate::console::ConsoleError;
+use kindred::bulk::BulkError;
 use kindred::demo;
 use kindred::engines::EngineStartError;
 use kindred::evaluation::EvaluationError;
@@ -94,6 +97,9 @@ pub enum CommandError {
     /// A test set, or the engine during the evaluation.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+    /// Bulk work.
+    #[error(transparent)]
+    Bulk(#[from] BulkError),
     /// The graph of nearest neighbours.
     #[error(transparent)]
     Graph(#[from] GraphError),

@@ -77,3 +77,39 @@ impl From<SubmitError> for ApiError {
 pub(in crate::http) fn whole_seconds(duration: Duration) -> u64 {
     (duration.as_secs() + 1).min(60)
 }
+
+#[cfg(test)]
+mod tests {
+    use scheduler::SubmitError;
+
+    use super::*;
+
+    /// Answers in bulk have no `ApiError`, and the same codes.
+    #[test]
+    fn codes_are_those_of_the_facade() {
+        let text = || "x".to_owned();
+        let soon = Duration::from_millis(1);
+        let full = SubmitError::Full { asked: 1, held: 1, free: 0, capacity: 1, retry_after: soon };
+        let expression = kindred::Target::expression("+").unwrap_err();
+        let errors = [
+            expression,
+            Error::InvalidRequest { reason: text() },
+            Error::InvalidValue { field: text(), expected: text() },
+            Error::DimensionMismatch { found: 1, expected: 2 },
+            Error::NotFinite { reason: text() },
+            Error::ZeroQuery { reason: text() },
+            Error::MethodMismatch { reason: text() },
+            Error::UnknownWord { unknown: Vec::new() },
+            Error::NotAnswered(full),
+            Error::NotAnswered(SubmitError::DeadlinePassed),
+            Error::NotAnswered(SubmitError::EngineFailed),
+            Error::NotAnswered(SubmitError::EngineRestarting { retry_after: soon }),
+            Error::NotAnswered(SubmitError::EngineGone),
+            Error::Internal,
+        ];
+        for error in errors {
+            let code = error.code();
+            assert_eq!(ApiError::from(error).shape().code, code);
+        }
+    }
+}

@@ -68,8 +68,7 @@ pub(crate) struct Jobs<'s, 'a> {
     stop: &'s Stop,
     /// Answers are handed out on it.
     runtime: Runtime,
-    /// Queries of a job. Halved where the queue has no room for them.
-    together: usize,
+    retry: Retry,
     /// Queries of the first job.
     first: Option<usize>,
 }
@@ -91,7 +90,7 @@ impl<'s, 'a> Jobs<'s, 'a> {
     ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().build()?;
         let first = Some((together * (number + 1)).div_ceil(threads));
-        Ok(Self { asking, stop, runtime, together, first })
+        Ok(Self { asking, stop, runtime, retry: Retry::new(together), first })
     }
 
     /// Asks for all queries of `range`. `queries` makes some of them; `put` takes their answers, in the same order.
@@ -104,9 +103,9 @@ impl<'s, 'a> Jobs<'s, 'a> {
         queries: impl Fn(Range<u64>) -> Result<Vec<Query>, Error>,
         mut put: impl FnMut(Range<u64>, &[Vec<Hit>]),
     ) -> Result<(), Early> {
-        let (mut next, mut failed) = (range.start, 0);
+        let mut next = range.start;
         while next < range.end {
-            let count = self.together.min(self.first.unwrap_or(usize::MAX));
+            let count = self.retry.together().min(self.first.unwrap_or(usize::MAX));
             let some = next..range.end.min(next + count as u64);
             let queries = queries(some.clone())?;
             if queries.is_empty() {
@@ -123,25 +122,66 @@ impl<'s, 'a> Jobs<'s, 'a> {
             match answer.ok_or(Early::Stopped)? {
                 Ok(answer) => {
                     put(some.clone(), &answer.hits);
-                    (next, failed, self.first) = (some.end, 0, None);
+                    self.retry.answered();
+                    (next, self.first) = (some.end, None);
                 }
-                Err(SubmitError::Full { .. }) if self.together > FEWEST_TOGETHER => {
-                    self.together /= 2;
-                }
-                Err(SubmitError::Full { .. }) => self.pause(Duration::from_millis(5))?,
-                Err(SubmitError::EngineRestarting { retry_after }) => {
-                    self.pause(retry_after.min(Duration::from_millis(200)))?;
-                }
-                Err(SubmitError::EngineFailed) if failed < TRIES => failed += 1,
-                Err(error) => return Err(error.into()),
+                Err(error) => self.retry.after(error, self.stop)?,
             }
         }
         Ok(())
     }
+}
 
-    /// This thread has nothing else to do.
-    fn pause(&self, time: Duration) -> Result<(), Early> {
-        thread::sleep(time);
-        if self.stop.is_stopped() { Err(Early::Stopped) } else { Ok(()) }
+/// What becomes of jobs that were not answered: they are asked again, with fewer queries, after a pause, or not at all.
+pub(crate) struct Retry {
+    /// Halved where the queue has no room for them.
+    together: usize,
+    /// How often this job has failed.
+    failed: usize,
+}
+
+impl Retry {
+    /// For jobs of up to `together` queries.
+    pub(crate) fn new(together: usize) -> Self {
+        Self { together, failed: 0 }
     }
+
+    /// Queries that the next job may have.
+    pub(crate) fn together(&self) -> usize {
+        self.together
+    }
+
+    /// A job was answered.
+    pub(crate) fn answered(&mut self) {
+        self.failed = 0;
+    }
+
+    /// A job was not answered. Returns when it may be asked again.
+    ///
+    /// # Errors
+    /// If it will not be, or the work is stopped.
+    pub(crate) fn after(&mut self, error: SubmitError, stop: &Stop) -> Result<(), Early> {
+        match error {
+            // A caller may hold half of the queue: this job would never be taken.
+            SubmitError::Full { asked, capacity, .. }
+                if asked > capacity / 2 && self.together > 1 =>
+            {
+                self.together /= 2;
+            }
+            SubmitError::Full { .. } if self.together > FEWEST_TOGETHER => self.together /= 2,
+            SubmitError::Full { .. } => pause(Duration::from_millis(5), stop)?,
+            SubmitError::EngineRestarting { retry_after } => {
+                pause(retry_after.min(Duration::from_millis(200)), stop)?;
+            }
+            SubmitError::EngineFailed if self.failed < TRIES => self.failed += 1,
+            error => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// The thread has nothing else to do.
+fn pause(time: Duration, stop: &Stop) -> Result<(), Early> {
+    thread::sleep(time);
+    if stop.is_stopped() { Err(Early::Stopped) } else { Ok(()) }
 }

@@ -1,0 +1,164 @@
+//! The formats of bulk work, and which one the name of a file asks for.
+
+use std::path::{Path, PathBuf};
+
+use super::BulkError;
+
+/// A format of bulk work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkFormat {
+    /// Each line is a text. Only to read.
+    Lines,
+    /// Columns with names in the first line; quotes as in RFC 4180.
+    Csv,
+    /// A JSON object in each line.
+    JsonLines,
+}
+
+/// Where rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkInput<'a> {
+    /// A file, plain or compressed.
+    File(&'a Path),
+    /// Standard input. Work on it can't be resumed.
+    Stdin,
+}
+
+/// Where answers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkOutput<'a> {
+    /// A file. It appears complete or not at all.
+    File(&'a Path),
+    /// Standard output. Work for it can't be resumed.
+    Stdout,
+}
+
+impl BulkFormat {
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Lines, Self::Csv, Self::JsonLines];
+
+    /// The formats that are written.
+    pub const WRITTEN: [Self; 2] = [Self::Csv, Self::JsonLines];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lines => "lines",
+            Self::Csv => "csv",
+            Self::JsonLines => "jsonl",
+        }
+    }
+
+    fn of_extension(extension: &str) -> Option<Self> {
+        match extension {
+            "csv" => Some(Self::Csv),
+            "jsonl" | "ndjson" => Some(Self::JsonLines),
+            "txt" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+}
+
+impl BulkInput<'_> {
+    /// Its name in messages.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    /// The format that is given, or else the one that the name asks for. Other names, such as `train.tsv`, are refused: read as
+    /// lines, they would give answers that nobody wants.
+    pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, BulkError> {
+        match (given, self) {
+            (Some(given), _) => Ok(given),
+            (None, Self::Stdin) => Ok(BulkFormat::Lines),
+            (None, Self::File(path)) => match extension(&unpacked(path)) {
+                None => Ok(BulkFormat::Lines),
+                Some(extension) => BulkFormat::of_extension(&extension)
+                    .ok_or_else(|| BulkError::InputName(path.to_path_buf())),
+            },
+        }
+    }
+}
+
+impl BulkOutput<'_> {
+    /// Its name in messages.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Stdout => "standard output".to_owned(),
+        }
+    }
+
+    /// The format, and whether it is compressed with gzip.
+    pub(super) fn format(
+        &self,
+        given: Option<BulkFormat>,
+    ) -> Result<(BulkFormat, bool), BulkError> {
+        let (found, is_packed) = match self {
+            Self::Stdout => (given.or(Some(BulkFormat::JsonLines)), false),
+            Self::File(path) => {
+                let is_packed = extension(path).as_deref() == Some("gz");
+                let named = || BulkFormat::of_extension(&extension(&without_gz(path))?);
+                (given.or_else(named), is_packed)
+            }
+        };
+        match found.filter(|format| BulkFormat::WRITTEN.contains(format)) {
+            None => Err(BulkError::OutputName(self.name())),
+            Some(format) => Ok((format, is_packed)),
+        }
+    }
+}
+
+/// In lower case.
+fn extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+fn without_gz(path: &Path) -> PathBuf {
+    match extension(path).as_deref() {
+        Some("gz") => path.with_extension(""),
+        _ => path.to_owned(),
+    }
+}
+
+/// The name without what says that the file is compressed.
+fn unpacked(path: &Path) -> PathBuf {
+    match extension(path).as_deref() {
+        Some("gz" | "zst" | "xz" | "zip") => path.with_extension(""),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_which_format_and_options_say_it_better() {
+        let read = |name: &str| BulkInput::File(Path::new(name)).format(None).ok();
+        for (name, expected) in [
+            ("a.csv", Some(BulkFormat::Csv)),
+            ("a.b/texts.CSV.gz", Some(BulkFormat::Csv)),
+            ("a.jsonl", Some(BulkFormat::JsonLines)),
+            ("a.ndjson.zst", Some(BulkFormat::JsonLines)),
+            ("a.txt.xz", Some(BulkFormat::Lines)),
+            ("texts", Some(BulkFormat::Lines)),
+            ("a.tsv", None),
+            ("a.json", None),
+        ] {
+            assert_eq!(read(name), expected, "{name}");
+        }
+        let given = BulkInput::File(Path::new("a.tsv")).format(Some(BulkFormat::Csv));
+        assert_eq!(given.unwrap(), BulkFormat::Csv);
+        assert_eq!(BulkInput::Stdin.format(None).unwrap(), BulkFormat::Lines);
+
+        let written = |name: &str| BulkOutput::File(Path::new(name)).format(None).ok();
+        assert_eq!(written("a.csv"), Some((BulkFormat::Csv, false)));
+        assert_eq!(written("a.jsonl.gz"), Some((BulkFormat::JsonLines, true)));
+        assert_eq!([written("a.txt"), written("a"), written("a.gz")], [None; 3]);
+        assert_eq!(BulkOutput::Stdout.format(None).unwrap(), (BulkFormat::JsonLines, false));
+    }
+}

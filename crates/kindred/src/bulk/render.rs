@@ -1,0 +1,248 @@
+//! Writes the answers of a part: lines of JSON, or CSV with a line for each label, term or neighbour.
+
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::json;
+
+use super::rows::{Id, Row};
+use super::{BulkFormat, Fault, Found};
+use crate::heads::{Form, Formed};
+use crate::{ImpliedTerm, NamedLabel, Neighbor, Term};
+
+/// The columns of CSV between the id with the rank, and the error.
+pub(crate) const LABELS: &[&str] = &["label", "probability", "score"];
+pub(crate) const TERMS: &[&str] = &["term", "weight"];
+pub(crate) const NEIGHBORS: &[&str] = &["word", "score", "row"];
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rendering {
+    /// JSON lines, or CSV.
+    pub(super) format: BulkFormat,
+    pub(super) is_packed: bool,
+    pub(super) columns: &'static [&'static str],
+}
+
+impl Rendering {
+    /// What comes before all rows.
+    pub(super) fn head(&self) -> io::Result<Vec<u8>> {
+        if self.format == BulkFormat::JsonLines {
+            return Ok(Vec::new());
+        }
+        let mut names = vec!["id", "rank"];
+        names.extend(self.columns);
+        names.extend(["error", "detail"]);
+        let mut csv = csv_writer();
+        csv.write_record(names)?;
+        self.pack(finish(csv)?)
+    }
+
+    /// The answers of a part. A part becomes a member of the gzip file, so that a file that was resumed has the same bytes.
+    pub(super) fn rows(
+        &self,
+        rows: &[Row<'_>],
+        answers: &[Result<Found<'_>, Fault>],
+    ) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(rows.len() * 128);
+        if self.format == BulkFormat::JsonLines {
+            for (row, answer) in rows.iter().zip(answers) {
+                serde_json::to_writer(&mut bytes, &Line { row, answer })?;
+                bytes.push(b'\n');
+            }
+            return self.pack(bytes);
+        }
+        let mut csv = csv_writer();
+        for (row, answer) in rows.iter().zip(answers) {
+            self.table(&mut csv, row, answer)?;
+        }
+        self.pack(finish(csv)?)
+    }
+
+    /// An empty file of this kind.
+    pub(super) fn nothing(&self) -> io::Result<Vec<u8>> {
+        self.pack(Vec::new())
+    }
+
+    fn pack(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if !self.is_packed {
+            return Ok(bytes);
+        }
+        let mut gzip = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
+        gzip.write_all(&bytes)?;
+        gzip.finish()
+    }
+
+    /// The lines of a row. A row without labels, terms or neighbours has one as well.
+    fn table(
+        &self,
+        csv: &mut csv::Writer<Vec<u8>>,
+        row: &Row<'_>,
+        answer: &Result<Found<'_>, Fault>,
+    ) -> io::Result<()> {
+        let id = row.id.text();
+        let mut rank = 0;
+        let mut line = |values: [&str; 3]| {
+            rank += 1;
+            let (rank, values) = (rank.to_string(), &values[..self.columns.len()]);
+            let line = [&id, &rank[..]].into_iter().chain(values.iter().copied()).chain(["", ""]);
+            csv.write_record(line)
+        };
+        match answer {
+            Ok(Found::Labels(found, wanted)) => {
+                for label in wanted.of(found) {
+                    line([&label.name, &number(label.probability), &number(label.score)])?;
+                }
+            }
+            Ok(Found::Terms(found, _)) => {
+                for term in &found.terms {
+                    line([&term.word, &number(term.weight), ""])?;
+                }
+            }
+            Ok(Found::Neighbors(found)) => {
+                for near in &found.neighbors {
+                    line([near.word, &number(near.score), &near.row.to_string()])?;
+                }
+            }
+            Err(_) => {}
+        }
+        if rank > 0 {
+            return Ok(());
+        }
+        let (code, detail) = match answer {
+            Ok(_) => ("", String::new()),
+            Err(fault) => (fault.code, format!("line {}: {}", row.line, fault.detail)),
+        };
+        let empty = self.columns.iter().map(|_| "");
+        Ok(csv.write_record([&id[..], ""].into_iter().chain(empty).chain([code, &detail]))?)
+    }
+}
+
+fn csv_writer() -> csv::Writer<Vec<u8>> {
+    csv::Writer::from_writer(Vec::new())
+}
+
+fn finish(csv: csv::Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
+    csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// In the shortest form that reads back as the same float64.
+fn number(number: f64) -> String {
+    format!("{number:?}")
+}
+
+/// A row's answer, or its error, as the line of a JSON object. Names and forms are those of the HTTP API.
+struct Line<'a> {
+    row: &'a Row<'a>,
+    answer: &'a Result<Found<'a>, Fault>,
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry::<_, Id<'_>>("id", &self.row.id)?;
+        match self.answer {
+            Ok(Found::Labels(found, wanted)) => {
+                map.serialize_entry("labels", &Labels(wanted.of(found)))?;
+                notes(&mut map, &found.unknown, found.is_cut)?;
+            }
+            Ok(Found::Terms(found, Form::Terms)) => {
+                map.serialize_entry(Form::Terms.name(), &Terms(&found.terms))?;
+                notes(&mut map, &found.unknown, found.is_cut)?;
+            }
+            Ok(Found::Terms(found, form)) => {
+                let terms = found.terms.iter();
+                let terms = terms.map(|term| (term.row, term.word.as_str(), term.weight));
+                let formed = Formed { form: *form, terms: terms.collect() };
+                map.serialize_entry(form.name(), &formed)?;
+                notes(&mut map, &found.unknown, found.is_cut)?;
+            }
+            Ok(Found::Neighbors(found)) => {
+                map.serialize_entry("neighbors", &Neighbors(&found.neighbors))?;
+                if let Some(used) = &found.used {
+                    map.serialize_entry("used", used)?;
+                }
+                if let Some(skipped) = &found.skipped {
+                    map.serialize_entry("skipped", skipped)?;
+                }
+                if let Some(inputs) = &found.inputs {
+                    map.serialize_entry("inputs", inputs)?;
+                }
+            }
+            Err(Fault { code, detail }) => {
+                let error = json!({"code": code, "detail": detail, "line": self.row.line});
+                map.serialize_entry("error", &error)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn notes<M: SerializeMap>(map: &mut M, unknown: &[String], is_cut: bool) -> Result<(), M::Error> {
+    if !unknown.is_empty() {
+        map.serialize_entry("unknown", unknown)?;
+    }
+    if is_cut {
+        map.serialize_entry("cut", &true)?;
+    }
+    Ok(())
+}
+
+struct Labels<'a>(&'a [NamedLabel]);
+
+impl Serialize for Labels<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Label<'a> {
+            label: &'a str,
+            probability: f64,
+            score: f64,
+        }
+        serializer.collect_seq(self.0.iter().map(|one| Label {
+            label: &one.name,
+            probability: one.probability,
+            score: one.score,
+        }))
+    }
+}
+
+struct Terms<'a>(&'a [ImpliedTerm]);
+
+impl Serialize for Terms<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Weighted<'a> {
+            term: &'a str,
+            weight: f64,
+        }
+        serializer
+            .collect_seq(self.0.iter().map(|one| Weighted { term: &one.word, weight: one.weight }))
+    }
+}
+
+struct Neighbors<'a>(&'a [Neighbor<'a>]);
+
+impl Serialize for Neighbors<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Near<'a> {
+            word: &'a str,
+            score: f64,
+            row: u32,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            vector: Option<&'a [f32]>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            terms: Option<&'a [Term<'a>]>,
+        }
+        serializer.collect_seq(self.0.iter().map(|near| Near {
+            word: near.word,
+            score: near.score,
+            row: near.row,
+            vector: near.vector,
+            terms: near.terms.as_deref(),
+        }))
+    }
+}

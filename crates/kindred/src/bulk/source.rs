@@ -1,0 +1,125 @@
+//! The bytes of an input, from where work goes on, with a hash of all that was used.
+
+use memchr::memchr_iter;
+use model_store::prepare::Unpacked;
+use serde::{Deserialize, Serialize};
+
+use super::BulkError;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
+
+/// A place between two rows of an input.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
+    /// Rows before it.
+    pub(super) rows: u64,
+    /// Lines before it.
+    pub(super) lines: u64,
+    /// Bytes before it, without compression.
+    pub(super) bytes: u64,
+    /// The BLAKE3 hash of these bytes, so that an input that has changed is told from the one that work was begun with.
+    pub(super) hash: String,
+}
+
+/// Reads an input.
+pub(super) struct Source<'r, 'i> {
+    unpacked: &'r mut Unpacked<'i>,
+    buffer: Vec<u8>,
+    /// What comes next in the buffer.
+    at: usize,
+    /// Up to where the buffer is hashed.
+    hashed: usize,
+    hasher: blake3::Hasher,
+    /// All that was used.
+    used: u64,
+    /// Lines that were used.
+    pub(super) lines: u64,
+    after_return: bool,
+}
+
+impl<'r, 'i> Source<'r, 'i> {
+    /// From its beginning, without the byte order mark that some programs put before UTF-8.
+    pub(super) fn new(unpacked: &'r mut Unpacked<'i>) -> Result<Self, BulkError> {
+        let mut source = Self {
+            unpacked,
+            buffer: Vec::new(),
+            at: 0,
+            hashed: 0,
+            hasher: blake3::Hasher::new(),
+            used: 0,
+            lines: 0,
+            after_return: false,
+        };
+        source.more()?;
+        if source.rest().starts_with("\u{feff}".as_bytes()) {
+            source.use_up("\u{feff}".len());
+        }
+        Ok(source)
+    }
+
+    /// What is in memory and was not used.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Reads on; `false` at the end.
+    pub(super) fn more(&mut self) -> Result<bool, BulkError> {
+        self.hash();
+        self.buffer.drain(..self.at);
+        (self.at, self.hashed) = (0, 0);
+        let before = self.buffer.len();
+        self.unpacked.fill(&mut self.buffer, CHUNK)?;
+        Ok(self.buffer.len() > before)
+    }
+
+    /// The next bytes were used.
+    pub(super) fn use_up(&mut self, bytes: usize) {
+        self.at += bytes;
+        self.used += bytes as u64;
+    }
+
+    /// The next bytes were used. Counts the ends of lines in them as CSV has them: `\n`, `\r` or both.
+    pub(super) fn use_up_lines(&mut self, bytes: usize) {
+        let used = &self.buffer[self.at..self.at + bytes];
+        let Some(&last) = used.last() else { return };
+        let continues = u64::from(self.after_return && used[0] == b'\n');
+        let pairs = memchr_iter(b'\r', &used[..bytes - 1]).filter(|&at| used[at + 1] == b'\n');
+        let both = memchr_iter(b'\n', used).count() + memchr_iter(b'\r', used).count();
+        self.lines += both as u64 - pairs.count() as u64 - continues;
+        self.after_return = last == b'\r';
+        self.use_up(bytes);
+    }
+
+    fn hash(&mut self) {
+        self.hasher.update(&self.buffer[self.hashed..self.at]);
+        self.hashed = self.at;
+    }
+
+    /// The place after this number of rows.
+    pub(super) fn position(&mut self, rows: u64) -> Position {
+        self.hash();
+        let hash = self.hasher.finalize().to_hex().to_string();
+        Position { rows, lines: self.lines, bytes: self.used, hash }
+    }
+
+    /// Goes on to this place. `false` if what comes before it is not what it was.
+    pub(super) fn go_on_to(&mut self, place: &Position) -> Result<bool, BulkError> {
+        while self.used < place.bytes {
+            let some = (place.bytes - self.used).min(self.rest().len() as u64) as usize;
+            self.use_up(some);
+            if self.used < place.bytes && !self.more()? {
+                return Ok(false);
+            }
+        }
+        self.lines = place.lines;
+        // What follows a `\r` ends no line again, if it is a `\n`.
+        self.after_return = self.at > 0 && self.buffer[self.at - 1] == b'\r';
+        Ok(self.position(place.rows) == *place)
+    }
+
+    /// Bytes of the file that were read, before decompression.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.unpacked.bytes_read()
+    }
+}

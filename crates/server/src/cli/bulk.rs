@@ -1,0 +1,216 @@
+//! Flags of `bulk`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use kindred::bulk::BulkFormat;
+use kindred::device::{Device, Placement};
+use kindred::heads::{Form, WantedTerms};
+use kindred::method::Method;
+
+use super::asking::QuestionOptions;
+use super::heads::ModelArguments;
+use super::{methods, one_of, thread_counts};
+
+/// What is asked of each row.
+#[derive(Debug, Subcommand)]
+pub enum BulkCommand {
+    /// The labels that a head gives to each text
+    #[command(after_help = CLASSIFY_EXAMPLES)]
+    Classify(Box<BulkClassifyArguments>),
+    /// The terms that each text implies, with weights
+    #[command(after_help = EXPAND_EXAMPLES)]
+    Expand(Box<BulkExpandArguments>),
+    /// The nearest neighbours of each word, or of each text
+    #[command(after_help = NEAREST_EXAMPLES)]
+    Nearest(Box<BulkNearestArguments>),
+    /// The nearest neighbours of each expression such as `king - man + woman`
+    #[command(after_help = ANALOGY_EXAMPLES)]
+    Analogy(Box<BulkAnalogyArguments>),
+}
+
+pub(super) const BULK_EXAMPLES: &str = "\
+Each row of --in has an answer in --out, in the same order, with the same bits as a single answer. A row that can't be answered \
+has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
+
+--in is .jsonl, .csv with names in the first line, or .txt with a text in each line, plain or compressed as `kindred \
+prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or output.
+
+--out is written atomically. Until then the work is in OUT.partial. After a kill, a failure or Ctrl-C, the same command goes on \
+from there; it refuses work that was begun with another input, other options or another version of the model. Work on standard \
+input or for standard output can't go on.
+
+Examples:
+  kindred bulk classify --in reviews.jsonl --out labels.jsonl
+  kindred bulk expand --in documents.csv --column body --id key --format rank_features --out terms.jsonl.gz
+  kindred bulk nearest --in words.txt --out neighbours.csv
+  kindred bulk analogy --in questions.txt --out answers.jsonl";
+
+const CLASSIFY_EXAMPLES: &str = "\
+Examples:
+  kindred bulk classify --in reviews.jsonl --out labels.jsonl    # the field `text` of each line
+  kindred bulk classify --in reviews.csv --column body --id key --top 1 --out labels.csv
+  kindred bulk classify --head heads/topics --model models/glove.6B.300d --in texts.txt.gz --out topics.jsonl.gz --json
+  zcat texts.txt.gz | kindred bulk classify --in - --out - | jq -r '.labels[0].label'
+  kindred bulk classify --device cuda:all --head heads/topics --in texts.csv --out topics.csv.gz";
+
+const EXPAND_EXAMPLES: &str = "\
+Examples:
+  kindred bulk expand --in documents.jsonl --out terms.jsonl
+  kindred bulk expand --head heads/clicks --in documents.csv --column body --id key --top 50 --out terms.csv
+  kindred bulk expand --format rank_features --in documents.jsonl --id key --out terms.jsonl    # for OpenSearch";
+
+const NEAREST_EXAMPLES: &str = "\
+Words are looked up by their exact bytes.
+
+Examples:
+  kindred bulk nearest --in words.txt --out neighbours.csv
+  kindred bulk nearest -k 100 --min-score 0.5 --in words.jsonl --out near.jsonl    # the field `word` of each line
+  kindred bulk nearest --texts --in queries.csv --out words.jsonl                  # the column `text`";
+
+const ANALOGY_EXAMPLES: &str = "\
+Examples:
+  kindred bulk analogy --in questions.txt --out answers.jsonl
+  kindred bulk analogy -k 1 --method 3cosmul --in questions.csv --out answers.csv    # the column `expression`";
+
+/// The files, and how they are read and written.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Files")]
+pub struct BulkFiles {
+    /// File to read; `-` is standard input
+    #[arg(long = "in", value_name = "FILE")]
+    pub input: PathBuf,
+    /// File to write; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Column of CSV, or field of JSON lines, with what is asked [default: text; for nearest, word; for analogy,
+    /// expression]
+    #[arg(long, value_name = "NAME", visible_alias = "field")]
+    pub column: Option<String>,
+    /// Column or field whose value is the `id` of an answer [default: the row's line in the input, from 1]
+    #[arg(long, value_name = "NAME")]
+    pub id: Option<String>,
+    /// Format of --in [default: as its name says; lines for standard input]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::ALL))]
+    pub from: Option<BulkFormat>,
+    /// Format of --out [default: as its name says; jsonl for standard output]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(BulkFormat::WRITTEN))]
+    pub to: Option<BulkFormat>,
+    /// Stop at the first row that can't be answered
+    #[arg(long)]
+    pub strict: bool,
+    /// Replace an existing file
+    #[arg(long)]
+    pub replace: bool,
+    /// Print the summary as JSON; with `--out -`, on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn formats<const N: usize>(all: [BulkFormat; N]) -> impl TypedValueParser<Value = BulkFormat> {
+    one_of(all, BulkFormat::name)
+}
+
+/// The model and the engine.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model and engine")]
+pub struct BulkEngine {
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
+    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
+    #[arg(long, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else shards)
+    #[arg(long, default_value_t = Placement::Auto)]
+    pub placement: Placement,
+    /// Number of CPU engine threads; 0 means one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
+    pub threads: usize,
+}
+
+/// Arguments of `bulk classify`.
+#[derive(Debug, Clone, Args)]
+pub struct BulkClassifyArguments {
+    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: the built-in head, with the
+    /// built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Write at most this number of labels [default: all]
+    #[arg(long, value_name = "N")]
+    pub top: Option<NonZeroUsize>,
+    /// Write only labels of at least this probability
+    #[arg(long, value_name = "P")]
+    pub threshold: Option<f64>,
+    /// The files.
+    #[command(flatten)]
+    pub files: BulkFiles,
+    /// The model and the engine.
+    #[command(flatten)]
+    pub engine: BulkEngine,
+}
+
+/// Arguments of `bulk expand`.
+#[derive(Debug, Clone, Args)]
+pub struct BulkExpandArguments {
+    /// Head folder written by `kindred train expander` [default: the words of a model under the metric dot, or those near a
+    /// text's, with the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Write at most this number of terms
+    #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
+    pub top: usize,
+    /// Write only terms of at least this weight
+    #[arg(long, value_name = "W", default_value_t = 0.0)]
+    pub min_weight: f64,
+    /// Write only terms of at least this part of the largest weight
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub max_ratio: f64,
+    /// Form of the terms in JSON lines: terms, impacts, rank_features, sparse_vector, qdrant or vespa
+    #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
+    pub format: Form,
+    /// The files.
+    #[command(flatten)]
+    pub files: BulkFiles,
+    /// The model and the engine.
+    #[command(flatten)]
+    pub engine: BulkEngine,
+}
+
+/// Arguments of `bulk nearest`.
+#[derive(Debug, Clone, Args)]
+pub struct BulkNearestArguments {
+    /// Rows are texts: ask for the neighbours of the sum of each text's words
+    #[arg(long)]
+    pub texts: bool,
+    /// The query options.
+    #[command(flatten)]
+    pub options: QuestionOptions,
+    /// The files.
+    #[command(flatten)]
+    pub files: BulkFiles,
+    /// The model and the engine.
+    #[command(flatten)]
+    pub engine: BulkEngine,
+}
+
+/// Arguments of `bulk analogy`.
+#[derive(Debug, Clone, Args)]
+pub struct BulkAnalogyArguments {
+    /// The query options.
+    #[command(flatten)]
+    pub options: QuestionOptions,
+    /// Analogy method, for an expression `b - a + c` [default: 3cosadd]
+    #[arg(long, value_parser = methods(), help_heading = "Query")]
+    pub method: Option<Method>,
+    /// The files.
+    #[command(flatten)]
+    pub files: BulkFiles,
+    /// The model and the engine.
+    #[command(flatten)]
+    pub engine: BulkEngine,
+}

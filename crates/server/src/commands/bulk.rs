@@ -1,0 +1,297 @@
+//! `kindred bulk`: answers each row of a file into another, with progress.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use kindred::bulk::{
+    BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork,
+    WantedLabels, check_bulk_files,
+};
+use kindred::heads::WantedTerms;
+use kindred::queue::Limits;
+use kindred::{Kindred, Options, Settings};
+use serde_json::json;
+
+use super::expand::check;
+use super::prepare::watch_for_interrupt_keeping;
+use super::{CommandError, model_of_head, print};
+use crate::cli::{
+    BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
+    BulkFiles, BulkNearestArguments,
+};
+
+/// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and a long text or a large k
+/// takes more than one.
+const SLOTS_PER_JOB: u32 = 8 * 1024;
+
+/// Jobs in flight for each replica: one in work, one that is started, and those that are being read or written.
+const JOBS_PER_REPLICA: usize = 8;
+const MOST_JOBS: usize = 64;
+
+/// What is said if the work does not stop by itself after Ctrl-C.
+const KEPT: &str = "rows that are done are kept beside the output, unless they came from standard input or went to standard \
+                    output: the same command goes on from there";
+
+/// Answers each row of a file.
+///
+/// # Errors
+/// If an option is wrong, the model or the engine can't be used, the input can't be read, or the output can't be written. What is
+/// done is kept.
+pub fn bulk(command: &BulkCommand) -> Result<(), CommandError> {
+    match command {
+        BulkCommand::Classify(arguments) => classify(arguments),
+        BulkCommand::Expand(arguments) => expand(arguments),
+        BulkCommand::Nearest(arguments) => {
+            let BulkNearestArguments { texts, options, files, engine } = &**arguments;
+            let work = if *texts { BulkWork::NearestOfTexts } else { BulkWork::Nearest };
+            search(files, engine, &options.0, work)
+        }
+        BulkCommand::Analogy(arguments) => {
+            let BulkAnalogyArguments { options, method, files, engine } = &**arguments;
+            let options = Options { method: *method, ..options.0.clone() };
+            search(files, engine, &options, BulkWork::Analogy)
+        }
+    }
+}
+
+fn search(
+    files: &BulkFiles,
+    engine: &BulkEngine,
+    options: &Options,
+    work: fn(Options) -> BulkWork,
+) -> Result<(), CommandError> {
+    run(files, engine, |_| Ok(work(options.clone())))
+}
+
+fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
+    let BulkClassifyArguments { head, top, threshold, files, engine } = arguments;
+    let wanted = WantedLabels { top: top.map(|top| top.get()), threshold: *threshold };
+    run(files, engine, |kindred| {
+        let head = match head {
+            Some(folder) => kindred.head(folder)?,
+            None => kindred.built_in_head().ok_or_else(|| {
+                let name = kindred.model().name();
+                CommandError::Usage(format!(
+                    "the model {name} has no head of its own; train one with `kindred train classifier`, and name it with --head"
+                ))
+            })?,
+        };
+        Ok(BulkWork::Classify(head, wanted))
+    })
+}
+
+fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
+    let BulkExpandArguments { head, top, min_weight, max_ratio, format, files, engine } = arguments;
+    let wanted = WantedTerms { top: *top, min_weight: *min_weight, max_ratio: *max_ratio };
+    check(wanted)?;
+    run(files, engine, |kindred| {
+        let expander = match head {
+            Some(folder) => kindred.expander(folder)?,
+            None => kindred.built_in_expander().ok_or_else(|| {
+                let name = kindred.model().name();
+                CommandError::Usage(format!(
+                    "the model {name} has no expander of its own; make one with `kindred train expander`, and name it with --head"
+                ))
+            })?,
+        };
+        Ok(BulkWork::Expand(expander, wanted, *format))
+    })
+}
+
+fn run(
+    files: &BulkFiles,
+    engine: &BulkEngine,
+    work: impl FnOnce(&Kindred) -> Result<BulkWork, CommandError>,
+) -> Result<(), CommandError> {
+    let is_stream = |path: &Path| path == Path::new("-");
+    let input = match is_stream(&files.input) {
+        true => BulkInput::Stdin,
+        false => BulkInput::File(&files.input),
+    };
+    let output = match is_stream(&files.out) {
+        true => BulkOutput::Stdout,
+        false => BulkOutput::File(&files.out),
+    };
+    let options = BulkOptions {
+        from: files.from,
+        to: files.to,
+        column: files.column.clone(),
+        id: files.id.clone(),
+        strict: files.strict,
+        replace: files.replace,
+        ..BulkOptions::default()
+    };
+    // Before the engine is made, which may take long.
+    check_bulk_files(input, output, &options)?;
+    let model = model_of_head(&engine.model)?;
+    let defaults = Settings::default();
+    let capacity_queries = SLOTS_PER_JOB * MOST_JOBS as u32;
+    let settings = Settings {
+        device: engine.device.clone(),
+        placement: engine.placement,
+        threads: engine.threads,
+        // The command leaves nothing behind but its file.
+        keep_tables: false,
+        limits: Limits { capacity_queries, ..defaults.limits },
+        ..defaults
+    };
+    let interrupted = watch_for_interrupt_keeping(KEPT)?;
+    let kindred = Kindred::start(Arc::clone(&model).into(), settings)?;
+    let work = work(&kindred)?;
+    let replicas = kindred.statistics().counted.replicas.len();
+    let jobs = (JOBS_PER_REPLICA * replicas).clamp(options.jobs, MOST_JOBS);
+    let options = BulkOptions { jobs, ..options };
+    let mut display = Display::new();
+    let done = kindred.bulk(&work, (input, output), &options, |progress| {
+        display.show(progress);
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    display.finish();
+    match done {
+        // As in `kindred bulk … --out - | head`.
+        Err(BulkError::Closed) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(done) => print_summary(&done, &kindred, files.json, output == BulkOutput::Stdout),
+    }
+}
+
+fn print_summary(
+    done: &BulkSummary,
+    kindred: &Kindred,
+    is_json: bool,
+    is_piped: bool,
+) -> Result<(), CommandError> {
+    let asked = done.rows - done.resumed_rows;
+    let rate = asked as f64 / done.asking_seconds.max(1e-9);
+    let engine = kindred.engine().name;
+    let text = if is_json {
+        let mut report = json!(done);
+        report["engine"] = json!(engine);
+        report["rows_per_second"] = json!(rate);
+        serde_json::to_string_pretty(&report).expect("numbers and names are JSON")
+    } else {
+        let resumed = match done.resumed_rows {
+            0 => String::new(),
+            rows => format!(", {} of them earlier", HumanCount(rows)),
+        };
+        let errors =
+            done.errors.iter().map(|(code, count)| format!("{code}: {}", HumanCount(*count)));
+        let errors = match done.failed {
+            0 => String::new(),
+            failed => format!(
+                "\n{} rows have an error ({})",
+                HumanCount(failed),
+                errors.collect::<Vec<_>>().join(", ")
+            ),
+        };
+        format!(
+            "{}: {} rows{resumed}, {} answered, in {:.1} s{errors}\n{} rows asked for in {:.1} s, {} rows/s, by the engine {engine}",
+            done.output,
+            HumanCount(done.rows),
+            HumanCount(done.answered),
+            done.seconds,
+            HumanCount(asked),
+            done.asking_seconds,
+            HumanCount(rate as u64),
+        )
+    };
+    if is_piped {
+        eprintln!("{text}");
+        return Ok(());
+    }
+    print((text + "\n").as_bytes())
+}
+
+/// Progress on standard error: a bar on a terminal, otherwise a line now and then.
+struct Display {
+    bar: Option<ProgressBar>,
+    /// When the first new rows were done, and how far the input was then.
+    began: Option<(Instant, u64)>,
+    last: Option<Instant>,
+}
+
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+
+impl Display {
+    fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}");
+            ProgressBar::new(0).with_style(style.expect("checked by use"))
+        });
+        Self { bar, began: None, last: None }
+    }
+
+    fn show(&mut self, progress: BulkProgress) {
+        let BulkProgress { rows, failed, resumed, read, total } = progress;
+        if self.last.is_none() && resumed > 0 {
+            self.say(&format!("resuming after {} rows", HumanCount(resumed)));
+        }
+        let mut message = format!("{} rows", HumanCount(rows));
+        if failed > 0 {
+            message += &format!(", {} of them with an error", HumanCount(failed));
+        }
+        if rows > resumed {
+            message += &self.pace(progress);
+        }
+        let now = Instant::now();
+        match &self.bar {
+            Some(bar) => {
+                self.last = Some(now);
+                match total {
+                    Some(bytes) => bar.set_length(bytes),
+                    None => bar.unset_length(),
+                }
+                bar.set_position(read);
+                bar.set_message(message);
+            }
+            None if self.last.get_or_insert(now).elapsed() >= BETWEEN_LINES => {
+                self.last = Some(now);
+                match total {
+                    Some(bytes) => eprintln!("{} % read, {message}", read * 100 / bytes.max(1)),
+                    None => eprintln!("{} read, {message}", HumanBytes(read)),
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    /// Rows a second in this run, and the time that is left at the pace at which the input is read.
+    fn pace(&mut self, progress: BulkProgress) -> String {
+        let BulkProgress { rows, resumed, read, total, .. } = progress;
+        let (began, first) = *self.began.get_or_insert((Instant::now(), read));
+        let seconds = began.elapsed().as_secs_f64();
+        if seconds < 0.5 {
+            return String::new();
+        }
+        let rate = HumanCount(((rows - resumed) as f64 / seconds) as u64);
+        match total.filter(|_| read > first) {
+            Some(total) => {
+                let left = total.saturating_sub(read) as f64 / (read - first) as f64 * seconds;
+                let left = HumanDuration(Duration::from_secs_f64(left));
+                format!(", {rate} rows/s, {left} left")
+            }
+            None => format!(", {rate} rows/s"),
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

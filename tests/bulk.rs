@@ -1,0 +1,166 @@
+//! `kindred bulk`: killed and interrupted it goes on where it was, and what can't be is said with the cure.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::kindred;
+use serde_json::Value;
+
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{out}{err}")
+}
+
+/// `kindred bulk nearest` of these words, which takes some seconds.
+fn nearest(input: &Path, out: &Path, flags: &[&str]) -> Command {
+    let mut command = kindred(&["bulk", "nearest", "--device", "cpu", "-k", "300", "--in"]);
+    command.arg(input).arg("--out").arg(out).args(flags);
+    command
+}
+
+/// Frequent words of the built-in model, and some that it does not have.
+fn words(folder: &Path) -> std::path::PathBuf {
+    let known = ["frog", "king", "paris", "ocean", "music", "bread", "winter", "green", "doctor"];
+    let line = |n: usize| match n % 10 {
+        9 => format!("zzqqx{n}\n"),
+        n => format!("{}\n", known[n]),
+    };
+    let path = folder.join("words.txt");
+    fs::write(&path, (0..30_000).map(line).collect::<String>()).unwrap();
+    path
+}
+
+/// Waits until the work has more lines in its journal than this. Returns the number; `None` if it is over before.
+fn wait_for_journal(child: &mut Child, journal: &Path, more_than: usize) -> Option<usize> {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while Instant::now() < deadline {
+        let lines = fs::read_to_string(journal).map_or(0, |text| text.lines().count());
+        if lines > more_than {
+            return Some(lines);
+        }
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("nothing is written to the journal");
+}
+
+#[test]
+fn killed_at_any_moment_it_ends_with_the_same_bytes() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = words(scratch.path());
+    let [undisturbed, out] = ["u.jsonl.gz", "o.jsonl.gz"].map(|name| scratch.path().join(name));
+    let output = nearest(&input, &undisturbed, &[]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+
+    let work = scratch.path().join("o.jsonl.gz.partial");
+    let start = || {
+        let mut command = nearest(&input, &out, &["--json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut kills = 0;
+    for lines in [0, 1, 2] {
+        let mut child = start();
+        if wait_for_journal(&mut child, &work.join("journal"), lines).is_none() {
+            break;
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        std::thread::sleep(Duration::from_millis(u64::from(now.subsec_micros() % 200)));
+        kills += usize::from(child.try_wait().unwrap().is_none());
+        let _ = child.kill();
+        child.wait().unwrap();
+        if out.exists() {
+            break;
+        }
+    }
+    assert!(kills > 0, "it was over before it could be killed");
+    if !out.exists() {
+        let output = start().wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&report["rows"], &report["failed"]), (&30_000.into(), &3000.into()));
+    }
+    assert!(fs::read(&out).unwrap() == fs::read(&undisturbed).unwrap(), "after {kills} kills");
+    assert!(!work.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_ends_cleanly_and_goes_on() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (input, out) = (words(scratch.path()), scratch.path().join("o.csv"));
+    let mut command = nearest(&input, &out, &[]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let journal = scratch.path().join("o.csv.partial/journal");
+    assert!(wait_for_journal(&mut child, &journal, 1).is_some(), "it was over too early");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    for part in [" rows done", "o.csv.partial", "the same command goes on from there"] {
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    let other = nearest(&input, &out, &["--strict", "--fold-case"]).output().unwrap();
+    for part in ["no fold_case instead of fold_case true", "remove that folder"] {
+        assert!(!other.status.success() && said(&other).contains(part), "{}", said(&other));
+    }
+    let output = nearest(&input, &out, &[]).output().unwrap();
+    let told = said(&output);
+    assert!(output.status.success() && told.contains("of them earlier"), "{told}");
+    assert!(
+        told.contains("resuming after ") && told.contains("3,000 rows have an error"),
+        "{told}"
+    );
+}
+
+#[test]
+fn pipes_are_answered_and_what_can_not_be_is_refused() {
+    let classify = |flags: &[&str], input: &str| {
+        let mut command = kindred(&["bulk", "classify", "--in", "-", "--out", "-"]);
+        command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = classify(&["--json"], "a moving and funny film\n?!\n");
+    let lines = String::from_utf8(output.stdout.clone()).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["labels"][0]["label"], "positive");
+    assert_eq!(lines[1]["error"]["code"], "unknown_word");
+    let report: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((&report["answered"], &report["failed"]), (&1.into(), &1.into()));
+
+    let output = classify(&["--to", "csv", "--top", "1", "--strict"], "good film\n?!\nbad\n");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.lines().count() == 2 && text.contains("\n1,1,positive,"), "{text}");
+    assert!(said(&output).contains("standard input, line 2: unknown_word"), "{}", said(&output));
+
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    fs::write(path("a.csv"), "text\ngood\n").unwrap();
+    for (input, out, flags, part) in [
+        ("a.tsv", "o.jsonl", &[][..], "--from FORMAT"),
+        ("a.csv", "o.txt", &[], "must end in .jsonl, .csv"),
+        ("a.csv", "a.csv", &["--replace"], "is the input"),
+        ("a.csv", "o.jsonl", &["--column", "body"], "no column `body`"),
+        ("no.csv", "o.jsonl", &[], "no.csv"),
+        ("a.csv", "o.jsonl", &["--head", "none"], "there is no such folder"),
+    ] {
+        let mut command = kindred(&["bulk", "classify", "--in", &path(input), "--out", &path(out)]);
+        let output = command.args(flags).output().unwrap();
+        assert!(!output.status.success() && said(&output).contains(part), "{}", said(&output));
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing is left behind");
+    for (flags, part) in
+        [(["--min-weight", "-1"], "--min-weight"), (["--max-ratio", "2"], "--max-ratio")]
+    {
+        let mut command = kindred(&["bulk", "expand", "--in", &path("a.csv"), "--out", "-"]);
+        let output = command.args([flags[0].to_owned() + "=" + flags[1]]).output().unwrap();
+        assert!(!output.status.success() && said(&output).contains(part), "{}", said(&output));
+    }
+}
