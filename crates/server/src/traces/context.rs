@@ -2,6 +2,8 @@
 //!
 //! The SDK's propagator is not used: it allocates for each request, and takes the first of several headers.
 
+use std::cmp::Ordering;
+
 use axum::http::HeaderMap;
 
 /// Of version 00. Later versions may add fields.
@@ -34,10 +36,10 @@ impl Parent {
 
     fn parse(text: &[u8]) -> Option<Self> {
         let version = hexadecimal(text.get(..TRACE - 1)?)?;
-        let is_known = match text.len() {
-            LENGTH => version != 0xff,
-            LENGTH.. => (1..0xff).contains(&version) && text[LENGTH] == b'-',
-            _ => false,
+        let is_known = match text.len().cmp(&LENGTH) {
+            Ordering::Less => false,
+            Ordering::Equal => version != 0xff,
+            Ordering::Greater => (1..0xff).contains(&version) && text[LENGTH] == b'-',
         };
         if !is_known || [TRACE, PARENT, FLAGS].iter().any(|&field| text[field - 1] != b'-') {
             return None;
