@@ -4,6 +4,8 @@
 //! `traceparent` (`context`) or at random. After the answer `spans` makes spans of what was noted, and `export` sends
 //! them from a thread of its own. Without the feature, `off` has the same names, and nothing is ever traced.
 
+#![cfg_attr(not(feature = "traces"), allow(dead_code, reason = "only spans are made of it"))]
+
 #[cfg(feature = "traces")]
 mod context;
 #[cfg(feature = "traces")]
