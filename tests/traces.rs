@@ -460,7 +460,7 @@ fn a_collector_that_is_not_there_slows_no_request_and_drops_are_counted() {
     for (address, outcome) in [
         (closed, "failed"),
         (silent.local_addr().unwrap().to_string(), "dropped"),
-        (refuses.address.clone(), "failed"),
+        (refuses.address, "failed"),
     ] {
         let mut traced = start(&format!("http://{address}"), &["--traces-sample-ratio", "1"]);
         let since = Instant::now();
