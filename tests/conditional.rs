@@ -11,6 +11,8 @@ mod pytorch;
 mod real_data;
 mod support;
 mod terminal;
+#[cfg(feature = "traces")]
+mod traces_haproxy;
 
 use std::process::ExitCode;
 
@@ -19,7 +21,7 @@ use libtest_mimic::{Arguments, Trial};
 /// The tests of a module, whose names begin with the module's.
 type Tests = fn() -> Vec<Trial>;
 
-const MODULES: [(&str, Tests); 9] = [
+const MODULES: &[(&str, Tests)] = &[
     ("arrays_python", arrays_python::trials),
     ("containers", containers::trials),
     ("docs", docs::trials),
@@ -29,6 +31,8 @@ const MODULES: [(&str, Tests); 9] = [
     ("pytorch", pytorch::trials),
     ("real_data", real_data::trials),
     ("terminal", terminal::trials),
+    #[cfg(feature = "traces")]
+    ("traces_haproxy", traces_haproxy::trials),
 ];
 
 fn main() -> ExitCode {
@@ -36,7 +40,7 @@ fn main() -> ExitCode {
     // Other modules than the one that the filter names are not asked what they lack.
     let only = arguments.filter.as_deref().and_then(|filter| filter.split_once("::"));
     let mut trials = Vec::new();
-    for (module, tests) in MODULES {
+    for &(module, tests) in MODULES {
         if only.is_none_or(|(only, _)| module == only) {
             trials.extend(tests());
         }

@@ -36,4 +36,6 @@ mod structure;
 mod supervision;
 mod support;
 mod tls;
+#[cfg(feature = "traces")]
+mod traces;
 mod words;

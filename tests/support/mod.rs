@@ -1,6 +1,8 @@
 //! What black-box tests share: the real program on a real port, and a client to speak to it.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+#[cfg(feature = "traces")]
+pub mod collector;
 pub mod console;
 pub mod http2;
 pub mod page;

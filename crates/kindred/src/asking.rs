@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use crate::engines::EngineStartError;
 use crate::queue::{
     self, Answer, ClassScores, DeviceThreads, Expanded, FullPassAnswers, Limits, QueueHandle,
-    QueueStatistics, SubmitError, Until,
+    QueueStatistics, SubmitError, Timeline, Until,
 };
 
 /// What a query needs to be asked: a queue, an account and a deadline.
@@ -19,6 +19,7 @@ pub struct Asking<'a> {
     queue: &'a QueueHandle,
     account: &'a Arc<Account>,
     deadline: Instant,
+    timeline: Option<&'a Arc<Timeline>>,
 }
 
 /// Where the time of a question went.
@@ -34,7 +35,13 @@ impl<'a> Asking<'a> {
     /// Asks through this queue, on this account.
     #[inline]
     pub fn new(queue: &'a QueueHandle, account: &'a Arc<Account>, deadline: Instant) -> Self {
-        Self { queue, account, deadline }
+        Self { queue, account, deadline, timeline: None }
+    }
+
+    /// Notes in this timeline, if there is one, when jobs enter the queue, and their passes.
+    #[inline]
+    pub fn noted_in(self, timeline: Option<&'a Arc<Timeline>>) -> Self {
+        Self { timeline, ..self }
     }
 
     /// The deadline: an answer is of no use after it.
@@ -54,7 +61,7 @@ impl<'a> Asking<'a> {
         self,
         queries: Vec<Query>,
     ) -> impl Future<Output = Result<Answer, SubmitError>> + Send + use<'a> {
-        self.queue.submit(self.account, queries, self.deadline)
+        self.queue.submit(self.account, queries, self.deadline, self.timeline)
     }
 
     /// The answer to each query that takes a full pass, in order.
@@ -66,7 +73,7 @@ impl<'a> Asking<'a> {
         self,
         queries: Vec<FullPassQuery>,
     ) -> impl Future<Output = Result<FullPassAnswers, SubmitError>> + Send + use<'a> {
-        self.queue.full_pass(self.account, queries, self.deadline)
+        self.queue.full_pass(self.account, queries, self.deadline, self.timeline)
     }
 
     /// The class scores of each text, in order.
@@ -78,7 +85,7 @@ impl<'a> Asking<'a> {
         self,
         texts: Vec<TokenText>,
     ) -> impl Future<Output = Result<ClassScores, SubmitError>> + Send + use<'a> {
-        self.queue.classify(self.account, texts, self.deadline)
+        self.queue.classify(self.account, texts, self.deadline, self.timeline)
     }
 
     /// The terms of each text, in order.
@@ -90,7 +97,7 @@ impl<'a> Asking<'a> {
         self,
         texts: Vec<Expansion>,
     ) -> impl Future<Output = Result<Expanded, SubmitError>> + Send + use<'a> {
-        self.queue.expand(self.account, texts, self.deadline)
+        self.queue.expand(self.account, texts, self.deadline, self.timeline)
     }
 
     /// Both kinds of queries. The searches come first: together they could need more slots than one caller may take.

@@ -11,7 +11,8 @@ use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
 use tokio::runtime;
 
 pub use scheduler::{
-    DeviceState, DeviceThreads, EngineLost, NotRetired, ReplicaState, Replicas, SubmitError, Until,
+    DeviceState, DeviceThreads, EngineLost, JobTimes, NotRetired, PassTimes, ReplicaState,
+    Replicas, SubmitError, Timeline, Until,
 };
 
 /// Bounds of the queue and of its engine.
@@ -160,7 +161,7 @@ where
 
 impl QueueHandle {
     /// Waits for the answers to some queries. Dropping the future abandons them: what has not been searched by then
-    /// never will be.
+    /// never will be. Notes in the timeline, if there is one, when jobs enter the queue, and their passes.
     ///
     /// # Errors
     /// Immediately if the deadline has passed, the queue is full or there is no working engine; later if the deadline
@@ -171,12 +172,13 @@ impl QueueHandle {
         account: &Arc<Account>,
         queries: Vec<Query>,
         deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<Answer, SubmitError> {
-        let answered = self.search.submit(account, queries, deadline).await?;
+        let answered = self.search.submit_timed(account, queries, deadline, timeline).await?;
         let (mut answer, unproven) = answer(answered);
         if !unproven.is_empty() {
             // Boxed, because it is rare and must not make the future of every request larger.
-            Box::pin(self.prove(account, unproven, &mut answer, deadline)).await?;
+            Box::pin(self.prove(account, unproven, &mut answer, deadline, timeline)).await?;
         }
         Ok(answer)
     }
@@ -188,9 +190,10 @@ impl QueueHandle {
         unproven: Vec<(usize, Query)>,
         answer: &mut Answer,
         deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<(), SubmitError> {
         let queries = unproven.iter().map(|(_, query)| FullPassQuery::of_search(query)).collect();
-        let proved = self.full_pass(account, queries, deadline).await?;
+        let proved = self.full_pass(account, queries, deadline, timeline).await?;
         for ((index, _), proved) in unproven.into_iter().zip(proved.answers) {
             answer.hits[index] = proved.hits;
         }
@@ -208,8 +211,9 @@ impl QueueHandle {
         account: &Arc<Account>,
         queries: Vec<FullPassQuery>,
         deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<FullPassAnswers, SubmitError> {
-        let answered = self.full_pass.submit(account, queries, deadline).await?;
+        let answered = self.full_pass.submit_timed(account, queries, deadline, timeline).await?;
         let (queued, engine) = (answered.queued, answered.device);
         Ok(FullPassAnswers { answers: answered.responses, queued, engine })
     }
@@ -223,8 +227,9 @@ impl QueueHandle {
         account: &Arc<Account>,
         texts: Vec<TokenText>,
         deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<ClassScores, SubmitError> {
-        let answered = self.classify.submit(account, texts, deadline).await?;
+        let answered = self.classify.submit_timed(account, texts, deadline, timeline).await?;
         let (queued, engine) = (answered.queued, answered.device);
         Ok(ClassScores { scores: answered.responses, queued, engine })
     }
@@ -238,8 +243,9 @@ impl QueueHandle {
         account: &Arc<Account>,
         texts: Vec<Expansion>,
         deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<Expanded, SubmitError> {
-        let answered = self.expand.submit(account, texts, deadline).await?;
+        let answered = self.expand.submit_timed(account, texts, deadline, timeline).await?;
         let (queued, engine) = (answered.queued, answered.device);
         Ok(Expanded { terms: answered.responses, queued, engine })
     }

@@ -19,6 +19,7 @@ use crate::error::SubmitError;
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
 use crate::sync::Home;
+use crate::timeline::{JobTimes, PassTimes};
 
 /// Requests that are answered together.
 pub(crate) struct Job<W: Workload> {
@@ -37,6 +38,17 @@ pub(crate) struct Ticket<R> {
     pub(crate) entered: Instant,
     /// Its slots of the queue. A probe has none.
     pub(crate) slots: Option<Slots>,
+    /// Where its passes are noted, if its caller wants to know them.
+    pub(crate) times: Option<Arc<JobTimes>>,
+}
+
+impl<R> Ticket<R> {
+    /// Notes a pass that answered the job, or a part of it.
+    pub(crate) fn note(&self, pass: &PassTimes) {
+        if let Some(times) = &self.times {
+            times.note(*pass);
+        }
+    }
 }
 
 /// Where an answer goes.
@@ -136,17 +148,17 @@ impl<R> Split<R> {
         &self,
         first: usize,
         responses: impl Iterator<Item = R>,
-        started: Instant,
-        took: Duration,
+        pass: &PassTimes,
     ) -> Option<(Ticket<R>, Answered<R>)> {
         let parts = &mut *self.lock();
+        parts.ticket.note(pass);
         for (slot, response) in parts.responses[first..].iter_mut().zip(responses) {
             *slot = Some(response);
             parts.missing -= 1;
         }
         let entered = parts.ticket.entered;
-        parts.queued.get_or_insert_with(|| started.saturating_duration_since(entered));
-        parts.device += took;
+        parts.queued.get_or_insert_with(|| pass.started.saturating_duration_since(entered));
+        parts.device += pass.device;
         if parts.missing > 0 || parts.ticket.reply.is_none() {
             return None;
         }
@@ -155,6 +167,7 @@ impl<R> Split<R> {
             home: parts.ticket.home.clone(),
             entered,
             slots: parts.ticket.slots.take(),
+            times: None,
         };
         let responses = std::mem::take(&mut parts.responses).into_iter().flatten().collect();
         let queued = parts.queued.unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::shared::{LaneShared, Shared};
 use crate::state::{DeviceState, ReplicaState};
 use crate::statistics::{Counted, LaneStatistics};
 use crate::sync::Home;
+use crate::timeline::Timeline;
 
 /// Where callers submit requests of one workload. Clones share it. When all clones of all lanes are gone, the workers
 /// end.
@@ -63,11 +64,25 @@ impl<W: Workload> Lane<W> {
     /// # Errors
     /// Immediately if the deadline has passed, the queue is full or no device works; later if the deadline passes or
     /// the device fails.
-    pub async fn submit(
+    pub fn submit(
         &self,
         account: &Arc<Account>,
         requests: Vec<W::Request>,
         deadline: Instant,
+    ) -> impl Future<Output = Result<Answered<W::Response>, SubmitError>> {
+        self.submit_timed(account, requests, deadline, None)
+    }
+
+    /// As [`submit`](Self::submit). Notes in the timeline, if there is one, when the job enters the queue, and its passes.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub async fn submit_timed(
+        &self,
+        account: &Arc<Account>,
+        requests: Vec<W::Request>,
+        deadline: Instant,
+        timeline: Option<&Arc<Timeline>>,
     ) -> Result<Answered<W::Response>, SubmitError> {
         if requests.is_empty() {
             return Ok(Answered::default());
@@ -79,8 +94,14 @@ impl<W: Workload> Lane<W> {
         let slots = requests.iter().map(|request| self.workload.slots(request)).sum();
         let slots = self.shared().admit(&self.lane, account, slots)?;
         let (reply, answer) = oneshot::channel();
-        let ticket =
-            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: Some(slots) };
+        let times = timeline.map(|one| one.enter(self.workload.name(), requests.len(), now));
+        let ticket = Ticket {
+            reply: Some(reply),
+            home: Home::current(),
+            entered: now,
+            slots: Some(slots),
+            times,
+        };
         self.put(Job { requests, deadline, ticket }, Inbox::put)?;
         self.wait(answer).await
     }
@@ -99,8 +120,13 @@ impl<W: Workload> Lane<W> {
         self.check_time(now, deadline)?;
         self.shared().check_devices()?;
         let (reply, answer) = oneshot::channel();
-        let ticket =
-            Ticket { reply: Some(reply), home: Home::current(), entered: now, slots: None };
+        let ticket = Ticket {
+            reply: Some(reply),
+            home: Home::current(),
+            entered: now,
+            slots: None,
+            times: None,
+        };
         self.put(Job { requests: vec![request], deadline, ticket }, Inbox::put_probe)?;
         self.wait(answer).await
     }

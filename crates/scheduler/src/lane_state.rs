@@ -164,6 +164,7 @@ impl<W: Workload> Waiting<W> {
                 home: ticket.home.clone(),
                 entered: ticket.entered,
                 slots: ticket.slots.take(),
+                times: ticket.times.take(),
             };
             self.asker = Asker::Split(Split::new(whole, self.requests.len(), self.failed_in));
         }

@@ -67,6 +67,7 @@ mod states;
 mod statistics;
 mod supervisor;
 mod sync;
+mod timeline;
 mod worker;
 
 pub use contract::Workload;
@@ -77,6 +78,7 @@ pub use replicas::{NotRetired, Replicas};
 pub use start::{DeviceThreads, Limits, Scheduler, Until};
 pub use state::{DeviceState, EngineLost, ReplicaState};
 pub use statistics::{BATCH_SIZE_BOUNDS, Counted, LaneStatistics, PASS_SECONDS_BOUNDS};
+pub use timeline::{JobTimes, PassTimes, Timeline};
 
 #[cfg(all(test, feature = "shuttle"))]
 mod schedules;

@@ -16,6 +16,7 @@ use crate::hand_out::{Done, Finished, HandOut};
 use crate::job::{Asker, Split};
 use crate::shared::{LaneShared, Shared};
 use crate::statistics::Statistics;
+use crate::timeline::PassTimes;
 
 pub(crate) struct Pass<W: Workload> {
     workload: Arc<W>,
@@ -73,8 +74,9 @@ pub(crate) trait AnyPass<D: ?Sized> {
     fn take_back(&mut self, lent: Box<dyn Lent>);
     /// Gives up the pass and returns its jobs, to be taken back by their lane.
     fn give_up(self: Box<Self>, is_on_device: bool) -> Box<dyn Lent>;
-    /// After the last slice: counts the pass, frees slots, and returns the answers, ready to be handed out.
-    fn finish(self: Box<Self>) -> Box<dyn HandOut>;
+    /// After the last slice, which this worker ran: counts the pass, frees slots, and returns the answers, ready to be
+    /// handed out.
+    fn finish(self: Box<Self>, worker: usize) -> Box<dyn HandOut>;
     /// Fails its jobs, each as a whole.
     fn fail(self: Box<Self>, error: SubmitError);
 }
@@ -287,9 +289,13 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         self.lend(is_on_device)
     }
 
-    fn finish(self: Box<Self>) -> Box<dyn HandOut> {
+    fn finish(self: Box<Self>, worker: usize) -> Box<dyn HandOut> {
         let (requests, cost, slots) = (AnyPass::len(&*self), self.cost(), self.slots());
-        let Self { mut jobs, requests: lists, responses, lane, shared, started, took, .. } = *self;
+        let Self {
+            mut jobs, requests: lists, responses, lane, shared, started, took, slices, ..
+        } = *self;
+        let (ended, batch) = (Instant::now(), requests);
+        let times = PassTimes { started, ended, device: took, batch, slices, replica: worker };
         let lists = Arc::into_inner(lists).expect("nothing is lent after the last slice");
         for (job, list) in jobs.iter_mut().zip(lists) {
             job.requests = list;
@@ -298,7 +304,10 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
         lane.note_pass(slots, took);
         let number = |slots: Option<&Slots>| slots.map_or(0, Slots::number);
         let own = |job: &Waiting<W>| match &job.asker {
-            Asker::Whole(ticket) => number(ticket.slots.as_ref()),
+            Asker::Whole(ticket) => {
+                ticket.note(&times);
+                number(ticket.slots.as_ref())
+            }
             Asker::Split(_) => 0,
         };
         let mut freed = jobs.iter().map(own).sum();
@@ -314,7 +323,7 @@ impl<W: Workload> AnyPass<W::Device> for Pass<W> {
                     finished.whole.push_back(job);
                     continue;
                 };
-                if let Some((ticket, answered)) = split.deliver(job.taken, own, started, took) {
+                if let Some((ticket, answered)) = split.deliver(job.taken, own, &times) {
                     freed += number(ticket.slots.as_ref());
                     finished.split.push(Done { ticket, deadline: job.deadline, answered });
                 } else {

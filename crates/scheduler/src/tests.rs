@@ -329,6 +329,7 @@ mod replicas;
 mod several_workers;
 mod share;
 mod supervision;
+mod timeline;
 mod workloads;
 
 #[tokio::test]

@@ -254,7 +254,7 @@ impl<D: Device + ?Sized> Worker<D> {
         let (size, microseconds) = (pass.len(), pass.took().as_micros() as u64);
         debug!(requests = size, microseconds, "{}", pass.name());
         self.core.counters(self.index).refresh(began, || device.counters());
-        self.core.keep(self.index, pass.finish());
+        self.core.keep(self.index, pass.finish(self.index));
     }
 
     /// A pass failed. If the device is at fault and another works, the jobs of all passes that were on the device are

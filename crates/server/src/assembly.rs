@@ -17,6 +17,7 @@ use crate::models::{
     Timeouts,
 };
 use crate::observe::{AccessLog, Observer};
+use crate::traces::{Traces, TracesError};
 use kindred::device::Placement;
 use kindred::engines::{self, HadGpu, KeptHeads, Precision, Wanted};
 
@@ -39,6 +40,9 @@ pub enum AssemblyError {
     /// A model or its engine.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// Traces.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The system has no threads left.
     #[error("can't start the worker threads: {0}")]
     Threads(io::Error),
@@ -50,7 +54,7 @@ impl Assembly {
     /// settings for a reload. `timer` is the runtime that watches deadlines.
     ///
     /// # Errors
-    /// If keys, certificates, a model or an engine can't be used.
+    /// If keys, certificates, the collector's address, a model or an engine can't be used.
     pub fn build(
         config: &Config,
         read_settings: ReadSettings,
@@ -58,6 +62,7 @@ impl Assembly {
         timer: runtime::Handle,
     ) -> Result<Self, AssemblyError> {
         let edge = Edge::new(config)?;
+        let traces = Traces::start(config)?;
         let loader = Loader::new(make_engines, timer);
         let load = |source: &ModelSource| loader.load(source, config);
         let models = config.sources().iter().map(load).collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +77,8 @@ impl Assembly {
         };
         let observer = Observer::new(access_log, &ROUTE_LABELS);
         let memory = Memory::new(config.body_memory_mb, config.answer_memory_mb);
-        let service = Service::new(timeouts, observer, memory).map_err(AssemblyError::Threads)?;
+        let service =
+            Service::new(timeouts, observer, traces, memory).map_err(AssemblyError::Threads)?;
         let models = Models::new(ModelSet::new(models), service);
         let files = edge.clone();
         let reload_files = Box::new(move || files.reload().map_err(Into::into));

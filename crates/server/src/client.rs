@@ -23,7 +23,12 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(600);
 const CERTIFICATES_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// Parses the URL of a service. The error is the URL in a form that may be shown, and what is wrong with it.
-pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
+pub(crate) fn service_url(text: &str) -> Result<Uri, (String, &'static str)> {
+    url(text, "it must have no user and password; a key goes into KINDRED_API_KEY")
+}
+
+/// As [`service_url`], for any URL that has no query. `no_user` is what is wrong with one that has a user.
+pub(crate) fn url(url: &str, no_user: &'static str) -> Result<Uri, (String, &'static str)> {
     let parsed = url.parse::<Uri>();
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -34,8 +39,7 @@ pub(crate) fn service_url(url: &str) -> Result<Uri, (String, &'static str)> {
     let searched = if parsed.is_some() { authority } else { url };
     if searched.contains('@') {
         let host = searched.rsplit('@').next().unwrap_or_default();
-        let reason = "it must have no user and password; a key goes into KINDRED_API_KEY";
-        return Err((format!("…@{host}"), reason));
+        return Err((format!("…@{host}"), no_user));
     }
     let bad = |reason| (url.to_owned(), reason);
     let parsed = parsed.ok_or_else(|| bad("that is no URL"))?;
@@ -89,6 +93,14 @@ pub(crate) fn api_key(given: Option<&str>) -> Result<Option<String>, String> {
 /// # Errors
 /// If SSL_CERT_FILE names a file without certificates.
 pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
+    agent_within(url, REQUEST)
+}
+
+/// As [`agent`], with this time limit for a whole request.
+///
+/// # Errors
+/// As [`agent`].
+pub(crate) fn agent_within(url: &Uri, timeout: Duration) -> Result<Agent, String> {
     let trusted = if url.scheme_str() == Some("https") { trusted()? } else { Vec::new() };
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
@@ -96,8 +108,8 @@ pub(crate) fn agent(url: &Uri) -> Result<Agent, String> {
     Ok(Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
-        .timeout_connect(Some(CONNECT))
-        .timeout_global(Some(REQUEST))
+        .timeout_connect(Some(CONNECT.min(timeout)))
+        .timeout_global(Some(timeout))
         .proxy(proxy_to(url))
         .tls_config(tls.build())
         .build()

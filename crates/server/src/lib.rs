@@ -2,7 +2,7 @@
 //!
 //! From the outside in: [`cli`] and [`config`] read flags and settings, and [`commands`] runs the commands.
 //! [`assembly`] puts a service together: [`http`] reads requests and writes answers, [`models`] holds the served
-//! models, and [`observe`] counts. [`console`] queries a model for a person, through the same routes. ARCHITECTURE.md
+//! models, [`observe`] counts, and [`traces`] tells a collector about one request in n. [`console`] queries a model for a person, through the same routes. ARCHITECTURE.md
 //! says which module may use which.
 #![forbid(unsafe_code)]
 
@@ -17,4 +17,5 @@ pub mod http;
 pub mod logging;
 pub mod models;
 pub mod observe;
+pub mod traces;
 mod workers;

@@ -119,7 +119,12 @@ impl<W: io::Write> io::Write for Escaping<W> {
 
 /// The optional features that were compiled in.
 pub fn features() -> &'static str {
-    if cfg!(feature = "cuda") { "cuda" } else { "" }
+    match (cfg!(feature = "cuda"), cfg!(feature = "traces")) {
+        (true, true) => "cuda,traces",
+        (true, false) => "cuda",
+        (false, true) => "traces",
+        (false, false) => "",
+    }
 }
 
 /// Logs the program's version and features, and the settings that differ from the defaults.

@@ -1,10 +1,11 @@
 //! `kindred serve`: starts the service, accepts connections, handles signals, and stops in order.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contract::Row;
 use tokio::runtime;
@@ -22,6 +23,9 @@ use crate::models::{MakeEngines, ModelSet, Reloader};
 
 /// How long the process continues without an engine, so that answers can be sent.
 const SEND_GRACE: Duration = Duration::from_secs(1);
+
+/// How long sending the last traces may delay the end of the process.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves models until a stop signal, then answers the requests in flight and returns.
 ///
@@ -65,10 +69,15 @@ where
     };
     let timer = runtime.handle().clone();
     let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
-    let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup));
+    let stopping = Cell::new(None);
+    let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup, &stopping));
     // The connections that are left have exceeded the drain timeout. They end with their threads.
     drop(threads);
     runtime.shutdown_background();
+    // In what is left of the time for draining.
+    let drained = stopping.get().map_or(Duration::ZERO, |since: Instant| since.elapsed());
+    let left = Duration::from_millis(config.drain_timeout_ms).saturating_sub(drained);
+    assembly.reloader.models().service().flush_traces(left.min(FLUSH));
     result?;
     // No request is left, but an engine may hang.
     if !assembly.join(Duration::from_millis(config.drain_timeout_ms)) {
@@ -82,11 +91,13 @@ fn no_signals(source: io::Error) -> CommandError {
     CommandError::System { doing: "can't handle signals", source }
 }
 
+/// Serves until a stop signal, and drains; notes in `stopping` when the drain began.
 async fn listen_and_drain(
     config: &Config,
     assembly: &Assembly,
     threads: &HttpThreads,
     hangup: Hangup,
+    stopping: &Cell<Option<Instant>>,
 ) -> Result<(), CommandError> {
     let Assembly { front, edge, reloader } = assembly;
     // Before the welcome, because a reader of the welcome may stop the service immediately.
@@ -115,6 +126,7 @@ async fn listen_and_drain(
                 tokio::time::sleep(Duration::from_millis(config.drain_delay_ms)).await;
             }
             info!("stop signal received: draining requests in flight");
+            stopping.set(Some(Instant::now()));
             let _ = stop.send(());
             tokio::time::sleep(Duration::from_millis(config.drain_timeout_ms)).await;
         };

@@ -184,6 +184,20 @@ pub struct ServeFlags {
     #[arg(long, value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_log_query: Option<bool>,
+    /// OpenTelemetry collector to send traces to, as in http://127.0.0.1:4318; needs a program built with the feature
+    /// traces [default: none]
+    #[arg(long, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces_endpoint: Option<String>,
+    /// Part of the requests that is traced, chosen at random, from 0 to 1 [default: 0.01]
+    #[arg(long, value_name = "RATIO")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces_sample_ratio: Option<f64>,
+    /// Maximum number of traces per second that callers may ask for with traceparent; 0 ignores that header
+    /// [default: 100]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traces_asked_per_second: Option<u32>,
     /// Settings file; config/kindred.toml lists every setting
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]

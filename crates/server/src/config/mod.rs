@@ -116,6 +116,12 @@ pub struct Config {
     pub access_log_one_in: u64,
     /// Whether the access log includes query strings.
     pub access_log_query: bool,
+    /// Where traces are sent; empty for none.
+    pub traces_endpoint: String,
+    /// The part of requests that is traced at random.
+    pub traces_sample_ratio: f64,
+    /// Maximum number of traces per second that callers may ask for; 0 ignores their headers.
+    pub traces_asked_per_second: u32,
 }
 
 /// How what is computed from heads is kept.
@@ -143,6 +149,9 @@ pub enum LogFormat {
 /// Maximum number of threads that a setting may ask for: more than any machine can use. A typing mistake must not start
 /// a hundred thousand threads.
 pub const MAX_THREADS: usize = 1024;
+
+/// Maximum of `traces_asked_per_second`: more than any service answers.
+const MAX_TRACES_ASKED: u32 = 1_000_000;
 
 impl Config {
     /// Loads the settings from these flags and this process's environment.
@@ -226,6 +235,19 @@ impl Config {
             if !head_bytes.contains(&bytes) {
                 return Err(ConfigError::OutOfRange { key, reason: "must be from 256 to 65534" });
             }
+        }
+        if !(0.0..=1.0).contains(&self.traces_sample_ratio) {
+            let reason = "must be from 0 to 1, such as 0.01 for one request in 100";
+            return Err(ConfigError::OutOfRange { key: "traces_sample_ratio", reason });
+        }
+        if self.traces_asked_per_second > MAX_TRACES_ASKED {
+            let reason = "must be from 0 to 1000000";
+            return Err(ConfigError::OutOfRange { key: "traces_asked_per_second", reason });
+        }
+        if cfg!(not(feature = "traces")) && !self.traces_endpoint.is_empty() {
+            let reason = "this program can't send traces; build one that can: \
+                          cargo build --release --features traces";
+            return Err(ConfigError::OutOfRange { key: "traces_endpoint", reason });
         }
         for (key, threads) in [("threads", self.threads), ("http_threads", self.http_threads)] {
             if threads > MAX_THREADS {

@@ -191,3 +191,27 @@ fn bad_values_are_errors_that_name_the_key() {
     let flags = ServeFlags { config: Some("/no/such/file".into()), ..Default::default() };
     assert!(load(&flags, &[]).unwrap_err().contains("/no/such/file"));
 }
+
+#[test]
+fn ratios_and_limits_of_traces_are_checked() {
+    for (content, said) in [
+        ("traces_sample_ratio = 1.01", "from 0 to 1"),
+        ("traces_sample_ratio = -0.5", "from 0 to 1"),
+        ("traces_sample_ratio = nan", "from 0 to 1"),
+        ("traces_asked_per_second = 1000001", "from 0 to 1000000"),
+    ] {
+        let (_file, flags) = file(content);
+        let error = load(&flags, &[]).unwrap_err();
+        assert!(error.contains(said) && error.contains("traces_"), "{content}: {error}");
+    }
+    let config = load(&ServeFlags::default(), &[("KINDRED_TRACES_SAMPLE_RATIO", "1")]).unwrap();
+    assert_eq!(config.traces_sample_ratio, 1.0, "a whole number");
+}
+
+#[cfg(not(feature = "traces"))]
+#[test]
+fn a_build_without_traces_refuses_a_collector_and_says_how_to_build_one() {
+    let error = load(&ServeFlags::default(), &[("KINDRED_TRACES_ENDPOINT", "http://a:1")]);
+    let error = error.unwrap_err();
+    assert!(error.contains("`traces_endpoint`") && error.contains("--features traces"), "{error}");
+}

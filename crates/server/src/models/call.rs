@@ -11,6 +11,8 @@ use axum::http::request::Parts;
 
 use super::set::ThreadModels;
 use super::{ServedModel, Service};
+use kindred::asking::Asking;
+use kindred::queue::Timeline;
 use scheduler::account::Account;
 
 /// The models as one request sees them, the one that it queries, and its deadline.
@@ -24,6 +26,8 @@ pub(crate) struct Call {
     arrived: Instant,
     /// The timeout in the request's header, in milliseconds, or the error if it can't be parsed.
     allowed: Option<Result<u64, NotMilliseconds>>,
+    /// Where the times of its jobs are noted, if it is traced.
+    timeline: Option<Arc<Timeline>>,
 }
 
 /// A timeout in the header or field of this name that is not a whole number of milliseconds, at least 1.
@@ -44,7 +48,12 @@ impl Call {
             let milliseconds = text.and_then(|text| text.trim().parse::<u64>().ok());
             milliseconds.filter(|&ms| ms > 0).ok_or(NotMilliseconds("Request-Timeout-Ms"))
         };
-        Self { held, model, account, arrived, allowed: allowed.map(parse) }
+        Self { held, model, account, arrived, allowed: allowed.map(parse), timeline: None }
+    }
+
+    /// Notes the times of its jobs in this timeline.
+    pub(crate) fn noted_in(self, timeline: Arc<Timeline>) -> Self {
+        Self { timeline: Some(timeline), ..self }
     }
 
     /// The call of a request. `front` stores it in the request's extensions.
@@ -63,6 +72,13 @@ impl Call {
     /// The account of the caller.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
+    }
+
+    /// Asks the model that the request queries, on its caller's account.
+    #[inline]
+    pub(crate) fn asking(&self, deadline: Instant) -> Asking<'_> {
+        let asking = Asking::new(&self.queue, &self.account, deadline);
+        asking.noted_in(self.timeline.as_ref())
     }
 
     /// All models that were served when the request arrived.

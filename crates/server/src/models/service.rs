@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use crate::observe::Observer;
+use crate::traces::Traces;
 use crate::workers::Workers;
 use kindred::background::give_way_a_little;
 use scheduler::account::Memory;
@@ -24,6 +25,8 @@ pub struct Service {
     pub(crate) timeouts: Timeouts,
     /// Counts connections and requests.
     pub(crate) observer: Arc<Observer>,
+    /// Traces requests, if the settings say so.
+    pub(crate) traces: Traces,
     /// Memory for requests and answers.
     pub(crate) memory: Arc<Memory>,
     /// Threads for long work that needs no engine.
@@ -45,11 +48,17 @@ impl Service {
     pub fn new(
         timeouts: Timeouts,
         observer: Arc<Observer>,
+        traces: Traces,
         memory: Arc<Memory>,
     ) -> io::Result<Arc<Self>> {
         let workers = Workers::start(give_way_a_little)?;
         let draining = AtomicBool::new(false);
-        Ok(Arc::new(Self { timeouts, observer, memory, workers, draining }))
+        Ok(Arc::new(Self { timeouts, observer, traces, memory, workers, draining }))
+    }
+
+    /// Sends the traces that wait, for at most this time. Later ones are lost.
+    pub fn flush_traces(&self, within: Duration) {
+        self.traces.flush(within);
     }
 
     /// From now on the service is not ready, because it is stopping.

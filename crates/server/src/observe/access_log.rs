@@ -13,6 +13,7 @@ use tracing::info;
 use super::Observer;
 use super::counter::Counter;
 use super::thread_figures::Stages;
+use crate::traces::Trace;
 
 /// The end of a route's label if its path ends with a word.
 const WORD: &str = "/{word}";
@@ -76,8 +77,8 @@ impl Asked {
         counted: &Counter,
         response: &Response,
         bytes: u64,
-        took: Duration,
-        stages: Option<Stages>,
+        (took, stages): (Duration, Option<Stages>),
+        trace: Option<&Trace>,
     ) {
         let status = response.status();
         let is_next = counted.get().is_multiple_of(self.one_in.get());
@@ -91,6 +92,7 @@ impl Asked {
         info!(
             target: "access",
             id = response.headers().get("x-request-id").map(text),
+            trace_id = trace.map(Trace::id),
             client = %self.client.ip(),
             method = self.method.as_str(),
             path,

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use super::families;
 use super::formats::to_text;
 use super::{EngineFigures, Format, Observer};
+use crate::traces::TraceFigures;
 use scheduler::account::Memory;
 
 /// Figures that are known rather than counted.
@@ -22,6 +23,8 @@ pub struct Known<'a> {
     pub is_ready: bool,
     /// The memory of requests and answers.
     pub memory: &'a Memory,
+    /// What became of spans; `None` if nothing is traced.
+    pub traces: Option<TraceFigures>,
 }
 
 impl Observer {
@@ -132,7 +135,7 @@ mod tests {
         };
         let observer = Observer::new(AccessLog::default(), &[]);
         let memory = Memory::new(1, 2);
-        let known = Known { engine: "cpu", is_ready: true, memory: &memory };
+        let known = Known { engine: "cpu", is_ready: true, memory: &memory, traces: None };
         let text = observer.write(known, std::slice::from_ref(&model), Format::Text);
         let label = r#"model="quo\"te\\new\nline""#;
         for line in [

@@ -9,6 +9,7 @@ use super::exposition::{Family, Known, Labels, Samples};
 use super::labels::{METHOD_COUNT, STATUS_COUNT, method_name, status_name};
 use super::thread_figures::ThreadFigures;
 use super::{EngineFigures, Histogram, LaneFigures, Observer, process};
+use crate::traces::TraceFigures;
 use scheduler::ReplicaState;
 use scheduler::account::{Memory, Pool};
 
@@ -20,6 +21,7 @@ pub(super) fn all(observer: &Observer, known: Known<'_>, models: &[EngineFigures
     families.extend(of_memory(known.memory));
     families.extend(of_models(models));
     families.extend(of_engines(models));
+    families.extend(known.traces.map(of_traces).into_iter().flatten());
     families.extend(of_process());
     families
 }
@@ -328,6 +330,24 @@ fn of_engines(models: &[EngineFigures]) -> Vec<Family> {
         }
     }
     families
+}
+
+fn of_traces(figures: TraceFigures) -> [Family; 2] {
+    let TraceFigures { exported, failed, dropped, refused } = figures;
+    let outcomes = [("exported", exported), ("failed", failed), ("dropped", dropped)];
+    let labelled = |(outcome, number)| (vec![("outcome", str::to_owned(outcome))], number);
+    [
+        Family {
+            name: "kindred_trace_spans",
+            help: "Spans that the collector took or did not take, or that were dropped because too many waited",
+            samples: Samples::Counts(outcomes.map(labelled).to_vec()),
+        },
+        count(
+            "kindred_traces_refused",
+            "Traces that callers asked for beyond traces_asked_per_second",
+            refused,
+        ),
+    ]
 }
 
 /// Figures of the process, with the names that all of Prometheus's client libraries use.

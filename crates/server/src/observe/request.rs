@@ -15,6 +15,7 @@ use super::Observer;
 use super::access_log::Asked;
 use super::labels::{method_index, status_index};
 use super::thread_figures::{Stages, ThreadFigures};
+use crate::traces::Trace;
 
 /// A connection, open until this is dropped. One thread serves all its requests.
 #[derive(Debug)]
@@ -71,16 +72,22 @@ pub(crate) struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// Counts the answer, which was ready `took` after the request arrived.
+    /// Counts the answer, which was ready `took` after the request arrived. The access log names its trace, if it has one.
     #[inline]
-    pub(crate) fn answered(mut self, response: &Response, took: Duration, stages: Option<Stages>) {
+    pub(crate) fn answered(
+        mut self,
+        response: &Response,
+        took: Duration,
+        stages: Option<Stages>,
+        trace: Option<&Trace>,
+    ) {
         self.is_answered = true;
         let status = response.status().as_u16();
         let bytes = response.body().size_hint().lower();
         let indices = (self.route, self.method, status_index(status));
         self.figures.answered(indices, took, stages, bytes);
         if let Some(asked) = self.asked.take() {
-            asked.log(&self.figures.sampled, response, bytes, took, stages);
+            asked.log(&self.figures.sampled, response, bytes, (took, stages), trace);
         }
     }
 }

@@ -4,6 +4,7 @@
 mod complete;
 mod guard;
 mod path;
+mod traced;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -31,6 +32,7 @@ use super::render::server_timing::{self, Timing};
 use super::routes::{self, HotGet, HotRoute, Routes, search};
 use crate::models::{Call, Reloader, View};
 use crate::observe;
+use crate::traces::{Trace, Traces};
 use scheduler::account::{Account, Full, Pool, Reservation};
 
 /// The header with which a client shortens the timeout of a request.
@@ -55,6 +57,8 @@ struct Seen {
     account: Option<Arc<Account>>,
     /// The time until which its answer is of use, as far as its head says.
     latest: Option<Instant>,
+    /// Its trace, if it is traced.
+    trace: Option<Arc<Trace>>,
 }
 
 /// What the requests of one connection share.
@@ -65,6 +69,7 @@ struct Connection {
     account: Arc<Account>,
     /// The models, as the thread of the connection holds them.
     view: OnceLock<Arc<View>>,
+    traces: Traces,
 }
 
 impl Front {
@@ -82,10 +87,11 @@ impl Front {
     + Send
     + 'static
     + use<> {
-        let observer = self.reloader.models().service().observer.clone();
-        let observed = observe::Connection::new(observer, client);
-        let (account, view) = (Account::new(), OnceLock::new());
-        let connection = Arc::new(Connection { front: self.clone(), observed, account, view });
+        let service = self.reloader.models().service();
+        let observed = observe::Connection::new(service.observer.clone(), client);
+        let (account, view, traces) = (Account::new(), OnceLock::new(), service.traces.clone());
+        let connection =
+            Arc::new(Connection { front: self.clone(), observed, account, view, traces });
         service_fn(move |request: Request| {
             let connection = connection.clone();
             let id = RequestId::of(request.headers());
@@ -112,10 +118,14 @@ impl Connection {
         let route = routes::index(request.uri().path());
         let (observed, arrived) = (self.observed.begin(&request, route), Instant::now());
         let mut seen = Seen::default();
-        let response = self.answer(request, id, arrived, &mut seen).await;
+        let traced = self.traced(&request, route, &id, arrived);
+        seen.trace.clone_from(&traced.trace);
+        let mut response = self.answer(request, id, arrived, &mut seen).await;
         // There is no timing if the handler panicked or was not called.
         let (timing, took) = seen.noted.unwrap_or_else(|| (Timing::default(), arrived.elapsed()));
-        observed.answered(&response, took, timing.stages(arrived + took));
+        let ended = arrived + took;
+        observed.answered(&response, took, timing.stages(ended), traced.trace.as_deref());
+        traced.answered(&mut response, timing.encoding_since.map(|since| (since, ended)));
         response
     }
 
@@ -186,9 +196,11 @@ impl Connection {
         seen: &mut Seen,
     ) -> Response {
         // The closure runs once, but the layer's type does not say so.
-        let inner = Mutex::new(Seen::default());
+        let inner = Mutex::new(std::mem::take(seen));
+        let take =
+            || std::mem::take(&mut *inner.lock().expect("nothing panics while it is locked"));
         let respond = async |request| {
-            let mut seen = Seen::default();
+            let mut seen = take();
             let response = self.respond(request, arrived, &mut seen).await;
             *inner.lock().expect("nothing panics while it holds this lock") = seen;
             Ok::<_, Infallible>(response)
@@ -228,7 +240,11 @@ impl Connection {
             }
         };
         let allowed = headers.get(TIMEOUT).map(HeaderValue::as_bytes);
-        let call = Call::new(held, model, account, arrived, allowed);
+        let mut call = Call::new(held, model, account, arrived, allowed);
+        if let Some(trace) = &seen.trace {
+            trace.of_model(traced::model(&call));
+            call = call.noted_in(trace.timeline().clone());
+        }
         seen.latest = Some(call.latest());
         // The router has these routes as well, and its answers are the same. But the router and its layers box and copy
         // about as much as the whole rest of a request.

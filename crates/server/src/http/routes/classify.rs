@@ -1,7 +1,6 @@
 //! `POST /classify`: the labels that a head gives to texts.
 
 use contract::TokenText;
-use kindred::asking::Asking;
 use kindred::heads::{
     Explanation, Head, HeadKind, Label, Vocabulary, explain, explanation_cost, labels,
 };
@@ -69,7 +68,7 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
     let timed = if texts.is_empty() {
         kindred::queue::ClassScores::default()
     } else {
-        let asking = Asking::new(&call.queue, call.account(), deadline);
+        let asking = call.asking(deadline);
         answered_in_time(&call, asking.classify(texts).await, deadline).await?
     };
     let timing = Timing { queue: timed.queued, engine: timed.engine, ..Timing::default() };

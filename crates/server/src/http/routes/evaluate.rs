@@ -4,7 +4,6 @@
 use std::time::Instant;
 
 use kindred::Method;
-use kindred::asking::Asking;
 use kindred::evaluation::results::{Case, Report, SimilarityResult};
 use kindred::evaluation::run::Evaluation;
 use kindred::evaluation::scheduled::QueueAnswers;
@@ -47,7 +46,7 @@ async fn evaluate(call: &Call, sets: Sets, deadline: Instant) -> Answered {
     // Few questions at a time are made into queries. That takes less time than the longest stage that may run here, so it
     // stays on this thread.
     let count = |queries| Work::queries(queries, call.model.dim()).count(call.service());
-    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let asking = call.asking(deadline);
     let mut queue = QueueAnswers::new(asking, count);
     for section in analogies {
         let (set, section) = (section.name.clone(), std::slice::from_ref(&section));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use contract::{Expansion, QueryError, Term, TokenVectors};
-use kindred::asking::Asking;
 use kindred::heads::{
     Cause, Expander, Form, Formed, HeadKind, Vocabulary, WantedTerms, cause, token_rows,
 };
@@ -74,7 +73,7 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
     let timed = if texts.is_empty() {
         Expanded::default()
     } else {
-        let asking = Asking::new(&call.queue, call.account(), deadline);
+        let asking = call.asking(deadline);
         answered_in_time(&call, asking.expand(texts).await, deadline).await?
     };
     let timing = Timing { queue: timed.queued, engine: timed.engine, ..Timing::default() };

@@ -97,10 +97,11 @@ pub(in crate::http) async fn get_metrics(
     // connection.
     const NUMBERS: usize = 5000;
     let write = move |_: &Patience| {
-        let memory = &reloader.models().service().memory;
-        let known = Known { engine: models.models()[0].engine.name, is_ready, memory };
+        let service = reloader.models().service();
+        let (engine, memory) = (models.models()[0].engine.name, &service.memory);
+        let known = Known { engine, is_ready, memory, traces: service.traces.figures() };
         let figures: Vec<_> = models.models().iter().map(|model| model.figures()).collect();
-        Ok(reloader.models().service().observer.write(known, &figures, format))
+        Ok(service.observer.write(known, &figures, format))
     };
     let text = offloaded(&call, Work::of_writing(NUMBERS), call.latest(), write).await?;
     let body = match room_for(&call, text.len() as u64)? {

@@ -1,7 +1,6 @@
 //! `POST /rank`: the ranks of given words among the neighbours of a query, by one full pass.
 
 use contract::{RankedRow, Row};
-use kindred::asking::Asking;
 use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
 use serde::Serialize;
@@ -46,7 +45,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
     let planned = stage(&call, work, latest, plan).await;
     let (query, notes, deadline, _room) = suggestions::with(&call, planned).await?;
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
-    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let asking = call.asking(deadline);
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
     let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
     let ranks = &answer.answers.first().expect("the engine answers every query").ranks;

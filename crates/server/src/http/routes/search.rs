@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use kindred::asking::{Asking, Times};
+use kindred::asking::Times;
 use kindred::question::Prepared;
 use kindred::search::{Search, SearchResult};
 use scheduler::SubmitError;
@@ -222,7 +222,7 @@ async fn search_one(
             return Ok((found.pop().expect("one for each query"), timing));
         }
     };
-    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let asking = call.asking(deadline);
     let mut answer = answered(call, asking.search(vec![query]).await)?;
     let hits = answer.hits.pop().expect("the engine answers every query");
     let found = SearchResult { hits, with_vectors, notes, explanation: None };
@@ -238,7 +238,7 @@ async fn search(
     room: &mut Option<Reservation>,
 ) -> Result<(Vec<SearchResult>, Timing), ApiError> {
     let mut search = Search::new(prepared);
-    let asking = Asking::new(&call.queue, call.account(), deadline);
+    let asking = call.asking(deadline);
     while let Some(to_fold) = answered_in_time(call, search.round(asking).await, deadline).await? {
         let hits = to_fold.hits();
         if let Some(room) = room {
@@ -310,6 +310,6 @@ mod tests {
             size_of::<F>()
         }
         let size = size(nearest);
-        assert!(size <= 1312, "{size} bytes");
+        assert!(size <= 1352, "{size} bytes");
     }
 }
