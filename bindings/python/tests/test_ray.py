@@ -185,7 +185,7 @@ def test_another_version_of_the_model_is_refused_and_a_missing_one_named(nodes, 
     opened = kindred.open(tmp_path / "model", device="cpu")
     out = tmp_path / "graph"
     summary = kindred.ray.graph(out, model=tmp_path / "model", k=7, first_rows=250, block_rows=100)
-    assert summary == (250, 0, 3, 0, 1)
+    assert summary[:5] == (250, 0, 3, 0, 1) and 0 < summary.seconds < 60
     table, expected = results(out), opened.nearest_rows(np.arange(250), 7, vocab_limit=250)
     assert table["row"].to_pylist() == list(range(250))
     assert table["neighbor_rows"].to_pylist() == expected.indices.tolist()

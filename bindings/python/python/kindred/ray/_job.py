@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ Progress = Callable[[int, int], object]
 _ROUNDS_WITHOUT_PROGRESS = 3
 # Consecutive blocks that one task answers: enough to read large row groups once, and few enough that all workers end together.
 _MOST_BLOCKS_A_TASK = 16
-_TASKS_A_WORKER = 8
+_TASKS_A_WORKER = 32
 
 
 class Summary(NamedTuple):
@@ -40,6 +42,8 @@ class Summary(NamedTuple):
     """Files that were there before, from an earlier call."""
     rounds: int
     """How often workers were started: 1, unless nodes were lost in a way that Ray does not repair, 0 if nothing was left to do."""
+    seconds: float
+    """From the start of the first block, when a worker has its model open, to the end of the last."""
 
 
 class Resources(NamedTuple):
@@ -160,12 +164,12 @@ def _run(
     work = Work(resources.opening(model, found.version), question, folder, files, column, keep)
     blocks = [Block(first, min(first + block_rows, rows)) for first in range(0, rows, block_rows)]
     done = folder.done(blocks)
-    resumed, rounds, vain = len(done), 0, 0
+    resumed, rounds, vain, started = len(done), 0, 0, math.inf
     told = sum(block.end - block.first for block in done)
 
-    def tell(more: int) -> None:
-        nonlocal told
-        told += more
+    def tell(more: int, since: float = math.inf) -> None:
+        nonlocal told, started
+        told, started = told + more, min(started, since)
         if progress:
             progress(told, rows)
 
@@ -179,20 +183,22 @@ def _run(
             vain = 0 if len(done) > before else vain + 1
             if isinstance(error, ray.exceptions.UserCodeException) or vain == _ROUNDS_WITHOUT_PROGRESS:
                 raise
+    seconds = time.time() - started if rounds else 0.0
     # What the driver does not see can't be resumed.
     if missing := [block.file for block in blocks if not os.path.exists(os.path.join(folder.path, block.file))]:
         raise ModelError(f"{folder.path} lacks {missing[0]}, which a worker has written: `out` must be on a disk that all nodes share")
     folder.tidy()
-    return Summary(rows, sum(done.values()), len(blocks), resumed, rounds)
+    return Summary(rows, sum(done.values()), len(blocks), resumed, rounds, seconds)
 
 
 def _round(
-    work: Work, left: list[Block], block_rows: int, resources: Resources, done: dict[Block, int], tell: Callable[[int], None]
+    work: Work, left: list[Block], block_rows: int, resources: Resources, done: dict[Block, int], tell: Callable[[int, float], None]
 ) -> None:
     """Has workers answer the blocks that are left."""
     fitting = _nodes.fitting(resources.cpus, resources.gpus)
     actors = min(resources.actors or fitting, fitting)
-    runs = _runs(left, max(1, min(_MOST_BLOCKS_A_TASK, len(left) // (_TASKS_A_WORKER * actors))))
+    together = min(_MOST_BLOCKS_A_TASK, len(left) // (_TASKS_A_WORKER * actors)) if work.files else 1
+    runs = _runs(left, max(1, together))
     items = [pa.table({"first": [run[0].first], "end": [run[-1].end], "step": [block_rows]}) for run in runs]
     dataset = ray.data.from_arrow(items)
     dataset.context.enable_progress_bars = False
@@ -202,9 +208,9 @@ def _round(
         fn_constructor_kwargs={"work": work},
         batch_format="pyarrow",
         batch_size=None,
-        # Two calls at a time: one block is written while the next is answered.
+        # Two calls at a time: one block is written while the next is answered. A third waits, and no more, so that all end together.
         compute=ray.data.ActorPoolStrategy(
-            size=min(actors, len(items)), max_concurrent_calls_per_actor=2, enable_true_multi_threading=True
+            size=min(actors, len(items)), max_concurrent_calls_per_actor=2, max_tasks_in_flight_per_actor=3, enable_true_multi_threading=True
         ),
         num_cpus=resources.cpus,
         num_gpus=resources.gpus or None,
@@ -215,7 +221,7 @@ def _round(
             # It was made by this package on this cluster.
             raise pickle.loads(report["failure"])
         done[of_first[report["first"]]] = report["errors"]
-        tell(report["rows"])
+        tell(report["rows"], report["started"])
 
 
 def _runs(blocks: list[Block], most: int) -> list[list[Block]]:

@@ -153,7 +153,7 @@ class BlockWorker:
             for first, end, step in zip(*(items[name].to_pylist() for name in ("first", "end", "step"))):
                 done += self._run(first, end, step)
         except (KindredError, OSError) as error:
-            done.append({"first": -1, "rows": 0, "errors": 0, "seconds": 0.0, "failure": pickle.dumps(error)})
+            done.append({"first": -1, "rows": 0, "errors": 0, "started": 0.0, "failure": pickle.dumps(error)})
         return pa.Table.from_pylist(done, schema=REPORT)
 
     def _run(self, first: int, end: int, step: int) -> Iterator[dict[str, Any]]:
@@ -161,7 +161,7 @@ class BlockWorker:
         work, question = self._work, self._work.question
         source = Rows(work.files, [work.column, *work.keep]) if work.files else None
         for start in range(first, end, step):
-            started = time.perf_counter()
+            started = time.time()
             block = Block(start, min(start + step, end))
             columns: dict[str, Any] = {"row": pa.array(np.arange(block.first, block.end), pa.int64())}
             if source is None:
@@ -173,12 +173,11 @@ class BlockWorker:
             table = pa.table(columns)
             errors = table.num_rows - table["error"].null_count if "error" in columns else 0
             work.folder.write(block, table, errors)
-            seconds = time.perf_counter() - started
-            yield {"first": block.first, "rows": table.num_rows, "errors": errors, "seconds": seconds, "failure": None}
+            yield {"first": block.first, "rows": table.num_rows, "errors": errors, "started": started, "failure": None}
 
 
 REPORT = pa.schema(
-    [("first", pa.int64()), ("rows", pa.int64()), ("errors", pa.int64()), ("seconds", pa.float64()), ("failure", pa.binary())]
+    [("first", pa.int64()), ("rows", pa.int64()), ("errors", pa.int64()), ("started", pa.float64()), ("failure", pa.binary())]
 )
 
 
