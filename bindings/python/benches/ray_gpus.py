@@ -43,8 +43,10 @@ def calibrated(folder: pathlib.Path, device: str, k: int, seconds: float) -> int
     with kindred.open(folder, **opened) as model:
         model.nearest_rows(range(64), k)
         print(f"{model}: {model.device}, open after {time.perf_counter() - started:.1f} s", flush=True)
-        # A CPU engine first answers by full scans, until its derived table is there.
-        time.sleep(20 if device == "cpu" else 0)
+        # A CPU engine first answers by full scans, until its derived table is there. On a busy machine that takes a while.
+        table = folder.with_name(f"{folder.name}.cpu-table")
+        while device == "cpu" and not table.exists():
+            time.sleep(1)
         rows = len(model)
         # The work grows with the square; the second measurement corrects the first.
         for sample in (1 << 17, 1 << 18) if device == "cuda" else (1 << 10, 1 << 13):

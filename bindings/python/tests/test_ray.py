@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -319,6 +321,26 @@ def test_columns_that_do_not_fit_are_refused(nodes, source, tmp_path):
     with pytest.raises(TypeError, match="no option `gpu`"):
         kindred.ray.classify(numbers, tmp_path / "out", gpu=1)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_programs_of_the_document_print_what_they_say(nodes, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document = (pathlib.Path(__file__).parents[3] / "docs/python-ray.md").read_text()
+    known: dict[str, object] = {}
+    for program in re.findall(r"```python\n(.*?)```", document, re.DOTALL):
+        said = re.findall(r"print\(.*\)  # (.*)", program)
+        exec(program, known)
+        assert capsys.readouterr().out.splitlines() == said != []
+
+
+def test_impossible_workers_are_refused(source, tmp_path):
+    for options in ({"actors": 0}, {"cpus": -1}, {"gpus": float("nan")}, {"device": "auto"}, {"block_rows": 0}):
+        (name,) = options
+        with pytest.raises(kindred.InvalidValueError, match=f"`{name}` must be") as refused:
+            kindred.ray.graph(tmp_path / "out", **options)
+        assert refused.value.field == name and not (tmp_path / "out").exists()
+    with pytest.raises(kindred.InvalidValueError, match="`k` must be"):
+        kindred.ray.graph(tmp_path / "out", k=0)
 
 
 def test_ray_is_imported_on_demand_and_its_lack_is_explained():
