@@ -185,7 +185,10 @@ def _of_source(source: Any, out: Path | None, question: Any, column: str, model:
     resources = _resources(job)
     if isinstance(source, ray.data.Dataset):
         if out is not None:
-            message = "a Dataset has no fixed blocks that could be resumed: leave `out` away and write the Dataset that is returned, or give Parquet files"
+            message = (
+                "a Dataset has no fixed blocks that could be resumed: leave `out` away and write the Dataset that is returned, or give "
+                "Parquet files"
+            )
             raise InvalidValueError(message, field="out")
         _nothing_left(job)
         return of_dataset(source, question, column, model, resources)

@@ -54,7 +54,8 @@ class Folder(NamedTuple):
         before = _read(path)
         if before is None:
             if others := [name for name in os.listdir(path) if not name.startswith(f".{JOB}")]:
-                raise InvalidValueError(f"{path} is not empty and holds no work of kindred.ray: it has {others[0]}; give another `out`", field="out")
+                message = f"{path} is not empty and holds no work of kindred.ray: it has {others[0]}; give another `out`"
+                raise InvalidValueError(message, field="out")
             _replace(os.path.join(path, JOB), json.dumps({"job": folder.job, "asked": asked}, indent=1, sort_keys=True).encode())
         elif before["job"] != folder.job:
             changes = "; ".join(_changes(before["asked"], asked))
@@ -75,7 +76,9 @@ class Folder(NamedTuple):
         begun = found and found["asked"].get("engine")
         engine = "cuda" if model.device.startswith("cuda") else "cpu"
         if begun and begun != engine:
-            raise ModelError(f"{here()} would answer on {engine}, but this work is done on {begun}; give `device` and `gpus` that all nodes have")
+            raise ModelError(
+                f"{here()} would answer on {engine}, but this work is done on {begun}; give `device` and `gpus` that all nodes have"
+            )
 
     def write(self, block: Block, table: pa.Table, errors: int) -> None:
         """Writes the file of a block: complete, or not at all. A block that is written again gets the same bytes."""

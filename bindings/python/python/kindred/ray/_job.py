@@ -210,7 +210,10 @@ def _round(
         batch_size=None,
         # Two calls at a time: one block is written while the next is answered. A third waits, and no more, so that all end together.
         compute=ray.data.ActorPoolStrategy(
-            size=min(actors, len(items)), max_concurrent_calls_per_actor=2, max_tasks_in_flight_per_actor=3, enable_true_multi_threading=True
+            size=min(actors, len(items)),
+            max_concurrent_calls_per_actor=2,
+            max_tasks_in_flight_per_actor=3,
+            enable_true_multi_threading=True,
         ),
         num_cpus=resources.cpus,
         num_gpus=resources.gpus or None,

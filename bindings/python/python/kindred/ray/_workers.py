@@ -57,7 +57,8 @@ class Opening:
             raise
         if self.version not in (None, opened.version):
             raise ModelError(
-                f"{here()} has another model in {self.model}: its version is {opened.version}, not {self.version}; give all nodes the same folder"
+                f"{here()} has another model in {self.model}: its version is {opened.version}, not {self.version}; give all nodes the "
+                "same folder"
             )
         return opened
 
@@ -114,7 +115,8 @@ class BatchWorker:
 def check_names(names: list[str], taken: Collection[str]) -> None:
     """Refuses columns that have the names of answers."""
     if both := [name for name in names if name in taken]:
-        raise InvalidValueError(f"the source's column `{both[0]}` has the name of an answer's column: rename it, or leave it out", field="keep")
+        message = f"the source's column `{both[0]}` has the name of an answer's column: rename it, or leave it out"
+        raise InvalidValueError(message, field="keep")
 
 
 @dataclass(frozen=True)
