@@ -24,6 +24,7 @@ fn _kindred(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "cuda")]
     module.add_class::<terms::BorrowedTerms>()?;
     module.add_function(wrap_pyfunction!(prepare::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(prepare::content, module)?)?;
     module.add("OPTIONS", options::names())?;
     module.add("has_cuda", cfg!(feature = "cuda"))?;
     module.add("has_parquet", cfg!(feature = "parquet"))?;

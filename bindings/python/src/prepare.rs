@@ -1,4 +1,4 @@
-//! From a vectors file to a model folder.
+//! From a vectors file to a model folder, and what such a folder holds.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -78,4 +78,16 @@ pub(crate) fn prepare<'py>(
     dict.set_item("first_bad_row", summary.first_bad_row)?;
     dict.set_item("duplicate_words_dropped", summary.duplicate_words_dropped)?;
     Ok(dict)
+}
+
+/// The version, rows and components of a model folder, or of the built-in model: without an engine, so it is cheap for any size.
+#[pyfunction]
+#[pyo3(signature = (folder=None))]
+pub(crate) fn content(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<(String, usize, usize)> {
+    let model = py.detach(|| match folder {
+        Some(folder) => kindred::Model::open(folder),
+        None => kindred::Model::demo(),
+    });
+    let model = model.map_err(errors::model)?;
+    Ok((model.version().to_owned(), model.rows(), model.dim()))
 }

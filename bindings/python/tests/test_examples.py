@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import kindred
+
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples/python"
 
 
@@ -28,6 +30,23 @@ def test_training_a_splade_head():
     of_heads = [run("train_splade.py", "--steps", "3", "--texts", "16", "--head", head) for head in ("kindred", "logits")]
     losses = [lines.split("loss ")[1].split(",")[0] for lines in of_heads]
     assert losses[0] == losses[1]
+
+
+def test_classifying_by_mpi(tmp_path):
+    pytest.importorskip("mpi4py")
+    # That of PyPI's MPICH is beside the interpreter. Open MPI's refuses to run as root.
+    mpirun = pathlib.Path(sys.executable).parent / "mpirun"
+    if not mpirun.exists():
+        pytest.skip("no mpirun beside the interpreter: pip install mpich")
+    texts = ["a moving and funny film", "zzqx", "", "a dull mess"] * 50
+    (tmp_path / "texts.txt").write_text("".join(f"{text}\n" for text in texts))
+    for processes in (1, 3):
+        command = [mpirun, "-n", str(processes), sys.executable, EXAMPLES / "classify_mpi.py", tmp_path / "texts.txt", tmp_path / f"{processes}.tsv"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout == f"200 lines by {processes} processes\n", done.stderr
+    answers = kindred.demo(device="cpu").classify(texts)
+    labels = ["\t".join([answer.labels[0].name, repr(answer.labels[0].probability)]) if answer.labels else "\t" for answer in answers]
+    assert (tmp_path / "1.tsv").read_text() == (tmp_path / "3.tsv").read_text() == "".join(f"{label}\n" for label in labels)
 
 
 def test_each_script_has_a_test():
