@@ -68,6 +68,10 @@ check-typescript *arguments:
 check-python *arguments:
     scripts/check-python {{ arguments }}
 
+# Disturb three replicas behind HAProxy and Envoy; no request may fail
+check-balancers *arguments:
+    scripts/check-balancers {{ arguments }}
+
 # Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}
