@@ -32,7 +32,7 @@ class Replica:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
         command = [self.program, "serve", "--listen", "%s:%d" % self.address, "--model", f"{MODEL}={folder}"]
         # Little of everything: three of them share a small machine. The queue is as small as the test that fills it can fill.
-        command += ["--device", "cpu", "--threads", "1", "--http-threads", "1", "--queue-capacity-queries", "512"]
+        command += ["--device", "cpu", "--threads", "1", "--http-threads", "1", "--queue-capacity-queries", "2048"]
         command += ["--access-log-one-in", "0", "--log-level", "warn"]
         log = open(self.scratch / f"replica-{self.address[0]}.log", "ab")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
@@ -60,10 +60,11 @@ class Replica:
         connection.close()
         return answer.status, body
 
-    def metric(self, name):
-        """The sum over all labels."""
+    def answered(self):
+        """How many requests for neighbours and analogies."""
         lines = self.get("/metrics")[1].decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+        counted = ('kindred_requests_total{route="/nearest"', 'kindred_requests_total{route="/analogy"')
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(counted))
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -84,7 +85,7 @@ class Replica:
 class Filler:
     """Keeps the queue of a replica full: callers that each ask for many ranks, again and again, not through the balancer."""
 
-    CALLERS = 40
+    CALLERS = 64
 
     def __init__(self, address, words):
         self.address = address
@@ -108,7 +109,7 @@ class Filler:
                         self.statuses[answer.status] = self.statuses.get(answer.status, 0) + 1
                     if answer.status not in (200, 429):
                         raise RuntimeError(f"POST /rank: {answer.status} {said[:300]!r}")
-                    self.stopping.wait(0.002)
+                    self.stopping.wait(0.03 if answer.status == 429 else 0)
             except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
 
