@@ -32,7 +32,7 @@ class Replica:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KINDRED_")}
         command = [self.program, "serve", "--listen", "%s:%d" % self.address, "--model", f"{MODEL}={folder}"]
         # Little of everything: three of them share a small machine. The queue is as small as the test that fills it can fill.
-        command += ["--device", "cpu", "--threads", "1", "--http-threads", "1", "--queue-capacity-queries", "2048"]
+        command += ["--device", "cpu", "--threads", "1", "--http-threads", "1", "--queue-capacity-queries", "1024"]
         command += ["--access-log-one-in", "0", "--log-level", "warn"]
         log = open(self.scratch / f"replica-{self.address[0]}.log", "ab")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
