@@ -72,6 +72,10 @@ check-python *arguments:
 check-helm *arguments:
     scripts/check-helm {{ arguments }}
 
+# Disturb three replicas behind HAProxy and Envoy; no request may fail
+check-balancers *arguments:
+    scripts/check-balancers {{ arguments }}
+
 # Run all kinds of load at once; nothing may fail; needs wrk and a release build
 soak *arguments:
     tests/load/soak {{ arguments }}

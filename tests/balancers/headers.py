@@ -1,0 +1,55 @@
+"""What reaches a replica of a request's head, and what the balancers keep to themselves."""
+
+import asyncio
+import http.client
+import json
+import uuid
+
+import echo
+from balancers import HOSTS, free_port
+
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ID = "a-client-s-own-id-7"
+
+
+async def check(kind, program, scratch):
+    """What failed, in words."""
+    port = free_port(*HOSTS)
+    servers = [await echo.serve(host, port) for host in HOSTS]
+    balancer = kind(program, scratch, port)
+    balancer.configure()
+    balancer.start()
+    try:
+        await asyncio.to_thread(balancer.wait_answers)
+        await asyncio.to_thread(ask, balancer.address)
+        return []
+    except AssertionError as error:
+        return [f"{balancer.name}, headers: {error}"]
+    finally:
+        await asyncio.to_thread(balancer.stop)
+        for server in servers:
+            server.close()
+
+
+def ask(address):
+    def head(method="GET", target="/nearest?word=a%2Fb", body=None, **headers):
+        connection = http.client.HTTPConnection(*address, timeout=30)
+        connection.request(method, target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, dict(json.loads(text)) if answer.status == 200 else text
+
+    status, found = head(x_request_id=ID, traceparent=TRACE, tracestate="vendor=1", authorization="Bearer key")
+    assert status == 200, status
+    for name, value in (("x-request-id", ID), ("traceparent", TRACE), ("tracestate", "vendor=1")):
+        assert found.get(name) == value, f"{name} is kept: {found}"
+    assert found["authorization"] == "Bearer key" and found[":path"] == "/nearest?word=a%2Fb", found
+    assert "x-forwarded-for" in found, found
+    status, found = head("POST", "/nearest", b" " * 65536, content_type="application/json")
+    assert status == 200 and found[":method"] == "POST" and found["content-length"] == "65536", found
+    uuid.UUID(found["x-request-id"])
+    assert "traceparent" not in found, "the balancer takes part in no trace of its own"
+    for target in ("/metrics", "/admin/reload"):
+        status, text = head("POST" if "admin" in target else "GET", target)
+        assert status == 404, f"{target} is not for clients: {status} {text}"
