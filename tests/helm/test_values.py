@@ -66,7 +66,7 @@ def test_the_schema_has_every_value_and_every_setting_with_its_type():
             assert value.keys() == known.keys(), key
     settings = SCHEMA["properties"]["config"]["properties"]
     assert settings.keys() == SETTINGS.keys() - DERIVED
-    kinds = {bool: "boolean", int: "integer", list: "array"}
+    kinds = {bool: "boolean", int: "integer", float: "number", list: "array"}
     for key, schema in settings.items():
         kind = kinds.get(type(SETTINGS[key]), "string")
         assert "enum" in schema or kind in schema["type"], key

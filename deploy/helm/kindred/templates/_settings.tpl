@@ -27,7 +27,9 @@
 {{- $keeps := and (eq $gpus 0) (not (include "kindred.modelsReadOnly" .)) -}}
 {{- $settings = merge $settings .Values.config (dict "device" $device "keep_tables" $keeps) -}}
 {{- range $key, $value := $settings }}
-{{- /* Helm reads numbers as floats, which TOML tells apart from integers; strings are written as in JSON. */}}
-{{ $key }} = {{ if or (kindIs "float64" $value) (kindIs "int64" $value) (kindIs "int" $value) }}{{ int64 $value }}{{ else }}{{ toRawJson $value }}{{ end }}
+{{- /* Helm reads numbers as floats, which TOML tells apart from integers; all else is written as in JSON. */}}
+{{- $isNumber := or (kindIs "float64" $value) (kindIs "int64" $value) (kindIs "int" $value) }}
+{{- $isWhole := and $isNumber (eq (float64 $value) (floor $value)) }}
+{{ $key }} = {{ if $isWhole }}{{ int64 $value }}{{ else }}{{ toRawJson $value }}{{ end }}
 {{- end }}
 {{- end }}
