@@ -15,8 +15,6 @@ NOTICED = 2
 # How long a replica stands still, and within what time its requests are asked of another, in seconds: two checks in a row must
 # have failed.
 FROZEN, SAVED = 10, 7
-# How long queues are kept full at most, in seconds, until a request meets a full one.
-FULL_AT_MOST = 40
 
 
 async def undisturbed(stage, load):
@@ -80,37 +78,26 @@ async def slow(stage, load):
     await asyncio.sleep(NOTICED / 2)
 
 
-async def until(seconds, most, is_so):
-    """For at least this many seconds, and until it is so, but not for more than `most`."""
-    started = asyncio.get_running_loop().time()
-    while (passed := asyncio.get_running_loop().time() - started) < most:
-        if passed >= seconds and is_so():
-            return
-        await asyncio.sleep(0.1)
-
-
 async def full(stage, load):
-    """The queue of one replica: another is asked."""
-    victim, before = stage.replicas[1], stage.balancer.asked_again()
+    """The queue of one replica: another is asked. That it always is, headers.py checks: here few requests meet a full queue."""
+    victim = stage.replicas[1]
     filler = Filler(victim.address, stage.words)
-    is_seen = lambda: filler.statuses.get(429, 0) > 0 and (stage.options.no_retries or stage.balancer.asked_again() > before)
-    await until(stage.seconds(3), FULL_AT_MOST, is_seen)
+    await asyncio.sleep(stage.seconds(3))
     await asyncio.to_thread(filler.stop)
     assert filler.statuses.get(429, 0) > 0, f"its queue was full: {filler.statuses}"
-    if not stage.options.no_retries:
-        assert stage.balancer.asked_again() > before, "what the full replica refused is asked of another"
 
 
 async def full_all(stage, load):
-    """The queues of all: 429 is the answer, and says when to come again."""
+    """The queues of all: 429 is an answer, and says when to come again. That it arrives, headers.py checks."""
     load.may_be_full = True
     fillers = [Filler(replica.address, stage.words) for replica in stage.replicas]
-    await until(stage.seconds(3), FULL_AT_MOST, lambda: load.statuses[429] > 0)
+    await asyncio.sleep(stage.seconds(3))
     for filler in fillers:
         filler.stopping.set()
     for filler in fillers:
         await asyncio.to_thread(filler.stop)
-    assert load.statuses[429] > 0, f"some requests are refused: {load.statuses}"
+    for filler in fillers:
+        assert filler.statuses.get(429, 0) > 0, f"all queues were full: {filler.statuses}"
 
 
 async def reload(stage, load):

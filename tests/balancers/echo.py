@@ -1,4 +1,5 @@
-"""A replica that answers every request with its head, as JSON. Speaks HTTP/2 only, as the balancers should."""
+"""A replica that answers every request with its head, as JSON. Speaks HTTP/2 only, as the balancers should. `full=HOST` in the address
+makes that replica refuse the request as a full queue does; `full=all`, each."""
 
 import asyncio
 import json
@@ -9,10 +10,18 @@ import h2.events
 
 
 async def serve(host, port):
-    return await asyncio.start_server(converse, host, port)
+    return await asyncio.start_server(lambda reader, writer: converse(host, reader, writer), host, port)
 
 
-async def converse(reader, writer):
+def answer(host, head):
+    """Its head, without the type of its body, and the body."""
+    target = dict(head)[":path"]
+    if target.endswith(("full=all", f"full={host}")):
+        return [(":status", "429"), ("retry-after", "7")], b'{"code": "queue_full"}'
+    return [(":status", "200")], json.dumps(head).encode()
+
+
+async def converse(host, reader, writer):
     connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
     connection.initiate_connection()
     heads = {}
@@ -29,8 +38,8 @@ async def converse(reader, writer):
                 elif isinstance(event, h2.events.DataReceived):
                     connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 elif isinstance(event, h2.events.StreamEnded):
-                    body = json.dumps(heads.pop(event.stream_id)).encode()
-                    head = [(":status", "200"), ("content-type", "application/json"), ("content-length", str(len(body)))]
+                    head, body = answer(host, heads.pop(event.stream_id))
+                    head += [("content-type", "application/json"), ("content-length", str(len(body)))]
                     connection.send_headers(event.stream_id, head)
                     connection.send_data(event.stream_id, body, end_stream=True)
     except (OSError, h2.exceptions.ProtocolError):

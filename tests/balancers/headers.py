@@ -1,4 +1,4 @@
-"""What reaches a replica of a request's head, and what the balancers keep to themselves."""
+"""What reaches a replica of a request's head, what the balancers keep to themselves, and what becomes of a 429."""
 
 import asyncio
 import http.client
@@ -38,6 +38,8 @@ def ask(address):
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
+        if answer.status == 429:
+            return answer.status, (answer.getheader("retry-after"), text)
         return answer.status, dict(json.loads(text)) if answer.status == 200 else text
 
     status, found = head(x_request_id=ID, traceparent=TRACE, tracestate="vendor=1", authorization="Bearer key")
@@ -53,3 +55,10 @@ def ask(address):
     for target in ("/metrics", "/admin/reload"):
         status, text = head("POST" if "admin" in target else "GET", target)
         assert status == 404, f"{target} is not for clients: {status} {text}"
+    for body in (None, b"{}"):
+        method = "GET" if body is None else "POST"
+        for host in HOSTS * 8:
+            status, said = head(method, f"/nearest?full={host}", body)
+            assert status == 200, f"what {host} refuses is asked of another: {status} {said}"
+        refused = head(method, "/nearest?full=all", body)
+        assert refused == (429, ("7", b'{"code": "queue_full"}')), f"the answer of full replicas arrives as it is: {refused}"
