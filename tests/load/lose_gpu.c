@@ -1,11 +1,11 @@
-/* Preloaded into a service, this ends what the process has on one GPU, while it serves: a kernel traps there.
+/* Preloaded into a service, this makes a kernel trap on one GPU, while it serves.
  *
  *     cc -shared -fPIC -O2 -o lose_gpu.so tests/load/lose_gpu.c -ldl -lpthread
  *     LOSE_GPU=1 LOSE_GPU_WHEN=/tmp/now LD_PRELOAD=$PWD/lose_gpu.so kindred serve --device cuda:all
  *     touch /tmp/now
  *
- * LOSE_GPU is the GPU's index, LOSE_GPU_WHEN a file: the kernel starts when it exists. A trap ends the process's context on that GPU and
- * nothing else: other processes and other GPUs go on. tests/load/lose-gpu does all of this under load.
+ * LOSE_GPU is the GPU's index, LOSE_GPU_WHEN a file: the kernel starts when it exists. A trap ends all that the process has, on every GPU
+ * (docs/gpus.md); other processes go on. tests/load/lose-gpu does all of this under load.
  */
 #include <dlfcn.h>
 #include <pthread.h>
