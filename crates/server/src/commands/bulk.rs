@@ -17,7 +17,7 @@ use kindred::queue::Limits;
 use kindred::{Kindred, Options, Settings};
 use serde_json::json;
 
-use super::expand::check;
+use super::expand::{check, expander_of};
 use super::prepare::watch_for_interrupt_keeping;
 use super::{CommandError, model_of_head, print};
 use crate::cli::{
@@ -90,15 +90,7 @@ fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
     let wanted = WantedTerms { top: *top, min_weight: *min_weight, max_ratio: *max_ratio };
     check(wanted)?;
     run(files, engine, |kindred| {
-        let expander = match head {
-            Some(folder) => kindred.expander(folder)?,
-            None => kindred.built_in_expander().ok_or_else(|| {
-                let name = kindred.model().name();
-                CommandError::Usage(format!(
-                    "the model {name} has no expander of its own; make one with `kindred train expander`, and name it with --head"
-                ))
-            })?,
-        };
+        let expander = expander_of(kindred, head.as_deref())?;
         Ok(BulkWork::Expand(expander, wanted, *format))
     })
 }

@@ -35,15 +35,7 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         ..Settings::default()
     };
     let kindred = Kindred::start(Model::from(model), settings)?;
-    let expander = match &arguments.head {
-        Some(folder) => kindred.expander(folder)?,
-        None => kindred.built_in_expander().ok_or_else(|| {
-            let name = kindred.model().name();
-            CommandError::Usage(format!(
-                "the model {name} has no expander of its own; make one with `kindred train expander`, and name it with --head"
-            ))
-        })?,
-    };
+    let expander = expander_of(&kindred, arguments.head.as_deref())?;
     let mut asked = Asked { arguments, kindred: &kindred, expander, wanted, unanswered: 0 };
     if let Some(path) = &arguments.vectors {
         return asked.answer_vectors(path);
@@ -54,6 +46,22 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         count => Err(CommandError::Usage(format!(
             "{count} of the texts have no terms: the model has none of their words"
         ))),
+    }
+}
+
+/// The expander in this folder; without one, the model's own.
+pub(super) fn expander_of(
+    kindred: &Kindred,
+    head: Option<&Path>,
+) -> Result<Arc<Expander>, CommandError> {
+    match head {
+        Some(folder) => Ok(kindred.expander(folder)?),
+        None => kindred.built_in_expander().ok_or_else(|| {
+            let name = kindred.model().name();
+            CommandError::Usage(format!(
+                "the model {name} has no expander of its own; make one with `kindred train expander`, and name it with --head"
+            ))
+        }),
     }
 }
 
