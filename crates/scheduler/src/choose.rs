@@ -12,6 +12,7 @@
 //! of them wait than fit.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::time::Instant;
 
 use contract::Workload;
@@ -103,7 +104,7 @@ impl Level {
 
 /// The jobs of one caller: what each has left, in order, how they share the caller's part, and what they were given.
 #[derive(Default)]
-struct OfCaller {
+pub(crate) struct OfCaller {
     left: Vec<usize>,
     level: Option<Level>,
     given: usize,
@@ -125,23 +126,41 @@ pub(crate) fn choose<W: Workload>(
     waiting: &mut VecDeque<Waiting<W>>,
     room: Room,
 ) {
-    let cost: usize = waiting.iter().map(|job| job.cost).sum();
+    let unchosen = |job: &mut Waiting<W>| {
+        (job.chosen, job.chosen_cost) = (0, 0);
+        job.cost
+    };
+    let cost: usize = waiting.iter_mut().map(unchosen).sum();
     if cost <= room.all && (cost <= room.of_one_caller || fits_each_caller(waiting, room)) {
         for job in waiting {
             (job.chosen, job.chosen_cost) = (job.requests.len(), job.cost);
         }
         return;
     }
+    let mut pass = Gathering::new(workload, device, room);
     let mut callers: ByCaller<OfCaller> = ByCaller::default();
+    if has_as_many_callers_as(waiting, room.all) {
+        one_of_each_caller(&mut pass, waiting, &mut callers);
+    } else {
+        by_level(&mut pass, waiting, &mut callers);
+    }
+    fill(&mut pass, waiting, &mut callers);
+}
+
+/// Shares the room by levels, of callers and of each caller's jobs.
+pub(crate) fn by_level<W: Workload>(
+    pass: &mut Gathering<'_, W>,
+    waiting: &mut VecDeque<Waiting<W>>,
+    callers: &mut ByCaller<OfCaller>,
+) {
+    let room = pass.room;
     for job in &*waiting {
         callers.entry(job.caller()).or_default().left.push(job.cost);
     }
     let wanted = |of: &OfCaller| of.left.iter().sum::<usize>().min(room.of_one_caller);
     let mut all_wanted: Vec<usize> = callers.values().map(wanted).collect();
     let mut of_all = Level::of_any(room.all, &mut all_wanted);
-    let mut pass = Gathering { workload, device, gathered: W::Gathered::default(), cost: 0, room };
-    for job in &mut *waiting {
-        (job.chosen, job.chosen_cost) = (0, 0);
+    for job in waiting {
         let of_caller = callers.entry(job.caller()).or_default();
         let level = of_caller.level.get_or_insert_with(|| {
             let gets = of_all.take(of_caller.left.iter().sum::<usize>().min(room.of_one_caller));
@@ -151,7 +170,7 @@ pub(crate) fn choose<W: Workload>(
         // The first request of a job may cost more than the job gets.
         while gets > 0 && (job.chosen == 0 || job.chosen_cost < gets) {
             let Some(request) = job.requests.as_slice().get(job.chosen) else { break };
-            let cost = workload.cost(device, request);
+            let cost = pass.workload.cost(pass.device, request);
             if job.chosen > 0 && job.chosen_cost + cost > gets {
                 break;
             }
@@ -160,11 +179,42 @@ pub(crate) fn choose<W: Workload>(
             of_caller.given += added;
         }
     }
-    fill(&mut pass, waiting, &mut callers);
+}
+
+/// As [`by_level`] where every caller's level is 1 or 0: the first request of each caller, in turn. It looks at no more jobs than it
+/// chooses, however many wait: with thousands of connections the lock of `dispatch` is held for this.
+fn one_of_each_caller<W: Workload>(
+    pass: &mut Gathering<'_, W>,
+    waiting: &mut VecDeque<Waiting<W>>,
+    callers: &mut ByCaller<OfCaller>,
+) {
+    for job in waiting {
+        if callers.len() == pass.room.all {
+            return;
+        }
+        let Entry::Vacant(new) = callers.entry(job.caller()) else { continue };
+        let of_caller = new.insert(OfCaller::default());
+        let Some(request) = job.requests.as_slice().first() else { continue };
+        let cost = pass.workload.cost(pass.device, request);
+        if let Some(added) = pass.add(request, cost) {
+            (job.chosen, job.chosen_cost) = (1, cost);
+            of_caller.given = added;
+        }
+    }
+}
+
+/// Whether there are at least this many callers.
+fn has_as_many_callers_as<W: Workload>(waiting: &VecDeque<Waiting<W>>, room: usize) -> bool {
+    let mut callers: ByCaller<()> = ByCaller::default();
+    waiting.len() >= room
+        && waiting.iter().any(|job| {
+            callers.insert(job.caller(), ());
+            callers.len() >= room
+        })
 }
 
 /// Gives the remaining room to jobs that have more requests, in turns.
-fn fill<W: Workload>(
+pub(crate) fn fill<W: Workload>(
     pass: &mut Gathering<'_, W>,
     waiting: &mut VecDeque<Waiting<W>>,
     callers: &mut ByCaller<OfCaller>,
@@ -197,7 +247,7 @@ fn fits_each_caller<W: Workload>(waiting: &VecDeque<Waiting<W>>, room: Room) -> 
 }
 
 /// A pass while its requests are chosen.
-struct Gathering<'a, W: Workload> {
+pub(crate) struct Gathering<'a, W: Workload> {
     workload: &'a W,
     device: &'a W::Device,
     gathered: W::Gathered,
@@ -205,7 +255,12 @@ struct Gathering<'a, W: Workload> {
     room: Room,
 }
 
-impl<W: Workload> Gathering<'_, W> {
+impl<'a, W: Workload> Gathering<'a, W> {
+    /// No request is chosen.
+    pub(crate) fn new(workload: &'a W, device: &'a W::Device, room: Room) -> Self {
+        Self { workload, device, gathered: W::Gathered::default(), cost: 0, room }
+    }
+
     /// Adds a request if it fits; the first always does. Returns the cost that it adds.
     fn add(&mut self, request: &W::Request, cost: usize) -> Option<usize> {
         let left = if self.cost == 0 {

@@ -131,6 +131,11 @@ impl<D: ?Sized> Dispatch<D> {
         self.lanes[turn.lane].note_slice(took);
         // A pass that is over in one slice and kept nobody waiting is not charged: nobody got more than its share.
         if turn.is_contended || !pass.had_one_slice() || took >= LONGEST_SLICE {
+            if !turn.beside_others {
+                // `next` chose without clocks. Its callers have used time that no other lane wanted, so whoever comes next
+                // starts where they are; and clocks that are behind can be forgotten.
+                self.turns.begin(pass.first_clock(&self.turns));
+            }
             pass.charge(&mut self.turns, took);
         }
     }

@@ -136,10 +136,13 @@ impl<W: Workload> LaneState<W> {
 
 /// Takes the chosen requests out. What stays: jobs that got no room, then the rest of jobs that were split.
 fn take_chosen<W: Workload>(waiting: &mut VecDeque<Waiting<W>>) -> VecDeque<Waiting<W>> {
-    let before = std::mem::take(waiting);
-    if before.iter().all(|job| job.chosen == job.requests.len()) {
-        return before;
+    // Most passes take whole jobs from the front. Then the others, perhaps thousands, stay where they are.
+    let is_whole = |job: &Waiting<W>| job.chosen == job.requests.len();
+    let whole = waiting.iter().position(|job| !is_whole(job)).unwrap_or(waiting.len());
+    if waiting.iter().skip(whole).all(|job| job.chosen == 0) {
+        return waiting.drain(..whole).collect();
     }
+    let before = std::mem::take(waiting);
     let (mut taken, mut unfinished) = (VecDeque::with_capacity(before.len()), Vec::new());
     for mut job in before {
         if job.chosen == 0 {

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 /// served: nobody saves up time by asking for nothing.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// Nanoseconds, by caller; only those ahead of `now`.
+    /// Nanoseconds, by caller. Those behind `now` are forgotten now and then.
     clocks: ByCaller<u64>,
     now: u64,
+    /// How many clocks were left when some were last forgotten.
+    kept: usize,
 }
 
 impl Turns {
@@ -30,10 +32,13 @@ impl Turns {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let clock = self.clock(caller).saturating_add(nanoseconds);
         self.clocks.insert(caller, clock);
+        // All clocks may be ahead. So the next look at all of them waits until there are twice as many: each charge pays for
+        // at most two of them, however many callers there are.
         const MANY: usize = 4096;
-        if self.clocks.len() > MANY {
+        if self.clocks.len() > MANY.max(2 * self.kept) {
             let now = self.now;
             self.clocks.retain(|_, &mut clock| clock > now);
+            self.kept = self.clocks.len();
         }
     }
 }
@@ -145,5 +150,20 @@ mod tests {
             turns.begin(turns.clock(caller));
         }
         assert!(turns.clocks.len() <= 4097, "{}", turns.clocks.len());
+    }
+
+    #[test]
+    fn a_charge_costs_the_same_however_many_callers_are_ahead() {
+        let time_with = |callers: u64| {
+            let mut turns = Turns::default();
+            let charge = |turns: &mut Turns, caller| turns.charge(caller, Duration::from_millis(1));
+            (0..callers).for_each(|caller| charge(&mut turns, caller));
+            let began = Instant::now();
+            (0..1000).for_each(|caller| charge(&mut turns, caller));
+            began.elapsed()
+        };
+        let times = |callers| (0..5).map(|_| time_with(callers)).min().unwrap();
+        let (few, many) = (times(1000), times(5000));
+        assert!(many < 50 * few, "1000 callers: {few:?}, 5000: {many:?}");
     }
 }

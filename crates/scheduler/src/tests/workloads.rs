@@ -10,7 +10,7 @@ use crate::Scheduler;
 
 /// Adds up how long it worked for each workload.
 #[derive(Default)]
-struct Calculator {
+pub(super) struct Calculator {
     worked: Arc<Mutex<HashMap<&'static str, Duration>>>,
 }
 
@@ -77,10 +77,10 @@ impl Workload for Squares {
 }
 
 /// Counts up to its numbers, all of a pass together, a step a slice; equal numbers are counted to once.
-struct CountUp;
+pub(super) struct CountUp;
 
 #[derive(Default)]
-struct Steps(Vec<u64>);
+pub(super) struct Steps(Vec<u64>);
 
 impl Workload for CountUp {
     type Device = Calculator;
@@ -168,6 +168,16 @@ fn three() -> Three {
     Three { cheap, dear, counting, workers, worked }
 }
 
+/// A caller submits this many jobs, each as large as a pass.
+fn ask(lane: &Lane<Squares>, jobs: usize) {
+    let account = Account::new();
+    for _ in 0..jobs {
+        let (lane, account) = (lane.clone(), account.clone());
+        let asks = async move { lane.submit(&account, vec![1, 2, 3, 4], later()).await };
+        drop(tokio::spawn(asks));
+    }
+}
+
 #[tokio::test]
 async fn any_workload_is_batched_sliced_and_answered() {
     let three = three();
@@ -205,14 +215,6 @@ async fn whoever_leaves_a_pass_between_its_slices_leaves_the_others_their_own_st
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_dear_work_take_no_time_from_callers_of_cheap_work() {
     let three = three();
-    let ask = |lane: &Lane<Squares>, jobs: usize| {
-        let account = Account::new();
-        for _ in 0..jobs {
-            let (lane, account) = (lane.clone(), account.clone());
-            let asks = async move { lane.submit(&account, vec![1, 2, 3, 4], later()).await };
-            drop(tokio::spawn(asks));
-        }
-    };
     // More than the device does during this test, so that both callers always wait for something.
     ask(&three.cheap, 4000);
     ask(&three.dear, 400);
@@ -260,4 +262,28 @@ async fn a_short_pass_takes_turns_with_other_lanes_and_a_long_one_waits_for_its_
     assert!(beside_short <= 20, "{beside_short}");
     let beside_long = passes_beside(40).await;
     assert!(beside_long >= 100, "{beside_long}");
+}
+
+/// Who has used a device that nobody else wanted is not behind those who come later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_that_nobody_else_wanted_is_not_held_against_its_user() {
+    let three = three();
+    let worked = |name: &str| three.worked.lock().unwrap().get(name).copied().unwrap_or_default();
+    // A long time alone, with jobs that wait behind each pass.
+    ask(&three.dear, 2000);
+    let until = later();
+    while worked("dear") < Duration::from_millis(300) {
+        assert!(Instant::now() < until, "{:?}", worked("dear"));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    ask(&three.cheap, 4000);
+    while worked("cheap") < Duration::from_millis(20) {
+        assert!(Instant::now() < until, "{:?}", worked("cheap"));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (dear, cheap) = (worked("dear"), worked("cheap"));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let (dear, cheap) = (worked("dear") - dear, worked("cheap") - cheap);
+    let share = cheap.div_duration_f64(cheap + dear);
+    assert!((0.35..0.65).contains(&share), "{cheap:?} and {dear:?}");
 }
