@@ -13,7 +13,7 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, QueryVector, Row, Table, score};
+use crate::{Filter, HasTable, Hit, Metric, Query, QueryError, Row, Table, score};
 
 /// About the number of tokens that tell the usual norm of a text's tokens.
 const TOKENS_FOR_NORM: usize = 64;
@@ -169,7 +169,7 @@ impl Expansion {
         let mut filter = Filter::default();
         filter.min_score = Some(self.least);
         let terms = self.expander.terms().table();
-        Query::new(&terms, QueryVector::Components(vector), self.top, filter).ok()
+        Query::new(&terms, vector.into(), self.top, filter).ok()
     }
 
     /// Adds the vectors of all tokens, as the terms are compared with them, `[tokens, dim]`. Returns whether all of them are finite;

@@ -45,5 +45,5 @@ pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
 pub use table::{HasTable, Metric, Table};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;
-pub use vector::{QueryError, QueryVector, ScoringVector};
+pub use vector::{Components, QueryError, QueryVector, ScoringVector};
 pub use workload::{Device, Workload};

@@ -12,11 +12,11 @@ use super::{Hit, QueryError, QueryVector, Row, Scoring, ScoringVector, Table};
 /// let of_a_row = Query::new(&table, QueryVector::Row(Row(1)), 10, Filter::excluding(vec![Row(1)]))?;
 /// let mut filter = Filter::default();
 /// filter.min_score = Some(0.5);
-/// let of_a_vector = Query::new(&table, QueryVector::Components(vec![0.6, 0.8]), 3, filter)?;
+/// let of_a_vector = Query::new(&table, vec![0.6, 0.8].into(), 3, filter)?;
 /// assert_eq!(of_a_row.vectors()[0].norm, 2.0);
 ///
 /// // An invalid query is refused before it reaches an engine.
-/// let zero = Query::new(&table, QueryVector::Components(vec![0.0, 0.0]), 3, Filter::default());
+/// let zero = Query::new(&table, vec![0.0, 0.0].into(), 3, Filter::default());
 /// assert_eq!(zero.unwrap_err(), QueryError::Zero);
 ///
 /// let batch: QueryBatch = [&of_a_row, &of_a_vector].into_iter().collect();
@@ -308,14 +308,14 @@ mod tests {
             ask(InTable(Row(2))).unwrap_err(),
             QueryError::NoSuchRow { row: Row(2), rows: 2 }
         );
-        assert_eq!(ask(Components(vec![0.0, -0.0])).unwrap_err(), QueryError::Zero);
+        assert_eq!(ask(Components(vec![0.0, -0.0].into())).unwrap_err(), QueryError::Zero);
         assert_eq!(
-            ask(Components(vec![1.0; 3])).unwrap_err(),
+            ask(Components(vec![1.0; 3].into())).unwrap_err(),
             QueryError::Dimension { found: 3, expected: 2 }
         );
         for bad in [f32::NAN, f32::INFINITY] {
             assert_eq!(
-                ask(Components(vec![1.0, bad])).unwrap_err(),
+                ask(Components(vec![1.0, bad].into())).unwrap_err(),
                 QueryError::NotFinite { index: 1 }
             );
         }

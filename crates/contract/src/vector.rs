@@ -1,5 +1,8 @@
 //! Vectors that rows are compared with, checked against their table.
 
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
 use super::{Metric, Row, Table, score};
 
 /// The source of a query's components.
@@ -8,7 +11,53 @@ pub enum QueryVector {
     /// A row of the table; an engine gathers it where the table is stored.
     Row(Row),
     /// Components from the caller, `[dim]`.
-    Components(Vec<f32>),
+    Components(Components),
+}
+
+/// Components from the caller, `[dim]`: those of one vector, or of one among many that were copied together.
+#[derive(Debug, Clone)]
+pub struct Components {
+    of: Arc<Vec<f32>>,
+    range: Range<usize>,
+}
+
+impl Components {
+    /// A part of these.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn part(of: &Arc<Vec<f32>>, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= of.len(), "{range:?} of {}", of.len());
+        Self { of: of.clone(), range }
+    }
+}
+
+impl From<Vec<f32>> for Components {
+    fn from(all: Vec<f32>) -> Self {
+        let range = 0..all.len();
+        Self { of: Arc::new(all), range }
+    }
+}
+
+impl Deref for Components {
+    type Target = [f32];
+
+    #[inline]
+    fn deref(&self) -> &[f32] {
+        &self.of[self.range.clone()]
+    }
+}
+
+impl PartialEq for Components {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl From<Vec<f32>> for QueryVector {
+    fn from(components: Vec<f32>) -> Self {
+        Self::Components(components.into())
+    }
 }
 
 impl QueryVector {

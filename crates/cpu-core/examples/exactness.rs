@@ -104,7 +104,7 @@ fn query(model: &ModelStore, i: usize, k: usize) -> Result<Query, QueryError> {
         let noisy = pairs.enumerate().map(|(j, (a, b))| {
             a + b + 0.1 * ((random(j + 2) >> 40) as f32 / (1u64 << 23) as f32 - 1.0)
         });
-        (QueryVector::Components(noisy.collect()), Filter::default())
+        (QueryVector::from(noisy.collect::<Vec<f32>>()), Filter::default())
     };
     Query::new(&model.table(), vector, k, filter)
 }

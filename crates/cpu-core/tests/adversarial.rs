@@ -124,7 +124,7 @@ fn negative_maxima_under_dot() {
     let opposite: Vec<f32> = vec![-1.0; 33];
     let model = under_dot(&rows, None);
     let table = model.table();
-    let query = Query::new(&table, QueryVector::Components(opposite), 10, Filter::default());
+    let query = Query::new(&table, opposite.into(), 10, Filter::default());
     holds(&model, &[query.unwrap()], None);
 }
 
@@ -340,7 +340,7 @@ fn rows_above_the_maximum_raise_no_floor() {
         .map(|(max, k)| {
             let mut filter = Filter::default();
             filter.max_score = Some(max);
-            let vector = QueryVector::Components(east.clone());
+            let vector = QueryVector::from(east.clone());
             Query::new(&model.table(), vector, k, filter).unwrap()
         })
         .collect();

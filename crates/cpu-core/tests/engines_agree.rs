@@ -112,7 +112,7 @@ fn tables_larger_than_one_task_are_covered_to_the_last_row() {
 fn queries_for_another_table_are_refused() {
     let small = Arc::new(model(2, &[vec![1.0, 0.0]]));
     let large = model(3, &[vec![1.0; 3], vec![1.0; 3]]);
-    for vector in [QueryVector::Row(Row(1)), QueryVector::Components(vec![1.0; 3])] {
+    for vector in [QueryVector::Row(Row(1)), QueryVector::from(vec![1.0; 3])] {
         let query = Query::new(&large.table(), vector, 1, Filter::default()).unwrap();
         let batch = std::iter::once(&query).collect();
         assert!(FullScanEngine::new(small.clone(), 1).unwrap().search(&batch).is_err());

@@ -53,7 +53,7 @@ fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<FullPassQuery> {
                 Scoring::vector(&table, QueryVector::Row(row(seed))).ok()
             }
             ScoringSeed::Cosine(Err(own)) => {
-                Scoring::vector(&table, QueryVector::Components(own[..model.dim()].to_vec())).ok()
+                Scoring::vector(&table, own[..model.dim()].to_vec().into()).ok()
             }
             ScoringSeed::ThreeCosMul(positive, negative) => {
                 Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()
@@ -362,7 +362,7 @@ fn full_passes_for_another_table_are_refused() {
     let own = Scoring::vector(&small.table(), QueryVector::Row(Row(0))).unwrap();
     let queries = [
         (cosine(QueryVector::Row(Row(1))), vec![]),
-        (cosine(QueryVector::Components(vec![1.0; 3])), vec![]),
+        (cosine(vec![1.0; 3].into()), vec![]),
         (own, vec![Row(1)]),
     ];
     for (scoring, ranked) in queries {

@@ -24,7 +24,7 @@ fn at_cosine(cosine: f32, row: usize) -> Vec<f32> {
 }
 
 fn axis() -> QueryVector {
-    QueryVector::Components((0..DIM).map(|i| f32::from(u8::from(i == 0))).collect())
+    QueryVector::from((0..DIM).map(|i| f32::from(u8::from(i == 0))).collect::<Vec<f32>>())
 }
 
 /// Checks the same query for each `k`, all in one batch and the first alone. A large `k` gets no floor from the

@@ -211,7 +211,7 @@ fn queries(
             Kind::Vector => {
                 let other = Row(numbers.below(model.rows()) as u32);
                 let sum = table.row(row).iter().zip(table.row(other)).map(|(a, b)| a + 0.7 * b);
-                (QueryVector::Components(sum.collect()), Filter::default())
+                (QueryVector::from(sum.collect::<Vec<f32>>()), Filter::default())
             }
         };
         Query::new(&table, vector, k, filter).expect("a query")

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::{
-    Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, RankedRow, Row, Scoring,
+    Components, Engine, Filter, FullPassQuery, Hit, Query, QueryBatch, QueryVector, RankedRow, Row,
+    Scoring,
 };
 use cpu_core::FullScanEngine;
 use gpu_core::search::CudaEngine;
@@ -95,6 +96,37 @@ fn word_queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<
     (0..count).map(|_| query(numbers.row(model))).collect()
 }
 
+/// Queries for vectors near words.
+fn vector_queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<Query> {
+    let (table, dim) = (model.table(), model.dim());
+    let mut all = Vec::with_capacity(count * dim);
+    for _ in 0..count {
+        let near = table.row(numbers.row(model));
+        all.extend(near.iter().map(|x| x * (0.7 + 0.6 * numbers.below(1000) as f32 / 1000.0)));
+    }
+    let all = Arc::new(all);
+    let query = |at: usize| {
+        let vector = Components::part(&all, at * dim..(at + 1) * dim);
+        let vector = QueryVector::Components(vector);
+        Query::new(&table, vector, 10, Filter::default()).expect("a vector with a direction")
+    };
+    (0..count).map(query).collect()
+}
+
+/// The median time of a batch, one after the other.
+fn one_batch(engine: &mut dyn Engine, mut asked: impl FnMut() -> Vec<Query>) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..30 {
+        let asked = asked();
+        let asked: QueryBatch<'_> = asked.iter().collect();
+        let started = Instant::now();
+        engine.search_overlapped(&asked, &mut || ()).expect("answers");
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
 /// Runs batches, each started before the last one is over, until `until`; returns the number of queries answered.
 fn run(engine: &mut dyn Engine, asked: &[Vec<Query>], until: Instant) -> usize {
     let mut before: Option<QueryBatch<'_>> = None;
@@ -168,24 +200,17 @@ fn in_shards(model: &Arc<ModelStore>, gpus: &[u32]) {
     let started = Instant::now();
     let overlapped =
         run(&mut *engine, &asked, started + TIMED / 3) as f64 / started.elapsed().as_secs_f64();
-    let mut of_batches = Vec::new();
-    for _ in 0..30 {
-        let asked = word_queries(model, BATCH, &mut numbers);
-        let asked: QueryBatch<'_> = asked.iter().collect();
-        let started = Instant::now();
-        engine.search_overlapped(&asked, &mut || ()).expect("answers");
-        of_batches.push(started.elapsed());
-    }
-    of_batches.sort_unstable();
-    let batch = of_batches[of_batches.len() / 2];
+    let batch = one_batch(&mut *engine, || word_queries(model, BATCH, &mut numbers));
+    let of_vectors = one_batch(&mut *engine, || vector_queries(model, BATCH, &mut numbers));
     println!(
         "{} shards on {gpus:?}: loaded in {loaded:.2} s; one query p50 {:.4} ms, p99 {:.4} ms on the host; batch of {BATCH}: {:.3} ms, \
-         {:.0} queries/s, overlapped {overlapped:.0}",
+         {:.0} queries/s, overlapped {overlapped:.0}; of vectors {:.3} ms",
         gpus.len(),
         milliseconds(times[SINGLE / 2]),
         milliseconds(times[SINGLE * 99 / 100]),
         milliseconds(batch),
-        BATCH as f64 / batch.as_secs_f64()
+        BATCH as f64 / batch.as_secs_f64(),
+        milliseconds(of_vectors),
     );
 }
 
@@ -197,8 +222,13 @@ fn any_query(model: &ModelStore, numbers: &mut Numbers) -> Query {
         0 => Scoring::three_cos_mul(&table, &[a, b], &[c]).ok(),
         1 => Scoring::pair_direction(&table, a, b, c).ok(),
         2 => {
-            let sum = table.row(a).iter().zip(table.row(b)).map(|(a, b)| a + 0.7 * b).collect();
-            Scoring::vector(&table, QueryVector::Components(sum)).ok()
+            let sum = table
+                .row(a)
+                .iter()
+                .zip(table.row(b))
+                .map(|(a, b)| a + 0.7 * b)
+                .collect::<Vec<f32>>();
+            Scoring::vector(&table, sum.into()).ok()
         }
         _ => None,
     };

@@ -156,7 +156,7 @@ impl Model {
     /// [`Error::DimensionMismatch`], [`Error::NotFinite`] or [`Error::ZeroQuery`].
     pub fn scores(&self, vector: &[f32]) -> Result<Vec<f64>, Error> {
         let table = self.0.table();
-        let vector = QueryVector::Components(vector.to_vec());
+        let vector = QueryVector::from(vector.to_vec());
         let query = Query::new(&table, vector, 1, Filter::default())?;
         let score = |row: u32| query.score(&table, Row(row)).unwrap_or(f64::NAN);
         Ok((0..self.rows() as u32).into_par_iter().map(score).collect())

@@ -86,7 +86,7 @@ impl Shard {
             QueryVector::Components(components) => QueryVector::Components(components.clone()),
             QueryVector::Row(row) => match self.here(*row) {
                 Some(row) => QueryVector::Row(row),
-                None => QueryVector::Components(self.of.table().row(*row).to_vec()),
+                None => self.of.table().row(*row).to_vec().into(),
             },
         };
         ScoringVector { vector: moved, norm: vector.norm }

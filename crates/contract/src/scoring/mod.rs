@@ -344,7 +344,7 @@ mod tests {
             let zero = Scoring::vector(table, QueryVector::Row(Row(3))).unwrap_err();
             assert_eq!(zero, QueryError::Zero);
             assert_eq!(
-                Scoring::vector(table, QueryVector::Components(vec![1.0])).unwrap_err(),
+                Scoring::vector(table, vec![1.0].into()).unwrap_err(),
                 QueryError::Dimension { found: 1, expected: 2 }
             );
         });

@@ -103,7 +103,7 @@ pub(crate) fn queries(model: &ModelStore, seeds: Vec<Seed>) -> Vec<Query> {
             RankingSeed::Row(own) => Scoring::vector(&table, QueryVector::Row(row(&own))).ok(),
             RankingSeed::Vector(components) => {
                 let components = components[..model.dim()].to_vec();
-                Scoring::vector(&table, QueryVector::Components(components)).ok()
+                Scoring::vector(&table, components.into()).ok()
             }
             RankingSeed::Product(positive, negative) => {
                 Scoring::three_cos_mul(&table, &rows(positive), &rows(negative)).ok()

@@ -202,10 +202,8 @@ fn all_rows_equal() {
 /// An empty slot scores 0, which would be the best of all here.
 fn all_scores_negative() {
     let model = table(24, 21, |_, numbers| (0..24).map(|_| 1.0 + 0.3 * numbers.real()).collect());
-    let query = |k| {
-        Query::new(&model.table(), QueryVector::Components(vec![-1.0; 24]), k, Filter::default())
-            .unwrap()
-    };
+    let query =
+        |k| Query::new(&model.table(), vec![-1.0; 24].into(), k, Filter::default()).unwrap();
     check("negative scores", &model, &[query(1), query(10), query(1000)]);
 }
 

@@ -100,7 +100,7 @@ fn negative_maxima() {
     for biases in [None, Some(&biases[..])] {
         let model = table(33, biases, |_| numbers.vector(33).iter().map(|x| x.abs()).collect());
         let table = model.table();
-        let opposite = QueryVector::Components(vec![-1.0; 33]);
+        let opposite = QueryVector::from(vec![-1.0; 33]);
         let query = Query::new(&table, opposite, 10, Filter::default());
         check("a query opposite to all rows", &model, &[query.unwrap()]);
         attack("negative maxima", &model);

@@ -34,7 +34,7 @@ fn scoring(model: &ModelStore, numbers: &mut Numbers) -> Option<Scoring> {
     match row().0 % 4 {
         0 => Scoring::vector(&table, QueryVector::Row(row())).ok(),
         1 => Scoring::pair_direction(&table, row(), row(), row()).ok(),
-        2 => Scoring::vector(&table, QueryVector::Components(numbers.vector(model.dim()))).ok(),
+        2 => Scoring::vector(&table, numbers.vector(model.dim()).into()).ok(),
         _ => {
             let (positive, negative) = (some_rows(6, rows, numbers), some_rows(6, rows, numbers));
             Scoring::three_cos_mul(&table, &positive, &negative).ok()

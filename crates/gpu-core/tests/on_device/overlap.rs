@@ -29,7 +29,7 @@ fn of_all_kinds() {
         asked.insert(6 * i as usize, Query::by(scoring.unwrap(), 10, filter));
     }
     // Without a certificate: no row is that unlike the query.
-    let vector = QueryVector::Components(table.row(Row(5)).to_vec());
+    let vector = QueryVector::from(table.row(Row(5)).to_vec());
     let mut filter = Filter::default();
     filter.max_score = Some(-0.9);
     asked.insert(700, Query::new(&table, vector, 3, filter).unwrap());
@@ -80,7 +80,7 @@ fn refused() {
         let asked = queries(&model, 3, &[k], &mut numbers);
         assert_eq!(engine.start_search(&asked.iter().collect()), Ok(false), "k = {k}");
     }
-    let vector = QueryVector::Components(numbers.vector(50));
+    let vector = QueryVector::from(numbers.vector(50));
     let foreign = Query::new(&other.table(), vector, 5, Filter::default()).unwrap();
     let foreign = engine.start_search(&std::iter::once(&foreign).collect());
     assert_eq!(foreign, Err(EngineError::ForeignQuery));

@@ -30,7 +30,7 @@ fn queries(model: &ModelStore, count: usize, numbers: &mut Numbers) -> Vec<FullP
     let mut queries = Vec::new();
     while queries.len() < count {
         let vector = match numbers.below(3) {
-            0 => QueryVector::Components(numbers.vector(model.dim())),
+            0 => QueryVector::from(numbers.vector(model.dim())),
             _ => QueryVector::Row(Row(numbers.below(rows) as u32)),
         };
         // A zero row makes no query.
@@ -178,7 +178,7 @@ fn with_too_many_rows_in_doubt() {
     let model = model(dim, &rows);
     let table = model.table();
     let query = |vector: &Vec<f32>, ranked| {
-        let scoring = Scoring::vector(&table, QueryVector::Components(vector.clone())).unwrap();
+        let scoring = Scoring::vector(&table, vector.clone().into()).unwrap();
         FullPassQuery::new(scoring, 0, Filter::default(), vec![ranked])
     };
     let queries = [query(&alike, Row(10)), query(&other, Row(9)), query(&alike, Row(9))];

@@ -82,7 +82,7 @@ pub(crate) fn queries(
     let mut queries = Vec::new();
     while queries.len() < count {
         let vector = if numbers.below(3) == 0 {
-            QueryVector::Components(numbers.vector(model.dim()))
+            QueryVector::from(numbers.vector(model.dim()))
         } else {
             QueryVector::Row(Row(numbers.below(rows) as u32))
         };

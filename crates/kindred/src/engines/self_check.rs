@@ -108,9 +108,9 @@ impl Check<'_> {
     /// A query by components: the first row, and a little of another.
     fn between(&self, first: Row, last: Row, all_rows: bool) -> Query {
         let (a, b) = (self.table.row(first), self.table.row(last));
-        let mixed = a.iter().zip(b).map(|(a, b)| a * 0.75 + b * 0.125).collect();
+        let mixed = a.iter().zip(b).map(|(a, b)| a * 0.75 + b * 0.125).collect::<Vec<f32>>();
         let filter = self.filter(first, None, all_rows);
-        let query = Query::new(&self.table, QueryVector::Components(mixed), K, filter);
+        let query = Query::new(&self.table, mixed.into(), K, filter);
         // Too small or too large for float32: the row as it is.
         query.unwrap_or_else(|_| self.query(first, K, None, all_rows))
     }

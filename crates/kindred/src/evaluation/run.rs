@@ -178,7 +178,7 @@ impl KnownQuestion {
             Method::ThreeCosAdd => {
                 let words = [(self.b, 1.0), (self.c, 1.0), (self.a, -1.0)];
                 let words = words.map(|(row, weight)| WeightedWord { row, weight });
-                let vector = QueryVector::Components(analogy_vector(table, &words).ok()?);
+                let vector = QueryVector::from(analogy_vector(table, &words).ok()?);
                 return Query::new(table, vector, 1, self.filter()).ok();
             }
             Method::PairDirection => Scoring::pair_direction(table, self.b, self.c, self.a).ok()?,

@@ -48,13 +48,13 @@ impl Formula {
 
     /// The score of a vector of the caller.
     pub(super) fn of_vector(components: Vec<f32>) -> Self {
-        Self::Vector { vector: QueryVector::Components(components), words: Vec::new(), norm: 1.0 }
+        Self::Vector { vector: components.into(), words: Vec::new(), norm: 1.0 }
     }
 
     /// The score of a sum of words.
     pub(super) fn of_sum(model: &ModelStore, words: &[WeightedWord]) -> Result<Self, Error> {
         let sum = analogy_sum(&model.table(), words).map_err(|e| Error::of_analogy(model, e))?;
-        let vector = QueryVector::Components(sum.vector);
+        let vector = sum.vector.into();
         Ok(Self::Vector { vector, words: sum.words, norm: sum.norm })
     }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use contract::{
-    Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, WeightedWord,
+    Components, Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row,
+    WeightedWord,
 };
 use model_store::ModelStore;
 
@@ -346,10 +347,10 @@ pub(crate) fn of_row(
 /// If it is zero, not finite, or has another number of components than the model's rows.
 pub(crate) fn of_vector(
     model: &ModelStore,
-    vector: &[f32],
+    vector: Components,
     options: &Checked,
 ) -> Result<Query, Error> {
-    let vector = QueryVector::Components(vector.to_vec());
+    let vector = QueryVector::Components(vector);
     Ok(Query::new(&model.table(), vector, options.k, options.filter(Vec::new()))?)
 }
 

@@ -95,7 +95,7 @@ impl OfCentroid {
             let rows: Vec<Row> = rows.collect();
             let words: Vec<WeightedWord> =
                 rows.iter().map(|&row| WeightedWord { row, weight: 1.0 }).collect();
-            let vector = QueryVector::Components(analogy_vector(&table, &words).ok()?);
+            let vector = QueryVector::from(analogy_vector(&table, &words).ok()?);
             Query::new(&table, vector, MOST, Filter::excluding(rows)).ok()
         };
         let searches: Vec<Option<Query>> = queries.iter().map(query).collect();

@@ -19,7 +19,7 @@ proptest! {
         let norms: Vec<f64> = components.chunks(2).map(score::norm).collect();
         let table = Table::new(components, &norms, 2);
         let row = |row: u32| Row(row % norms.len() as u32);
-        let scoring = Scoring::vector(&table, QueryVector::Components(vec![2.0, 1.0])).unwrap();
+        let scoring = Scoring::vector(&table, vec![2.0, 1.0].into()).unwrap();
         let mut filter = Filter::excluding(excluded.into_iter().map(row).collect());
         filter.min_score = min_score;
         let ranked: Vec<Row> = ranked.into_iter().map(row).collect();
