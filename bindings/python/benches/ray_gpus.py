@@ -43,11 +43,13 @@ def calibrated(folder: pathlib.Path, device: str, k: int, seconds: float) -> int
     with kindred.open(folder, **opened) as model:
         model.nearest_rows(range(64), k)
         print(f"{model}: {model.device}, open after {time.perf_counter() - started:.1f} s", flush=True)
-        # A CPU engine first answers by full scans, until its derived table is there. On a busy machine that takes a while.
-        table = folder.with_name(f"{folder.name}.cpu-table")
-        while device == "cpu" and not table.exists():
-            time.sleep(1)
         rows = len(model)
+        # A CPU engine first answers by full scans, until its derived table is there; a large one is kept in a file. On a busy machine that
+        # takes a while.
+        table = folder.with_name(f"{folder.name}.cpu-table")
+        until = time.perf_counter() + (300 if rows * model.dim >= 50_000_000 else 3)
+        while device == "cpu" and not table.exists() and time.perf_counter() < until:
+            time.sleep(0.2)
         # The work grows with the square; the second measurement corrects the first.
         for sample in (1 << 17, 1 << 18) if device == "cuda" else (1 << 10, 1 << 13):
             each = rate(model, rows, k, min(sample, rows))
@@ -100,7 +102,15 @@ def main() -> None:
             subprocess.run([*command, "synth", "--rows", str(arguments.rows), "--dim", str(arguments.dim), "--out", folder], check=True)
         rows = calibrated(folder, arguments.device, arguments.k, arguments.seconds)
         gpus = {"num_gpus": max(counts)} if arguments.device == "cuda" else {}
-        ray.init(num_cpus=max(4, 2 * max(counts)), include_dashboard=False, log_to_driver=False, **gpus)
+        # Only numbers of blocks go through the object store. The loopback address needs no network.
+        ray.init(
+            num_cpus=max(4, 2 * max(counts)),
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=1 << 30,
+            _node_ip_address="127.0.0.1",
+            **gpus,
+        )
         # All workers have their models open before the first block.
         ray.data.DataContext.get_current().wait_for_min_actors_s = 900
         found = {count: run(count, folder, scratch / f"out-{count}", arguments, rows) for count in counts}
