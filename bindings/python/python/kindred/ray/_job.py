@@ -207,7 +207,8 @@ def _round(
         BlockWorker,
         fn_constructor_kwargs={"work": work},
         batch_format="pyarrow",
-        batch_size=None,
+        # One block of the table, which has one row. Ray demands a number where there are GPUs.
+        batch_size=1,
         # Two calls at a time: one block is written while the next is answered. A third waits, and no more, so that all end together.
         compute=ray.data.ActorPoolStrategy(
             size=min(actors, len(items)),
