@@ -141,15 +141,17 @@ fn what_a_head_answers_and_ranks_have_the_same_stages() {
         assert_eq!(request.name, format!("POST {path}"));
         let below: Vec<&Span> =
             spans.iter().filter(|span| span.parent_span_id == request.span_id).collect();
-        let named = |name: &str| below.iter().filter(|span| span.name == name).copied();
-        let encode: Vec<&Span> = named("encode").collect();
+        let named = |name: &str| -> Vec<&Span> {
+            below.iter().filter(|span| span.name == name).copied().collect()
+        };
+        let (encode, passes) = (named("encode"), named("pass"));
         assert_eq!(encode.len(), 1, "{path}: {below:#?}");
         let (began, ended) = (encode[0].start_time_unix_nano, encode[0].end_time_unix_nano);
         assert!(began < ended && ended <= request.end_time_unix_nano, "{path}");
         // After all passes, the first of which follows the queue.
-        assert!(named("queue").count() >= 1 && named("pass").count() >= 1, "{path}: {below:#?}");
-        assert!(named("pass").all(|pass| pass.end_time_unix_nano <= began), "{path}");
-        assert!(named("pass").all(|pass| attributes(pass)["kindred.workload"] == *workload));
+        assert!(!named("queue").is_empty() && !passes.is_empty(), "{path}: {below:#?}");
+        assert!(passes.iter().all(|pass| pass.end_time_unix_nano <= began), "{path}");
+        assert!(passes.iter().all(|pass| attributes(pass)["kindred.workload"] == *workload));
     }
 
     // Nothing is asked of the engine, and the refusal is all of the answer.
