@@ -211,7 +211,7 @@ mod tests {
                 match (found, part) {
                     (Ok(found), None) => assert_eq!(found, BulkFormat::Parquet),
                     (Err(error), Some(part)) => {
-                        assert!(error.to_string().contains(part), "{error}")
+                        assert!(error.to_string().contains(part), "{error}");
                     }
                     (found, part) => panic!("{found:?}, expected {part:?}"),
                 }
