@@ -125,9 +125,9 @@ fn what_a_head_answers_and_ranks_have_the_same_stages() {
     command.args(flags).env("KINDRED_LOG_LEVEL", "off").env("OTEL_BSP_SCHEDULE_DELAY", "50");
     let service = Service::spawn(command);
     let asked = [
-        ("/classify", json!({"text": "a moving and funny film"}), "classify"),
-        ("/classify", json!({"texts": ["good", "bad film", "zzqqx"]}), "classify"),
-        ("/expand", json!({"text": "cheap flights"}), "expand"),
+        ("/classify", json!({"text": "a moving and funny film"}), "classification"),
+        ("/classify", json!({"texts": ["good", "bad film", "zzqqx"]}), "classification"),
+        ("/expand", json!({"text": "cheap flights"}), "expansion"),
         ("/rank", json!({"word": "frog", "words": ["toad"]}), "full pass"),
     ];
     for (path, body, _) in &asked {
