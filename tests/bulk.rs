@@ -3,16 +3,14 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use crate::support::kindred;
+#[cfg(unix)]
+use crate::support::long_work::interrupted_it_goes_on;
+use crate::support::long_work::{said, start, wait_for_journal};
 use serde_json::Value;
-
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    format!("{out}{err}")
-}
 
 /// `kindred bulk nearest` of these words, which takes some seconds.
 fn nearest(input: &Path, out: &Path, flags: &[&str]) -> Command {
@@ -33,35 +31,26 @@ fn words(folder: &Path) -> std::path::PathBuf {
     path
 }
 
-/// Waits until the work has more lines in its journal than this. Returns the number; `None` if it is over before.
-fn wait_for_journal(child: &mut Child, journal: &Path, more_than: usize) -> Option<usize> {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while Instant::now() < deadline {
-        let lines = fs::read_to_string(journal).map_or(0, |text| text.lines().count());
-        if lines > more_than {
-            return Some(lines);
-        }
-        if child.try_wait().unwrap().is_some() {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("nothing is written to the journal");
-}
-
 #[test]
 fn killed_at_any_moment_it_ends_with_the_same_bytes() {
+    killed("jsonl.gz");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn killed_at_any_moment_it_ends_with_the_same_bytes_of_parquet() {
+    killed("parquet");
+}
+
+fn killed(form: &str) {
     let scratch = tempfile::tempdir().unwrap();
     let input = words(scratch.path());
-    let [undisturbed, out] = ["u.jsonl.gz", "o.jsonl.gz"].map(|name| scratch.path().join(name));
+    let [undisturbed, out] = ["u", "o"].map(|name| scratch.path().join(format!("{name}.{form}")));
     let output = nearest(&input, &undisturbed, &[]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
 
-    let work = scratch.path().join("o.jsonl.gz.partial");
-    let start = || {
-        let mut command = nearest(&input, &out, &["--json"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
+    let work = scratch.path().join(format!("o.{form}.partial"));
+    let start = || start(nearest(&input, &out, &["--json"]));
     let mut kills = 0;
     for lines in [0, 1, 2] {
         let mut child = start();
@@ -93,24 +82,12 @@ fn killed_at_any_moment_it_ends_with_the_same_bytes() {
 fn interrupted_it_ends_cleanly_and_goes_on() {
     let scratch = tempfile::tempdir().unwrap();
     let (input, out) = (words(scratch.path()), scratch.path().join("o.csv"));
-    let mut command = nearest(&input, &out, &[]);
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let journal = scratch.path().join("o.csv.partial/journal");
-    assert!(wait_for_journal(&mut child, &journal, 1).is_some(), "it was over too early");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    for part in [" rows done", "o.csv.partial", "the same command goes on from there"] {
-        assert!(said(&output).contains(part), "{}", said(&output));
-    }
-    let other = nearest(&input, &out, &["--strict", "--fold-case"]).output().unwrap();
-    for part in ["no fold_case instead of fold_case true", "remove that folder"] {
-        assert!(!other.status.success() && said(&other).contains(part), "{}", said(&other));
-    }
-    let output = nearest(&input, &out, &[]).output().unwrap();
-    let told = said(&output);
-    assert!(output.status.success() && told.contains("of them earlier"), "{told}");
+    let told = interrupted_it_goes_on(
+        |flags| nearest(&input, &out, flags),
+        &out,
+        " rows done",
+        (&["--strict", "--fold-case"], "no fold_case instead of fold_case true"),
+    );
     assert!(
         told.contains("resuming after ") && told.contains("3,000 rows have an error"),
         "{told}"
@@ -143,6 +120,12 @@ fn pipes_are_answered_and_what_can_not_be_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name).display().to_string();
     fs::write(path("a.csv"), "text\ngood\n").unwrap();
+    let without_parquet = [
+        ("a.csv", "o.parquet", &[][..], "--features parquet"),
+        ("a.parquet", "o.jsonl", &[], "--features parquet"),
+        ("a.csv", "o.jsonl", &["--from", "parquet"], "--features parquet"),
+    ];
+    let without_parquet = without_parquet.into_iter().filter(|_| cfg!(not(feature = "parquet")));
     for (input, out, flags, part) in [
         ("a.tsv", "o.jsonl", &[][..], "--from FORMAT"),
         ("a.csv", "o.txt", &[], "must end in .jsonl, .csv"),
@@ -150,7 +133,10 @@ fn pipes_are_answered_and_what_can_not_be_is_refused() {
         ("a.csv", "o.jsonl", &["--column", "body"], "no column `body`"),
         ("no.csv", "o.jsonl", &[], "no.csv"),
         ("a.csv", "o.jsonl", &["--head", "none"], "there is no such folder"),
-    ] {
+    ]
+    .into_iter()
+    .chain(without_parquet)
+    {
         let mut command = kindred(&["bulk", "classify", "--in", &path(input), "--out", &path(out)]);
         let output = command.args(flags).output().unwrap();
         assert!(!output.status.success() && said(&output).contains(part), "{}", said(&output));

@@ -2,6 +2,8 @@
 //! as ignored, by name. `cargo test -p server --test conditional docs::` runs one module.
 
 mod arrays_python;
+#[cfg(feature = "parquet")]
+mod bulk_python;
 mod containers;
 mod docs;
 mod examples;
@@ -12,7 +14,7 @@ mod real_data;
 mod support;
 mod terminal;
 #[cfg(feature = "traces")]
-mod traces_haproxy;
+mod traces_balancers;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ type Tests = fn() -> Vec<Trial>;
 
 const MODULES: &[(&str, Tests)] = &[
     ("arrays_python", arrays_python::trials),
+    #[cfg(feature = "parquet")]
+    ("bulk_python", bulk_python::trials),
     ("containers", containers::trials),
     ("docs", docs::trials),
     ("examples", examples::trials),
@@ -32,7 +36,7 @@ const MODULES: &[(&str, Tests)] = &[
     ("real_data", real_data::trials),
     ("terminal", terminal::trials),
     #[cfg(feature = "traces")]
-    ("traces_haproxy", traces_haproxy::trials),
+    ("traces_balancers", traces_balancers::trials),
 ];
 
 fn main() -> ExitCode {

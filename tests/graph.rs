@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
+#[cfg(unix)]
+use crate::support::long_work::interrupted_it_goes_on;
+use crate::support::long_work::{said, start, wait_for_journal};
 use crate::support::{TINY, kindred, prepared, program};
 use serde_json::Value;
 
@@ -25,27 +27,6 @@ fn graph(model: &Path, out: &Path, flags: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    format!("{out}{err}")
-}
-
-/// Waits until the work on a file has more lines in its journal than this. Returns the number; `None` if it is over before.
-fn wait_for_journal(child: &mut Child, journal: &Path, more_than: usize) -> Option<usize> {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while Instant::now() < deadline {
-        let lines = fs::read_to_string(journal).map_or(0, |text| text.lines().count());
-        if lines > more_than {
-            return Some(lines);
-        }
-        if child.try_wait().unwrap().is_some() {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("nothing is written to the journal");
-}
-
 #[test]
 fn killed_again_and_again_it_ends_with_the_same_bytes() {
     let scratch = tempfile::tempdir().unwrap();
@@ -57,10 +38,7 @@ fn killed_again_and_again_it_ends_with_the_same_bytes() {
     let work = scratch.path().join("g.npz.partial");
     let journal = work.join("journal");
     let (mut lines, mut kills) = (1, 0);
-    let start = || {
-        let mut command = graph(&model, &out, &["-k", "7", "--json"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
+    let start = || start(graph(&model, &out, &["-k", "7", "--json"]));
     let mut child = start();
     // Whoever is killed near the end may be done before, where this thread waits for a core.
     let half = ROWS.parse::<usize>().unwrap() / 1024 / 2;
@@ -96,26 +74,11 @@ fn killed_again_and_again_it_ends_with_the_same_bytes() {
 fn interrupted_it_ends_cleanly_and_says_how_to_go_on() {
     let scratch = tempfile::tempdir().unwrap();
     let (model, out) = (synthetic(scratch.path()), scratch.path().join("g.npz"));
-    let mut command = graph(&model, &out, &[]);
-    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let journal = scratch.path().join("g.npz.partial/journal");
-    assert!(wait_for_journal(&mut child, &journal, 1).is_some(), "it was over too early");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    for part in [" % of 100000 rows done", "g.npz.partial", "the same command goes on from there"] {
-        assert!(said(&output).contains(part), "{}", said(&output));
-    }
-    let other = graph(&model, &out, &["-k", "3"]).output().unwrap();
-    for part in ["k 10 instead of k 3", "remove that folder"] {
-        assert!(!other.status.success() && said(&other).contains(part), "{}", said(&other));
-    }
-    let output = graph(&model, &out, &[]).output().unwrap();
-    assert!(
-        output.status.success() && said(&output).contains("of them earlier"),
-        "{}",
-        said(&output)
+    interrupted_it_goes_on(
+        |flags| graph(&model, &out, flags),
+        &out,
+        " % of 100000 rows done",
+        (&["-k", "3"], "k 10 instead of k 3"),
     );
 }
 

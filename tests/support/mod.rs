@@ -5,6 +5,7 @@
 pub mod collector;
 pub mod console;
 pub mod http2;
+pub mod long_work;
 pub mod page;
 
 use std::io::{BufRead, BufReader, Read, Write};

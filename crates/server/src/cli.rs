@@ -2,6 +2,7 @@
 
 mod asking;
 mod bulk;
+mod devices;
 mod graph;
 mod heads;
 mod retrieval;
@@ -29,13 +30,14 @@ pub use bulk::{
     BulkFiles, BulkNearestArguments,
 };
 
+pub use devices::DeviceArguments;
 use graph::GRAPH_EXAMPLES;
 pub use graph::GraphArguments;
 
 use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub use heads::{
-    ClassifyArguments, ExpandArguments, ImportHeadArguments, ModelArguments, TokensArguments,
-    TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
+    ClassifyArguments, ExpandArguments, ImportHeadArguments, LabelArguments, ModelArguments,
+    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
 };
 pub use retrieval::{RetrievalArguments, RetrievalRun};
 

@@ -13,16 +13,42 @@ use crate::Error;
 pub enum BulkError {
     /// The name of the input does not say its format.
     #[error(
-        "{}: the name does not say the format; give it: csv, jsonl or lines (with `kindred bulk`, --from FORMAT)",
+        "{}: the name does not say the format; give it: csv, jsonl, lines or parquet (with `kindred bulk`, --from FORMAT)",
         .0.display()
     )]
     InputName(PathBuf),
     /// The name of the output does not say its format.
     #[error(
-        "{0}: the name must end in .jsonl, .csv, .jsonl.gz or .csv.gz, or the format be given: jsonl or csv (with \
-         `kindred bulk`, --to FORMAT)"
+        "{0}: the name must end in .jsonl, .csv, .jsonl.gz, .csv.gz or .parquet, or the format be given: jsonl, csv or parquet \
+         (with `kindred bulk`, --to FORMAT)"
     )]
     OutputName(String),
+    /// Parquet is not in this build.
+    #[error(
+        "{0}: this kindred was built without Parquet; choose another format, or build it with `cargo build --release --features \
+         parquet`"
+    )]
+    NoParquet(String),
+    /// The input is not Parquet, or is damaged, or needs what this build does not have.
+    #[error(
+        "{file}: it can't be read as Parquet: {reason}; write it again, or give its format (with `kindred bulk`, --from FORMAT)"
+    )]
+    NotParquet {
+        /// The input.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A column of Parquet has values of another kind.
+    #[error(
+        "{file}: the column `{column}` has neither strings nor whole numbers, floats or booleans; cast it to strings"
+    )]
+    ColumnType {
+        /// The input.
+        file: String,
+        /// The column.
+        column: String,
+    },
     /// The input has no such column.
     #[error(
         "{file}: it has no column `{column}`; choose one of its columns: {found} (with `kindred bulk`, --column or --id)"
@@ -59,16 +85,16 @@ pub enum BulkError {
     },
     /// The part of the input that was read already has changed.
     #[error(
-        "{input} has changed since the work in {} was begun: its first {bytes} bytes are others; restore it, or remove that \
-         folder to start anew", folder.display()
+        "{input} has changed since the work in {} was begun: its first {read} are others; restore it, or remove that folder to \
+         start anew", folder.display()
     )]
     ChangedInput {
         /// The input.
         input: String,
         /// The folder of the work.
         folder: PathBuf,
-        /// The length of that part, without compression.
-        bytes: u64,
+        /// The length of that part: bytes, without compression, or rows of Parquet.
+        read: String,
     },
     /// Another process works there.
     #[error("another process works in {}; wait until it ends, or choose another file", .0.display())]

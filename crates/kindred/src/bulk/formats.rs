@@ -13,6 +13,8 @@ pub enum BulkFormat {
     Csv,
     /// A JSON object in each line.
     JsonLines,
+    /// Apache Parquet, in a file. Only in builds with the feature `parquet`.
+    Parquet,
 }
 
 /// Where rows come from.
@@ -35,10 +37,10 @@ pub enum BulkOutput<'a> {
 
 impl BulkFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::Lines, Self::Csv, Self::JsonLines];
+    pub const ALL: [Self; 4] = [Self::Lines, Self::Csv, Self::JsonLines, Self::Parquet];
 
     /// The formats that are written.
-    pub const WRITTEN: [Self; 2] = [Self::Csv, Self::JsonLines];
+    pub const WRITTEN: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -46,6 +48,7 @@ impl BulkFormat {
             Self::Lines => "lines",
             Self::Csv => "csv",
             Self::JsonLines => "jsonl",
+            Self::Parquet => "parquet",
         }
     }
 
@@ -54,7 +57,25 @@ impl BulkFormat {
             "csv" => Some(Self::Csv),
             "jsonl" | "ndjson" => Some(Self::JsonLines),
             "txt" => Some(Self::Lines),
+            "parquet" => Some(Self::Parquet),
             _ => None,
+        }
+    }
+
+    /// Refuses Parquet where it can't be.
+    fn checked(self, name: String, is_file: bool, is_packed: bool) -> Result<Self, BulkError> {
+        match (self, is_file, is_packed) {
+            (Self::Parquet, ..) if cfg!(not(feature = "parquet")) => {
+                Err(BulkError::NoParquet(name))
+            }
+            // Its end says where everything is.
+            (Self::Parquet, false, _) => {
+                Err(BulkError::Option(format!("{name}: Parquet needs a file; give its name")))
+            }
+            (Self::Parquet, _, true) => Err(BulkError::Option(format!(
+                "{name}: Parquet is compressed within; leave out the compression of the file"
+            ))),
+            (format, ..) => Ok(format),
         }
     }
 }
@@ -71,15 +92,20 @@ impl BulkInput<'_> {
     /// The format that is given, or else the one that the name asks for. Other names, such as `train.tsv`, are refused: read as
     /// lines, they would give answers that nobody wants.
     pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, BulkError> {
-        match (given, self) {
-            (Some(given), _) => Ok(given),
-            (None, Self::Stdin) => Ok(BulkFormat::Lines),
+        let found = match (given, self) {
+            (Some(given), _) => given,
+            (None, Self::Stdin) => BulkFormat::Lines,
             (None, Self::File(path)) => match extension(&unpacked(path)) {
-                None => Ok(BulkFormat::Lines),
+                None => BulkFormat::Lines,
                 Some(extension) => BulkFormat::of_extension(&extension)
-                    .ok_or_else(|| BulkError::InputName(path.to_path_buf())),
+                    .ok_or_else(|| BulkError::InputName(path.to_path_buf()))?,
             },
-        }
+        };
+        let is_packed = match self {
+            Self::File(path) => unpacked(path) != *path,
+            Self::Stdin => false,
+        };
+        found.checked(self.name(), matches!(self, Self::File(_)), is_packed)
     }
 }
 
@@ -107,7 +133,10 @@ impl BulkOutput<'_> {
         };
         match found.filter(|format| BulkFormat::WRITTEN.contains(format)) {
             None => Err(BulkError::OutputName(self.name())),
-            Some(format) => Ok((format, is_packed)),
+            Some(format) => {
+                let is_file = matches!(self, Self::File(_));
+                Ok((format.checked(self.name(), is_file, is_packed)?, is_packed))
+            }
         }
     }
 }
@@ -160,5 +189,33 @@ mod tests {
         assert_eq!(written("a.jsonl.gz"), Some((BulkFormat::JsonLines, true)));
         assert_eq!([written("a.txt"), written("a"), written("a.gz")], [None; 3]);
         assert_eq!(BulkOutput::Stdout.format(None).unwrap(), (BulkFormat::JsonLines, false));
+    }
+
+    #[test]
+    fn parquet_is_for_files_and_where_it_can_not_be_the_cure_is_said() {
+        let parquet = Some(BulkFormat::Parquet);
+        let file = |name: &'static str| {
+            (BulkInput::File(Path::new(name)), BulkOutput::File(Path::new(name)))
+        };
+        for ((input, output), given, part) in [
+            (file("a.parquet"), None, None),
+            (file("a"), parquet, None),
+            (file("a.parquet.gz"), None, Some("is compressed within")),
+            (file("a.gz"), parquet, Some("is compressed within")),
+            ((BulkInput::Stdin, BulkOutput::Stdout), parquet, Some("needs a file")),
+        ] {
+            let part = if cfg!(feature = "parquet") { part } else { Some("--features parquet") };
+            let read = input.format(given);
+            let written = output.format(given).map(|(format, _)| format);
+            for found in [read, written] {
+                match (found, part) {
+                    (Ok(found), None) => assert_eq!(found, BulkFormat::Parquet),
+                    (Err(error), Some(part)) => {
+                        assert!(error.to_string().contains(part), "{error}");
+                    }
+                    (found, part) => panic!("{found:?}, expected {part:?}"),
+                }
+            }
+        }
     }
 }

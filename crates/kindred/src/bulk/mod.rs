@@ -9,11 +9,15 @@ mod ask;
 mod error;
 mod formats;
 mod journal;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod read;
 mod render;
 mod rows;
 mod run;
+mod shape;
 mod source;
+mod turns;
 mod work;
 
 use std::collections::BTreeMap;
@@ -25,8 +29,8 @@ use serde::Serialize;
 pub(crate) use ask::Answers;
 pub use error::BulkError;
 pub use formats::{BulkFormat, BulkInput, BulkOutput};
-pub(crate) use render::{LABELS, NEIGHBORS, TERMS};
 pub(crate) use run::{Plan, write};
+pub(crate) use shape::Shape;
 
 use crate::heads::{Expander, Form, Head, WantedTerms};
 use crate::{Answer, Classified, Error, ImpliedTerms, NamedLabel, Options};

@@ -13,24 +13,20 @@ use super::{BulkFormat, Fault, Found};
 use crate::heads::{Form, Formed};
 use crate::{ImpliedTerm, NamedLabel, Neighbor, Term};
 
-/// The columns of CSV between the id with the rank, and the error.
-pub(crate) const LABELS: &[&str] = &["label", "probability", "score"];
-pub(crate) const TERMS: &[&str] = &["term", "weight"];
-pub(crate) const NEIGHBORS: &[&str] = &["word", "score", "row"];
-
 /// How answers are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering {
-    /// JSON lines, or CSV.
+    /// JSON lines, from which Parquet is made at the end, or CSV.
     pub(super) format: BulkFormat,
     pub(super) is_packed: bool,
+    /// Between the id with the rank, and the error.
     pub(super) columns: &'static [&'static str],
 }
 
 impl Rendering {
     /// What comes before all rows.
     pub(super) fn head(&self) -> io::Result<Vec<u8>> {
-        if self.format == BulkFormat::JsonLines {
+        if self.format != BulkFormat::Csv {
             return Ok(Vec::new());
         }
         let mut names = vec!["id", "rank"];
@@ -48,9 +44,11 @@ impl Rendering {
         answers: &[Result<Found<'_>, Fault>],
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(rows.len() * 128);
-        if self.format == BulkFormat::JsonLines {
+        if self.format != BulkFormat::Csv {
+            // A column of Parquet has one type.
+            let is_typed = self.format == BulkFormat::Parquet;
             for (row, answer) in rows.iter().zip(answers) {
-                serde_json::to_writer(&mut bytes, &Line { row, answer })?;
+                serde_json::to_writer(&mut bytes, &Line { row, answer, is_typed })?;
                 bytes.push(b'\n');
             }
             return self.pack(bytes);
@@ -138,12 +136,17 @@ fn number(number: f64) -> String {
 struct Line<'a> {
     row: &'a Row<'a>,
     answer: &'a Result<Found<'a>, Fault>,
+    /// Whether an id that is no line is a string, as in CSV.
+    is_typed: bool,
 }
 
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry::<_, Id<'_>>("id", &self.row.id)?;
+        match &self.row.id {
+            id @ Id::Json(_) if self.is_typed => map.serialize_entry("id", &id.text())?,
+            id => map.serialize_entry::<_, Id<'_>>("id", id)?,
+        }
         match self.answer {
             Ok(Found::Labels(found, wanted)) => {
                 map.serialize_entry("labels", &Labels(wanted.of(found)))?;

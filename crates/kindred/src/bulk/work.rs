@@ -11,13 +11,24 @@ use std::thread::{self, JoinHandle};
 use crc32fast::Hasher;
 use model_store::sync_parent;
 
-use super::BulkError;
 use super::journal::{self, Done, Identity};
+use super::{BulkError, Shape};
 
 /// The rows that are done.
 const ROWS: &str = "rows";
 /// The journal.
 const JOURNAL: &str = "journal";
+/// The rows as Parquet, while they are written.
+#[cfg(feature = "parquet")]
+const OTHER_FORM: &str = "rows.parquet";
+
+/// What a file of Parquet has besides its rows.
+pub(super) struct AsParquet {
+    pub(super) shape: Shape,
+    pub(super) has_ids: bool,
+    /// Names and values of its metadata.
+    pub(super) about: Vec<(&'static str, String)>,
+}
 
 /// The work for a file.
 pub(super) struct Work {
@@ -196,16 +207,39 @@ impl Work {
     }
 
     /// Makes the file of the rows, and removes the folder.
-    pub(super) fn finish(mut self, file: &Path) -> Result<(), BulkError> {
+    pub(super) fn finish(
+        mut self,
+        file: &Path,
+        as_parquet: Option<&AsParquet>,
+    ) -> Result<(), BulkError> {
         self.entering(None).map_err(BulkError::io("write", &self.folder))?;
         self.rows.sync_all().map_err(BulkError::io("write", &self.folder))?;
+        let made = match as_parquet {
+            None => self.folder.join(ROWS),
+            Some(form) => self.as_parquet(form)?,
+        };
         // A link stays, and what it leads to is replaced.
         let to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        fs::rename(self.folder.join(ROWS), &to)
-            .map_err(BulkError::io("rename the new file to", &to))?;
+        fs::rename(made, &to).map_err(BulkError::io("rename the new file to", &to))?;
         sync_parent(&to).map_err(BulkError::io("write", &to))?;
         self.remove();
         Ok(())
+    }
+
+    /// A kill meanwhile costs nothing but this: the rows stay until it is done.
+    #[cfg(feature = "parquet")]
+    fn as_parquet(&self, form: &AsParquet) -> Result<PathBuf, BulkError> {
+        let path = self.folder.join(OTHER_FORM);
+        let schema = form.shape.schema(form.has_ids);
+        super::parquet::write(&path, &self.rows, &schema, &form.about)
+            .map_err(BulkError::io("write", &path))?;
+        Ok(path)
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn as_parquet(&self, form: &AsParquet) -> Result<PathBuf, BulkError> {
+        let _ = (form.shape.schema(form.has_ids), &form.about);
+        Err(BulkError::NoParquet(self.folder.display().to_string()))
     }
 
     /// Removes what is there. Other files in the folder belong to the user, and stay.
@@ -214,6 +248,8 @@ impl Work {
         for name in [ROWS, JOURNAL] {
             let _ = fs::remove_file(self.folder.join(name));
         }
+        #[cfg(feature = "parquet")]
+        let _ = fs::remove_file(self.folder.join(OTHER_FORM));
         let _ = fs::remove_dir(&self.folder);
     }
 }

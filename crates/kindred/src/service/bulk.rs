@@ -10,7 +10,7 @@ use super::{Kindred, LONGEST};
 use crate::Error;
 use crate::bulk::{
     self, Answers, BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary,
-    BulkWork, Found, LABELS, NEIGHBORS, Plan, TERMS,
+    BulkWork, Found, Plan, Shape,
 };
 use crate::error::UnknownWord;
 use crate::heads::Tokenised;
@@ -61,19 +61,19 @@ impl Kindred {
 
     /// What the work needs to know of what is asked. Refuses what no row could be asked.
     fn plan(&self, work: &BulkWork) -> Result<Plan, BulkError> {
-        let (name, column, columns, most_per_row, options) = match work {
+        let (name, column, shape, most_per_row, options) = match work {
             BulkWork::Nearest(options) => {
                 let k = self.check(options)?;
-                ("nearest", "word", NEIGHBORS, k, options.to_json())
+                ("nearest", "word", Shape::neighbors(options, false), k, options.to_json())
             }
             BulkWork::NearestOfTexts(options) => {
                 let (k, mut json) = (self.check(options)?, options.to_json());
                 json["texts"] = true.into();
-                ("nearest", "text", NEIGHBORS, k, json)
+                ("nearest", "text", Shape::neighbors(options, true), k, json)
             }
             BulkWork::Analogy(options) => {
                 let k = self.check(options)?;
-                ("analogy", "expression", NEIGHBORS, k, options.to_json())
+                ("analogy", "expression", Shape::neighbors(options, false), k, options.to_json())
             }
             BulkWork::Classify(head, wanted) => {
                 let all = head.description().labels.len();
@@ -83,18 +83,18 @@ impl Kindred {
                     "top": wanted.top, "threshold": wanted.threshold,
                     "head": version(head.description()), "engine": self.engine().name,
                 });
-                ("classify", "text", LABELS, most, options)
+                ("classify", "text", Shape::Labels, most, options)
             }
             BulkWork::Expand(expander, wanted, form) => {
                 let options = json!({
                     "top": wanted.top, "min_weight": wanted.min_weight, "max_ratio": wanted.max_ratio,
                     "form": form.name(), "head": version(expander.description()),
                 });
-                ("expand", "text", TERMS, wanted.top, options)
+                ("expand", "text", Shape::Terms(*form), wanted.top, options)
             }
         };
         let (model, version) = (self.store().name().to_owned(), self.store().version().to_owned());
-        Ok(Plan { work: name, column, columns, most_per_row, model, version, options })
+        Ok(Plan { work: name, column, shape, most_per_row, model, version, options })
     }
 
     /// Refuses options that no row could be asked with. Returns k.

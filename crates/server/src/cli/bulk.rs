@@ -1,18 +1,17 @@
 //! Flags of `bulk`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{RangedU64ValueParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use kindred::bulk::BulkFormat;
-use kindred::device::{Device, Placement};
-use kindred::heads::{Form, WantedTerms};
+use kindred::heads::Form;
 use kindred::method::Method;
 
 use super::asking::QuestionOptions;
-use super::heads::ModelArguments;
-use super::{methods, one_of, thread_counts};
+use super::devices::DeviceArguments;
+use super::heads::{LabelArguments, ModelArguments, TermArguments};
+use super::{methods, one_of};
 
 /// What is asked of each row.
 #[derive(Debug, Subcommand)]
@@ -36,7 +35,8 @@ Each row of --in has an answer in --out, in the same order, with the same bits a
 has an `error` with the code and the text that the HTTP API gives, and does not end the work; --strict ends it there.
 
 --in is .jsonl, .csv with names in the first line, or .txt with a text in each line, plain or compressed as `kindred \
-prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or output.
+prepare` reads it. --out is .jsonl, .csv, .jsonl.gz or .csv.gz. `-` is standard input or output. Both may be .parquet, in a \
+build with the Cargo feature `parquet`.
 
 --out is written atomically. Until then the work is in OUT.partial. After a kill, a failure or Ctrl-C, the same command goes on \
 from there; it refuses work that was begun with another input, other options or another version of the model. Work on standard \
@@ -85,7 +85,7 @@ pub struct BulkFiles {
     /// File to write; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Column of CSV, or field of JSON lines, with what is asked [default: text; for nearest, word; for analogy,
+    /// Column of CSV or Parquet, or field of JSON lines, with what is asked [default: text; for nearest, word; for analogy,
     /// expression]
     #[arg(long, value_name = "NAME", visible_alias = "field")]
     pub column: Option<String>,
@@ -120,31 +120,17 @@ pub struct BulkEngine {
     /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Devices to work on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
-    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
-    #[arg(long, default_value_t = Device::Auto)]
-    pub device: Device,
-    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else shards)
-    #[arg(long, default_value_t = Placement::Auto)]
-    pub placement: Placement,
-    /// Number of CPU engine threads; 0 means one per core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
-    pub threads: usize,
+    /// What works.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
 }
 
 /// Arguments of `bulk classify`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkClassifyArguments {
-    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: the built-in head, with the
-    /// built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-    /// Write at most this number of labels [default: all]
-    #[arg(long, value_name = "N")]
-    pub top: Option<NonZeroUsize>,
-    /// Write only labels of at least this probability
-    #[arg(long, value_name = "P")]
-    pub threshold: Option<f64>,
+    /// The head, and its labels.
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// The files.
     #[command(flatten)]
     pub files: BulkFiles,
@@ -156,20 +142,9 @@ pub struct BulkClassifyArguments {
 /// Arguments of `bulk expand`.
 #[derive(Debug, Clone, Args)]
 pub struct BulkExpandArguments {
-    /// Head folder written by `kindred train expander` [default: the words of a model under the metric dot, or those near a
-    /// text's, with the built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-    /// Write at most this number of terms
-    #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
-    pub top: usize,
-    /// Write only terms of at least this weight
-    #[arg(long, value_name = "W", default_value_t = 0.0)]
-    pub min_weight: f64,
-    /// Write only terms of at least this part of the largest weight
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
-    pub max_ratio: f64,
+    /// The head, and its terms.
+    #[command(flatten)]
+    pub terms: TermArguments,
     /// Form of the terms in JSON lines: terms, impacts, rank_features, sparse_vector, qdrant or vespa
     #[arg(long, value_name = "FORM", default_value_t, value_parser = str::parse::<Form>)]
     pub format: Form,

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use kindred::device::{Device, Placement};
 use kindred::options::{DEFAULT_K, MAX_K};
 
-use super::thread_counts;
+use super::devices::DeviceArguments;
 
 pub(super) const GRAPH_EXAMPLES: &str = "\
 For each row of the model, its k nearest other rows, with the scores of `nearest`: exact, and the same bytes on every device. \
@@ -54,14 +53,7 @@ pub struct GraphArguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
-    /// Devices to search on: auto (a GPU if there is one, else the CPU), cpu, cuda (the first GPU, an error without one),
-    /// cuda:all, or some GPUs, as in cuda:1 or cuda:0,2
-    #[arg(long, default_value_t = Device::Auto)]
-    pub device: Device,
-    /// How the model is placed on several GPUs: replicate, shard, or auto (copies if they fit, else shards)
-    #[arg(long, default_value_t = Placement::Auto)]
-    pub placement: Placement,
-    /// Number of CPU engine threads; 0 means one per core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
-    pub threads: usize,
+    /// What works.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
 }

@@ -10,9 +10,11 @@ use clap::{Arg, Args, Subcommand};
 use kindred::heads::{Cut, Tokeniser, Tokens};
 
 pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
-pub use classifiers::{ClassifyArguments, ImportHeadArguments, TrainClassifierArguments};
+pub use classifiers::{
+    ClassifyArguments, ImportHeadArguments, LabelArguments, TrainClassifierArguments,
+};
 pub(super) use expanders::EXPAND_EXAMPLES;
-pub use expanders::{ExpandArguments, TrainExpanderArguments};
+pub use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
 
 use super::one_of;
 

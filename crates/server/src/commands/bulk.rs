@@ -12,26 +12,21 @@ use kindred::bulk::{
     BulkError, BulkInput, BulkOptions, BulkOutput, BulkProgress, BulkSummary, BulkWork,
     WantedLabels, check_bulk_files,
 };
-use kindred::heads::WantedTerms;
-use kindred::queue::Limits;
-use kindred::{Kindred, Options, Settings};
+use kindred::{Kindred, Options};
 use serde_json::json;
 
-use super::expand::{check, expander_of};
+use super::classify::no_classifier;
+use super::expand::{expander_of, wanted_terms};
 use super::prepare::watch_for_interrupt_keeping;
-use super::{CommandError, model_of_head, print};
+use super::{CommandError, long_work, model_of_head, print};
 use crate::cli::{
     BulkAnalogyArguments, BulkClassifyArguments, BulkCommand, BulkEngine, BulkExpandArguments,
-    BulkFiles, BulkNearestArguments,
+    BulkFiles, BulkNearestArguments, LabelArguments,
 };
 
 /// Slots of the queue for a job in flight, eight for each row: a caller gets half of the queue, and a long text or a large k
 /// takes more than one.
 const SLOTS_PER_JOB: u32 = 8 * 1024;
-
-/// Jobs in flight for each replica: one in work, one that is started, and those that are being read or written.
-const JOBS_PER_REPLICA: usize = 8;
-const MOST_JOBS: usize = 64;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
 const KEPT: &str = "rows that are done are kept beside the output, unless they came from standard input or went to standard \
@@ -69,28 +64,23 @@ fn search(
 }
 
 fn classify(arguments: &BulkClassifyArguments) -> Result<(), CommandError> {
-    let BulkClassifyArguments { head, top, threshold, files, engine } = arguments;
+    let BulkClassifyArguments { labels, files, engine } = arguments;
+    let LabelArguments { head, top, threshold } = labels;
     let wanted = WantedLabels { top: top.map(|top| top.get()), threshold: *threshold };
     run(files, engine, |kindred| {
         let head = match head {
             Some(folder) => kindred.head(folder)?,
-            None => kindred.built_in_head().ok_or_else(|| {
-                let name = kindred.model().name();
-                CommandError::Usage(format!(
-                    "the model {name} has no head of its own; train one with `kindred train classifier`, and name it with --head"
-                ))
-            })?,
+            None => kindred.built_in_head().ok_or_else(|| no_classifier(kindred.model().name()))?,
         };
         Ok(BulkWork::Classify(head, wanted))
     })
 }
 
 fn expand(arguments: &BulkExpandArguments) -> Result<(), CommandError> {
-    let BulkExpandArguments { head, top, min_weight, max_ratio, format, files, engine } = arguments;
-    let wanted = WantedTerms { top: *top, min_weight: *min_weight, max_ratio: *max_ratio };
-    check(wanted)?;
+    let BulkExpandArguments { terms, format, files, engine } = arguments;
+    let wanted = wanted_terms(terms)?;
     run(files, engine, |kindred| {
-        let expander = expander_of(kindred, head.as_deref())?;
+        let expander = expander_of(kindred, terms.head.as_deref())?;
         Ok(BulkWork::Expand(expander, wanted, *format))
     })
 }
@@ -121,23 +111,11 @@ fn run(
     // Before the engine is made, which may take long.
     check_bulk_files(input, output, &options)?;
     let model = model_of_head(&engine.model)?;
-    let defaults = Settings::default();
-    let capacity_queries = SLOTS_PER_JOB * MOST_JOBS as u32;
-    let settings = Settings {
-        device: engine.device.clone(),
-        placement: engine.placement,
-        threads: engine.threads,
-        // The command leaves nothing behind but its file.
-        keep_tables: false,
-        limits: Limits { capacity_queries, ..defaults.limits },
-        ..defaults
-    };
+    let settings = long_work::settings(&engine.devices, SLOTS_PER_JOB);
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
     let kindred = Kindred::start(Arc::clone(&model).into(), settings)?;
     let work = work(&kindred)?;
-    let replicas = kindred.statistics().counted.replicas.len();
-    let jobs = (JOBS_PER_REPLICA * replicas).clamp(options.jobs, MOST_JOBS);
-    let options = BulkOptions { jobs, ..options };
+    let options = BulkOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
     let done = kindred.bulk(&work, (input, output), &options, |progress| {
         display.show(progress);

@@ -10,7 +10,7 @@ use model_store::ModelStore;
 use serde_json::json;
 
 use super::{CommandError, each_batch, model_of_head, print, threads};
-use crate::cli::ClassifyArguments;
+use crate::cli::{ClassifyArguments, LabelArguments};
 use crate::console::explanation_lines;
 use crate::escape::escaped_lines;
 
@@ -26,14 +26,9 @@ const REASONS: usize = 5;
 /// If the head or the model can't be used, or a text has no label.
 pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     let model = model_of_head(&arguments.model)?;
-    let head = match &arguments.head {
+    let head = match &arguments.labels.head {
         Some(folder) => Arc::new(Head::open(folder, &model)?),
-        None => built_in(&model).ok_or_else(|| {
-            let name = model.name();
-            CommandError::Usage(format!(
-                "the model {name} has no head of its own; train one with `kindred train classifier`, and name it with --head"
-            ))
-        })?,
+        None => built_in(&model).ok_or_else(|| no_classifier(model.name()))?,
     };
     let mut asked = Asked {
         engine: Classifying::new(head.clone(), PRODUCTS_MEMORY),
@@ -51,6 +46,13 @@ pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
             "{count} of the texts have no label: the model has none of their words"
         ))),
     }
+}
+
+/// The error of a model without a classifier of its own.
+pub(super) fn no_classifier(model: &str) -> CommandError {
+    CommandError::Usage(format!(
+        "the model {model} has no head of its own; train one with `kindred train classifier`, and name it with --head"
+    ))
 }
 
 struct Asked<'a> {
@@ -89,8 +91,9 @@ impl Asked<'_> {
 
     /// The labels that are wanted.
     fn wanted<'l>(&self, labels: &'l [Label]) -> &'l [Label] {
-        let top = self.arguments.top.map_or(usize::MAX, std::num::NonZeroUsize::get);
-        let least = self.arguments.threshold.unwrap_or(0.0);
+        let LabelArguments { top, threshold, .. } = self.arguments.labels;
+        let top = top.map_or(usize::MAX, std::num::NonZeroUsize::get);
+        let least = threshold.unwrap_or(0.0);
         let count = labels.iter().take(top).take_while(|label| label.probability >= least).count();
         &labels[..count]
     }

@@ -10,7 +10,7 @@ use model_store::prepare::{Array, read_array};
 use serde_json::{Value, json};
 
 use super::{CommandError, each_batch, model_of_head, print};
-use crate::cli::ExpandArguments;
+use crate::cli::{ExpandArguments, TermArguments};
 use crate::escape::escaped_lines;
 
 /// Texts that are expanded together.
@@ -21,12 +21,7 @@ const TOGETHER: usize = 256;
 /// # Errors
 /// If the head, the model or the file of vectors can't be used, or a text has no known word.
 pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
-    let wanted = WantedTerms {
-        top: arguments.top,
-        min_weight: arguments.min_weight,
-        max_ratio: arguments.max_ratio,
-    };
-    check(wanted)?;
+    let wanted = wanted_terms(&arguments.terms)?;
     let model = model_of_head(&arguments.model)?;
     let settings = Settings {
         device: Device::Cpu,
@@ -35,7 +30,7 @@ pub fn expand(arguments: &ExpandArguments) -> Result<(), CommandError> {
         ..Settings::default()
     };
     let kindred = Kindred::start(Model::from(model), settings)?;
-    let expander = expander_of(&kindred, arguments.head.as_deref())?;
+    let expander = expander_of(&kindred, arguments.terms.head.as_deref())?;
     let mut asked = Asked { arguments, kindred: &kindred, expander, wanted, unanswered: 0 };
     if let Some(path) = &arguments.vectors {
         return asked.answer_vectors(path);
@@ -65,15 +60,17 @@ pub(super) fn expander_of(
     }
 }
 
-/// Refuses bounds of weights that no term could keep.
-pub(super) fn check(wanted: WantedTerms) -> Result<(), CommandError> {
+/// The terms that are wanted. Refuses bounds of weights that no term could keep.
+pub(super) fn wanted_terms(terms: &TermArguments) -> Result<WantedTerms, CommandError> {
+    let TermArguments { top, min_weight, max_ratio, .. } = *terms;
+    let wanted = WantedTerms { top, min_weight, max_ratio };
     if !(0.0..=f64::MAX).contains(&wanted.min_weight) {
         return Err(CommandError::Usage("--min-weight must be at least 0".to_owned()));
     }
     if !(0.0..=1.0).contains(&wanted.max_ratio) {
         return Err(CommandError::Usage("--max-ratio must be from 0 to 1".to_owned()));
     }
-    Ok(())
+    Ok(wanted)
 }
 
 struct Asked<'a> {

@@ -6,22 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use kindred::Kindred;
 use kindred::graph::{GraphOptions, GraphProgress, GraphSummary, check_file};
-use kindred::queue::Limits;
-use kindred::{Kindred, Settings};
 use serde_json::json;
 
 use super::prepare::watch_for_interrupt_keeping;
-use super::{CommandError, model_of, print};
+use super::{CommandError, long_work, model_of, print};
 use crate::cli::GraphArguments;
 
 /// Slots of the queue for a job in flight, four for each row of a full job: a caller gets half of the queue, and a row with a
 /// large k takes more than one.
 const SLOTS_PER_JOB: u32 = 4 * 1024;
-
-/// Jobs in flight for each replica: one in work, one that is started, and those whose rows are being made or written.
-const JOBS_PER_REPLICA: usize = 8;
-const MOST_JOBS: usize = 64;
 
 /// What is said if the work does not stop by itself after Ctrl-C.
 const KEPT: &str =
@@ -42,22 +37,10 @@ pub fn graph(arguments: &GraphArguments) -> Result<(), CommandError> {
         replace: arguments.replace,
         ..GraphOptions::default()
     };
-    let defaults = Settings::default();
-    let capacity_queries = SLOTS_PER_JOB * MOST_JOBS as u32;
-    let settings = Settings {
-        device: arguments.device.clone(),
-        placement: arguments.placement,
-        threads: arguments.threads,
-        // The command leaves nothing behind but its file.
-        keep_tables: false,
-        limits: Limits { capacity_queries, ..defaults.limits },
-        ..defaults
-    };
+    let settings = long_work::settings(&arguments.devices, SLOTS_PER_JOB);
     let interrupted = watch_for_interrupt_keeping(KEPT)?;
     let kindred = Kindred::start(model.into(), settings)?;
-    let replicas = kindred.statistics().counted.replicas.len();
-    let jobs = (JOBS_PER_REPLICA * replicas).clamp(options.jobs, MOST_JOBS);
-    let options = GraphOptions { jobs, ..options };
+    let options = GraphOptions { jobs: long_work::jobs(&kindred, options.jobs), ..options };
     let mut display = Display::new();
     let made = kindred.graph(&arguments.out, &options, |progress| {
         display.show(progress);

@@ -19,6 +19,7 @@ mod export;
 mod graph;
 mod health;
 mod import_head;
+mod long_work;
 mod manual;
 mod prepare;
 mod progress;

@@ -199,6 +199,21 @@ Examples:
   kindred classify --model models/glove.6B.50d --head heads/sentiment --explain 'a moving and funny film'
   kindred classify --head heads/reviews --json < texts.txt | jq -r '.labels[0].label'";
 
+/// The head that classifies, and which of its labels are wanted.
+#[derive(Debug, Clone, Args)]
+pub struct LabelArguments {
+    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: the built-in head, with the
+    /// built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Give at most this number of labels [default: all]
+    #[arg(long, value_name = "N")]
+    pub top: Option<NonZeroUsize>,
+    /// Give only labels of at least this probability
+    #[arg(long, value_name = "P")]
+    pub threshold: Option<f64>,
+}
+
 /// Arguments of `classify`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(model_folder("that the head was made for")))]
@@ -209,16 +224,9 @@ pub struct ClassifyArguments {
     /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Head folder written by `kindred train classifier` or `kindred import-head` [default: the built-in head, with the
-    /// built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-    /// Print at most this number of labels
-    #[arg(long, value_name = "N")]
-    pub top: Option<NonZeroUsize>,
-    /// Print only labels of at least this probability
-    #[arg(long, value_name = "P")]
-    pub threshold: Option<f64>,
+    /// The head, and its labels.
+    #[command(flatten)]
+    pub labels: LabelArguments,
     /// Also print which n-grams decided
     #[arg(long)]
     pub explain: bool,

@@ -129,6 +129,25 @@ Examples:
   python3 -c 'import numpy; numpy.save(\"tokens.npy\", encode(\"cheap flights\").astype(\"<f4\"))'
   kindred expand --model models/terms --vectors tokens.npy";
 
+/// The head that expands, and which of its terms are wanted.
+#[derive(Debug, Clone, Args)]
+pub struct TermArguments {
+    /// Head folder written by `kindred train expander` [default: the words of a model under the metric dot, or those near a
+    /// text's, with the built-in model]
+    #[arg(long, value_name = "DIR")]
+    pub head: Option<PathBuf>,
+    /// Give at most this number of terms
+    #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
+    pub top: usize,
+    /// Give only terms of at least this weight
+    #[arg(long, value_name = "W", default_value_t = 0.0)]
+    pub min_weight: f64,
+    /// Give only terms of at least this part of the largest weight
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub max_ratio: f64,
+}
+
 /// Arguments of `expand`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_args(model_folder("that the head was made for")))]
@@ -143,20 +162,9 @@ pub struct ExpandArguments {
     /// The model.
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Head folder written by `kindred train expander` [default: the words of a model under the metric dot, or those near a
-    /// text's, with the built-in model]
-    #[arg(long, value_name = "DIR")]
-    pub head: Option<PathBuf>,
-    /// Print at most this number of terms
-    #[arg(long, value_name = "N", default_value_t = WantedTerms::TOP)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=WantedTerms::MOST as u64))]
-    pub top: usize,
-    /// Print only terms of at least this weight
-    #[arg(long, value_name = "W", default_value_t = 0.0)]
-    pub min_weight: f64,
-    /// Print only terms of at least this part of the largest weight
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
-    pub max_ratio: f64,
+    /// The head, and its terms.
+    #[command(flatten)]
+    pub terms: TermArguments,
     /// Print each answer as one JSON object: terms, impacts, rank_features, sparse_vector, qdrant or vespa
     #[arg(long, value_name = "FORM", value_parser = str::parse::<Form>)]
     pub format: Option<Form>,

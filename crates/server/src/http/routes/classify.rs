@@ -7,7 +7,7 @@ use kindred::heads::{
 use serde::Serialize;
 
 use super::heads::{HeadAnswer, KnownText, find, look_up};
-use super::search::{Answered, answered_in_time, with_timing};
+use super::search::{Answered, answered_in_time, encoding, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{Work, check_deadline, stage};
@@ -15,7 +15,6 @@ use crate::http::parse::body::Received;
 use crate::http::parse::classification::{ClassifyBody, ClassifyRequest, Shown, read_text};
 use crate::http::parse::{invalid, negotiation};
 use crate::http::render;
-use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call, ServedModel};
 use crate::workers::Patience;
@@ -71,7 +70,7 @@ pub(in crate::http) async fn post_classify(call: Call, received: Received) -> An
         let asking = call.asking(deadline);
         answered_in_time(&call, asking.classify(texts).await, deadline).await?
     };
-    let timing = Timing { queue: timed.queued, engine: timed.engine, ..Timing::default() };
+    let timing = encoding(timed.queued, timed.engine);
     let (size, work) = size(&head.head, &known, shown);
     let (room, served) = (size.room(&call)?, call.served().clone());
     let write = move |patience: &Patience| {

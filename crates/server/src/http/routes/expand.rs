@@ -10,7 +10,7 @@ use kindred::queue::Expanded;
 use serde::{Serialize, Serializer};
 
 use super::heads::{HeadAnswer, KnownText, find, look_up};
-use super::search::{Answered, answered_in_time, with_timing};
+use super::search::{Answered, answered_in_time, encoding, with_timing};
 use super::suggestions;
 use crate::http::ApiError;
 use crate::http::offload::{check_deadline, stage};
@@ -18,7 +18,6 @@ use crate::http::parse::body::Received;
 use crate::http::parse::expansion::{ExpandBody, ExpandRequest, Source};
 use crate::http::parse::negotiation;
 use crate::http::render;
-use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::models::{AnyHead, Call};
 use crate::workers::Patience;
@@ -76,7 +75,7 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let asking = call.asking(deadline);
         answered_in_time(&call, asking.expand(texts).await, deadline).await?
     };
-    let timing = Timing { queue: timed.queued, engine: timed.engine, ..Timing::default() };
+    let timing = encoding(timed.queued, timed.engine);
     let size: Size =
         known.iter().map(|one| one.as_ref().map_or_else(Size::of_error, text_size)).sum();
     let size = size + timed.terms.iter().map(|terms| Size::of_rows(terms.len())).sum();

@@ -5,14 +5,13 @@ use kindred::question::{Checked, Notes, Placed, placed, prepare_rank};
 use scheduler::account::Reservation;
 use serde::Serialize;
 
-use super::search::{Answered, answered_in_time, with_timing};
+use super::search::{Answered, answered_in_time, encoding, with_timing};
 use super::suggestions;
 use crate::http::offload::{check_deadline, stage};
 use crate::http::parse::bodies::{RankBody, RankRequest};
 use crate::http::parse::body::Received;
 use crate::http::parse::negotiation;
 use crate::http::render;
-use crate::http::render::server_timing::Timing;
 use crate::http::render::size::Size;
 use crate::models::{Call, ServedModel};
 use crate::workers::Patience;
@@ -47,7 +46,7 @@ pub(in crate::http) async fn post_rank(call: Call, received: Received) -> Answer
     let room = Size::of_rows(query.ranked().len()).room(&call)?;
     let asking = call.asking(deadline);
     let answer = answered_in_time(&call, asking.full_pass(vec![query]).await, deadline).await?;
-    let timing = Timing { queue: answer.queued, engine: answer.engine, ..Timing::default() };
+    let timing = encoding(answer.queued, answer.engine);
     let ranks = &answer.answers.first().expect("the engine answers every query").ranks;
     Ok(with_timing((write(&call, ranks, &notes, room), timing)))
 }

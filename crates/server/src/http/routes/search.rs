@@ -271,6 +271,11 @@ pub(super) fn timing(Times { queue, engine }: Times) -> Timing {
     Timing { queue, engine, ..Timing::default() }
 }
 
+/// The same for an answer that is written from now on.
+pub(super) fn encoding(queue: Duration, engine: Duration) -> Timing {
+    Timing { queue, engine, encoding_since: Some(Instant::now()) }
+}
+
 /// The queue's answer, with its error converted.
 pub(super) fn answered<T>(call: &Call, answer: Result<T, SubmitError>) -> Result<T, ApiError> {
     answer.map_err(|why| match why {

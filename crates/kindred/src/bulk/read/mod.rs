@@ -1,0 +1,197 @@
+//! Cuts an input into rows, and rows into parts that are answered together.
+//!
+//! Where a part ends depends on the input and the options only, so a part of a resumed run is one of an undisturbed run.
+
+mod csv;
+mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+use std::ops::{ControlFlow, Range};
+
+use model_store::prepare::{Input, read_unpacked};
+
+use super::source::{Position, Source};
+use super::{BulkError, BulkFormat, BulkInput, Fault};
+
+/// A part ends after the row that makes it longer.
+const PART_BYTES: usize = 1 << 20;
+
+/// Longer rows are not answered, so that a quote that is never closed does not take all memory.
+pub(super) const MOST_ROW_BYTES: usize = 16 << 20;
+
+/// Rows that are answered together.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Counted from the first part of this run.
+    pub(super) number: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) rows: Vec<RawRow>,
+    /// Where it ends.
+    pub(super) end: Position,
+    /// Bytes of the file that were read by then, before decompression.
+    pub(super) bytes_read: u64,
+}
+
+/// A row as it is in the input: places in the bytes of its part.
+pub(super) struct RawRow {
+    /// From 1. Of Parquet, the row.
+    pub(super) line: u64,
+    /// The text; of JSON, the whole line.
+    pub(super) text: Range<usize>,
+    /// The column with its id.
+    pub(super) id: Option<Range<usize>>,
+    /// Why it can't be read.
+    pub(super) fault: Option<Fault>,
+}
+
+/// How an input is read.
+pub(super) struct Reading<'a> {
+    pub(super) input: BulkInput<'a>,
+    pub(super) format: BulkFormat,
+    pub(super) column: &'a str,
+    pub(super) id: Option<&'a str>,
+    pub(super) rows_per_part: usize,
+    /// Where an earlier run ended.
+    pub(super) from: Option<&'a Position>,
+}
+
+/// Why reading ended: it is over, the caller has enough, or what was read before has changed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Ended {
+    AtTheEnd,
+    Enough,
+    Changed,
+}
+
+impl Part {
+    fn push(&mut self, line: u64, text: &[u8], id: Option<&[u8]>, fault: Option<Fault>) {
+        let mut put = |bytes: &[u8]| {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(bytes);
+            start..self.bytes.len()
+        };
+        let (text, id) = (put(text), id.map(&mut put));
+        self.rows.push(RawRow { line, text, id, fault });
+    }
+}
+
+/// The rows of an input, one after another.
+trait Rows {
+    /// Appends the next row to a part; `false` at the end.
+    fn next(&mut self, part: &mut Part) -> Result<bool, BulkError>;
+
+    /// Goes on to this place. `false` if what comes before it is not what it was.
+    fn go_on_to(&mut self, place: &Position) -> Result<bool, BulkError>;
+
+    /// The place after this number of rows.
+    fn position(&mut self, rows: u64) -> Position;
+
+    /// Bytes of the file that were read, before decompression.
+    fn bytes_read(&self) -> u64;
+}
+
+/// Rows of text. `next` appends one to a part.
+struct OfText<'r, 'i, N> {
+    source: Source<'r, 'i>,
+    next: N,
+}
+
+impl<'r, 'i, N> Rows for OfText<'r, 'i, N>
+where
+    N: FnMut(&mut Source<'r, 'i>, &mut Part) -> Result<bool, BulkError>,
+{
+    fn next(&mut self, part: &mut Part) -> Result<bool, BulkError> {
+        (self.next)(&mut self.source, part)
+    }
+
+    fn go_on_to(&mut self, place: &Position) -> Result<bool, BulkError> {
+        self.source.go_on_to(place)
+    }
+
+    fn position(&mut self, rows: u64) -> Position {
+        self.source.position(rows)
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.source.bytes_read()
+    }
+}
+
+impl Reading<'_> {
+    /// Gives the parts of the input to `take`, in order.
+    pub(super) fn parts(
+        &self,
+        take: &mut dyn FnMut(Part) -> ControlFlow<()>,
+    ) -> Result<Ended, BulkError> {
+        #[cfg(feature = "parquet")]
+        if let (BulkFormat::Parquet, BulkInput::File(path)) = (self.format, self.input) {
+            return self.cut(&mut parquet::Columns::open(path, self)?, take);
+        }
+        let input = match self.input {
+            BulkInput::File(path) => Input::File(path),
+            BulkInput::Stdin => Input::Stdin,
+        };
+        read_unpacked(input, |unpacked| {
+            let mut source = Source::new(unpacked)?;
+            match self.format {
+                BulkFormat::Csv => {
+                    let Some(mut csv) = csv::Csv::new(&mut source, self)? else {
+                        return Ok(Ended::AtTheEnd);
+                    };
+                    let next = |source: &mut _, part: &mut _| csv.next(source, part);
+                    self.cut(&mut OfText { source, next }, take)
+                }
+                format => {
+                    let skips_blank = format == BulkFormat::JsonLines;
+                    let next =
+                        |source: &mut _, part: &mut _| lines::next(source, part, skips_blank);
+                    self.cut(&mut OfText { source, next }, take)
+                }
+            }
+        })?
+    }
+
+    fn cut(
+        &self,
+        input: &mut dyn Rows,
+        take: &mut dyn FnMut(Part) -> ControlFlow<()>,
+    ) -> Result<Ended, BulkError> {
+        if let Some(place) = self.from
+            && !input.go_on_to(place)?
+        {
+            return Ok(Ended::Changed);
+        }
+        let mut rows = self.from.map_or(0, |place| place.rows);
+        for number in 0.. {
+            let mut part = Part { number, ..Part::default() };
+            let mut goes_on = true;
+            while goes_on && part.rows.len() < self.rows_per_part && part.bytes.len() < PART_BYTES {
+                goes_on = input.next(&mut part)?;
+            }
+            if part.rows.is_empty() {
+                break;
+            }
+            rows += part.rows.len() as u64;
+            (part.end, part.bytes_read) = (input.position(rows), input.bytes_read());
+            if take(part).is_break() {
+                return Ok(Ended::Enough);
+            }
+        }
+        Ok(Ended::AtTheEnd)
+    }
+
+    /// The place of a column among those that the input has.
+    fn find(&self, column: &str, names: &[String]) -> Result<usize, BulkError> {
+        names.iter().position(|name| name == column).ok_or_else(|| BulkError::Column {
+            file: self.input.name(),
+            column: column.to_owned(),
+            found: names.join(", "),
+        })
+    }
+}
+
+fn too_large() -> Fault {
+    let detail = format!("it has more than {} MiB; split it", MOST_ROW_BYTES >> 20);
+    Fault { code: "row_too_large", detail }
+}

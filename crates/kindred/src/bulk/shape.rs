@@ -1,0 +1,117 @@
+//! The columns of answers.
+
+use crate::heads::Form;
+use crate::{Options, Unknown};
+
+/// What an answer has, as far as the form of a file needs to know it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shape {
+    Labels,
+    Terms(Form),
+    Neighbors { vectors: bool, explain: bool, used: bool, skipped: bool },
+}
+
+impl Shape {
+    pub(crate) fn neighbors(options: &Options, of_texts: bool) -> Self {
+        let skips = options.unknown.map_or(of_texts, |unknown| unknown == Unknown::Skip);
+        Self::Neighbors {
+            vectors: options.with_vectors == Some(true),
+            explain: options.explain == Some(true),
+            used: of_texts,
+            skipped: skips,
+        }
+    }
+
+    /// The columns of CSV between the id with the rank, and the error.
+    pub(super) fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Labels => &["label", "probability", "score"],
+            Self::Terms(_) => &["term", "weight"],
+            Self::Neighbors { .. } => &["word", "score", "row"],
+        }
+    }
+
+    /// The schema of Parquet: the names of JSON lines, each with one type. What a line of JSON may leave out is optional.
+    pub(super) fn schema(self, has_ids: bool) -> String {
+        let mut columns = match has_ids {
+            true => string("OPTIONAL", "id"),
+            false => "REQUIRED INT64 id;".to_owned(),
+        };
+        match self {
+            Self::Labels => {
+                let label = string("REQUIRED", "label");
+                let label = label + "REQUIRED DOUBLE probability; REQUIRED DOUBLE score;";
+                columns += &list("labels", &group("REQUIRED", "element", &label));
+            }
+            Self::Terms(form) => columns += &terms(form),
+            Self::Neighbors { vectors, explain, used, skipped } => {
+                let mut near = string("REQUIRED", "word");
+                near += "REQUIRED DOUBLE score; REQUIRED INT64 row;";
+                if vectors {
+                    near += &list("vector", "REQUIRED FLOAT element;");
+                }
+                if explain {
+                    let mut term = string("REQUIRED", "word") + "REQUIRED DOUBLE weight;";
+                    for number in ["cosine", "dot", "contribution", "factor"] {
+                        term += &format!("OPTIONAL DOUBLE {number};");
+                    }
+                    near += &list("terms", &group("REQUIRED", "element", &term));
+                }
+                columns += &list("neighbors", &group("REQUIRED", "element", &near));
+                let words = |name| list(name, &string("REQUIRED", "element"));
+                columns += &if used { words("used") } else { String::new() };
+                columns += &if skipped { words("skipped") } else { String::new() };
+                if explain {
+                    let input = string("REQUIRED", "word")
+                        + "REQUIRED INT64 row; OPTIONAL DOUBLE score; OPTIONAL INT64 rank;";
+                    columns += &list("inputs", &group("REQUIRED", "element", &input));
+                }
+            }
+        }
+        if !matches!(self, Self::Neighbors { .. }) {
+            columns += &list("unknown", &string("REQUIRED", "element"));
+            columns += "OPTIONAL BOOLEAN cut;";
+        }
+        let error = string("REQUIRED", "code") + &string("REQUIRED", "detail");
+        columns += &group("OPTIONAL", "error", &(error + "REQUIRED INT64 line;"));
+        format!("message answers {{ {columns} }}")
+    }
+}
+
+fn terms(form: Form) -> String {
+    let name = form.name();
+    match form {
+        Form::Terms => {
+            let term = string("REQUIRED", "term") + "REQUIRED DOUBLE weight;";
+            list(name, &group("REQUIRED", "element", &term))
+        }
+        Form::Impacts => map("OPTIONAL", name, "INT64"),
+        Form::RankFeatures | Form::SparseVector => map("OPTIONAL", name, "FLOAT"),
+        Form::Qdrant => {
+            let vector = list("indices", "REQUIRED INT64 element;");
+            group("OPTIONAL", name, &(vector + &list("values", "REQUIRED FLOAT element;")))
+        }
+        Form::Vespa => group("OPTIONAL", name, &map("REQUIRED", "cells", "FLOAT")),
+    }
+}
+
+fn string(repetition: &str, name: &str) -> String {
+    format!("{repetition} BYTE_ARRAY {name} (UTF8);")
+}
+
+fn group(repetition: &str, name: &str, columns: &str) -> String {
+    format!("{repetition} group {name} {{ {columns} }}")
+}
+
+/// A list as the format's documentation has it.
+fn list(name: &str, element: &str) -> String {
+    format!("OPTIONAL group {name} (LIST) {{ REPEATED group list {{ {element} }} }}")
+}
+
+/// From strings to numbers of this type.
+fn map(repetition: &str, name: &str, value: &str) -> String {
+    let key = string("REQUIRED", "key");
+    format!(
+        "{repetition} group {name} (MAP) {{ REPEATED group key_value {{ {key} REQUIRED {value} value; }} }}"
+    )
+}
