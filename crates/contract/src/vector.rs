@@ -87,10 +87,13 @@ impl QueryVector {
                     let (found, expected) = (components.len(), table.dim());
                     return Err(QueryError::Dimension { found, expected });
                 }
-                if let Some(index) = components.iter().position(|c| !c.is_finite()) {
+                // A finite component's square is finite in float64, so the norm is finite if and only if all of them are.
+                let norm = score::norm(components);
+                if !norm.is_finite() {
+                    let index = components.iter().position(|c| !c.is_finite()).unwrap_or(0);
                     return Err(QueryError::NotFinite { index });
                 }
-                score::norm(components)
+                norm
             }
         };
         let has_no_direction = norm == 0.0 && table.metric() == Metric::Cosine;

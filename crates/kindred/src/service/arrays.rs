@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use contract::{Components, Hit, Query, Row};
 use model_store::ModelStore;
-use rayon::prelude::*;
 
 use super::{Kindred, LONGEST};
 use crate::answering::Answering;
@@ -197,7 +196,7 @@ impl Kindred {
         on_progress: &mut impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Ended, Error> {
         let all = 0..whole.queries.end as u64;
-        let queries = asked.queries_on_all_cores(all.clone())?;
+        let queries = asked.queries(all.clone())?;
         let answering = Answering::new(&self.shared.timer, asking.search(queries));
         match answering.wait_while(ASK_EVERY, || on_progress(0)) {
             None => Ok(Ended::Stopped),
@@ -231,22 +230,6 @@ impl Asked<'_> {
             ArrayQueries::Vectors(all) => all[some.start * dim..some.end * dim].to_vec(),
             ArrayQueries::Rows(_) => Vec::new(),
         })
-    }
-
-    /// The same, for a caller who has nothing else to do meanwhile. The engine waits for these queries.
-    fn queries_on_all_cores(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
-        /// Making this many takes as long as it takes to wake a thread.
-        const FEW: usize = 64;
-        let some = some.start as usize..some.end as usize;
-        if some.len() <= FEW {
-            return self.queries(some.start as u64..some.end as u64);
-        }
-        let copied = self.copied(&some);
-        let query = |index| self.query(index, &some, &copied);
-        let made = some.clone().into_par_iter().with_min_len(FEW).map(query);
-        // Of several errors, the first.
-        let made: Vec<Result<Option<Query>, Error>> = made.collect();
-        made.into_iter().filter_map(Result::transpose).collect()
     }
 
     /// One query of some, whose vectors were copied; `None` for a row without a direction.
