@@ -18,24 +18,30 @@ pub enum QueryVector {
 #[derive(Debug, Clone)]
 pub struct Components {
     of: Arc<Vec<f32>>,
-    range: Range<usize>,
+    // Small, because queries are moved often.
+    from: u32,
+    len: u32,
 }
 
 impl Components {
     /// A part of these.
     ///
     /// # Panics
-    /// If there is no such part.
+    /// If there is no such part, or it ends beyond 2³² components.
     pub fn part(of: &Arc<Vec<f32>>, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= of.len(), "{range:?} of {}", of.len());
-        Self { of: of.clone(), range }
+        Self { of: of.clone(), from: number(range.start), len: number(range.len()) }
     }
+}
+
+fn number(components: usize) -> u32 {
+    u32::try_from(components).expect("fewer than 2³² components")
 }
 
 impl From<Vec<f32>> for Components {
     fn from(all: Vec<f32>) -> Self {
-        let range = 0..all.len();
-        Self { of: Arc::new(all), range }
+        let len = number(all.len());
+        Self { of: Arc::new(all), from: 0, len }
     }
 }
 
@@ -44,7 +50,7 @@ impl Deref for Components {
 
     #[inline]
     fn deref(&self) -> &[f32] {
-        &self.of[self.range.clone()]
+        &self.of[self.from as usize..][..self.len as usize]
     }
 }
 
@@ -162,4 +168,19 @@ pub enum QueryError {
         /// The table's number of rows.
         rows: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_what_was_copied_together_are_vectors_of_their_own() {
+        let all = Arc::new(vec![1.0, 2.0, 3.0, 4.0]);
+        let parts = [Components::part(&all, 0..2), Components::part(&all, 2..4)];
+        assert_eq!((&*parts[0], &*parts[1]), (&[1.0, 2.0][..], &[3.0, 4.0][..]));
+        assert_eq!(parts[1], Components::from(vec![3.0, 4.0]));
+        assert_ne!(parts[0], parts[1]);
+        assert!(std::panic::catch_unwind(|| Components::part(&all, 3..5)).is_err());
+    }
 }
