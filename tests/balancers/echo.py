@@ -1,8 +1,10 @@
 """A replica that answers every request with its head, as JSON. Speaks HTTP/2 only, as the balancers should. `full=HOST` in the address
-makes that replica refuse the request as a full queue does; `full=all`, each."""
+makes that replica refuse the request as a full queue does; `full=all`, each. `take=MILLISECONDS` before it makes an answer take that long, and no
+refusal."""
 
 import asyncio
 import json
+import re
 
 import h2.config
 import h2.connection
@@ -21,10 +23,25 @@ def answer(host, head):
     return [(":status", "200")], json.dumps(head).encode()
 
 
+async def reply(connection, writer, stream, host, head):
+    took = re.search(r"take=(\d+)", dict(head)[":path"])
+    head, body = answer(host, head)
+    if took and head[0] == (":status", "200"):
+        await asyncio.sleep(int(took[1]) / 1000)
+    head += [("content-type", "application/json"), ("content-length", str(len(body)))]
+    try:
+        connection.send_headers(stream, head)
+        connection.send_data(stream, body, end_stream=True)
+        writer.write(connection.data_to_send())
+        await writer.drain()
+    except (OSError, h2.exceptions.ProtocolError):
+        pass
+
+
 async def converse(host, reader, writer):
     connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
     connection.initiate_connection()
-    heads = {}
+    heads, replies = {}, set()
     try:
         while True:
             writer.write(connection.data_to_send())
@@ -38,10 +55,9 @@ async def converse(host, reader, writer):
                 elif isinstance(event, h2.events.DataReceived):
                     connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 elif isinstance(event, h2.events.StreamEnded):
-                    head, body = answer(host, heads.pop(event.stream_id))
-                    head += [("content-type", "application/json"), ("content-length", str(len(body)))]
-                    connection.send_headers(event.stream_id, head)
-                    connection.send_data(event.stream_id, body, end_stream=True)
+                    one = asyncio.create_task(reply(connection, writer, event.stream_id, host, heads.pop(event.stream_id)))
+                    replies.add(one)
+                    one.add_done_callback(replies.discard)
     except (OSError, h2.exceptions.ProtocolError):
         pass
     finally:

@@ -1,6 +1,7 @@
 """What reaches a replica of a request's head, what the balancers keep to themselves, and what becomes of a 429."""
 
 import asyncio
+import concurrent.futures
 import http.client
 import json
 import uuid
@@ -14,10 +15,17 @@ ID = "a-client-s-own-id-7"
 
 async def check(kind, program, scratch):
     """What failed, in words."""
-    port = free_port(*HOSTS)
-    servers = [await echo.serve(host, port) for host in HOSTS]
+    return [
+        *await check_with(kind, program, scratch, HOSTS, ask),
+        *await check_with(kind, program, scratch / "two", HOSTS[:2], ask_beside_one_that_refuses),
+    ]
+
+
+async def check_with(kind, program, scratch, hosts, ask):
+    port = free_port(*hosts)
+    servers = [await echo.serve(host, port) for host in hosts]
     balancer = kind(program, scratch, port)
-    balancer.configure()
+    balancer.configure(hosts)
     balancer.start()
     try:
         await asyncio.to_thread(balancer.wait_answers)
@@ -62,3 +70,22 @@ def ask(address):
             assert status == 200, f"what {host} refuses is asked of another: {status} {said}"
         refused = head(method, "/nearest?full=all", body)
         assert refused == (429, ("7", b'{"code": "queue_full"}')), f"the answer of full replicas arrives as it is: {refused}"
+
+
+def ask_beside_one_that_refuses(address, clients=24, requests=150):
+    """One of two replicas refuses at once, as one whose engine restarts does. So it always has the fewest requests in progress, and balancers
+    would choose it for every try."""
+
+    def one(_):
+        connection, failed = http.client.HTTPConnection(*address, timeout=30), 0
+        for _ in range(requests):
+            connection.request("GET", f"/nearest?take=10&full={HOSTS[0]}")
+            answer = connection.getresponse()
+            answer.read()
+            failed += answer.status != 200
+        connection.close()
+        return failed
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        failed = sum(pool.map(one, range(clients)))
+    assert failed == 0, f"{failed} of {clients * requests} requests were not asked of the other replica"
