@@ -3,10 +3,10 @@
 //! Without a Python that has NumPy (TEST_NUMPY, or python3), this test is reported as ignored.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Service, top};
+use crate::support::{Service, python, top};
 use libtest_mimic::{Failed, Trial};
 
 /// Compares with all rows by float64, and with the vectors that come with the neighbours.
@@ -37,30 +37,18 @@ print("compared", (~filled).sum() > 0)
 "#;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let python = python();
-    let missing = python.is_none();
-    let name = "arrays_python::numpy_reads_and_writes_what_the_page_shows";
-    let trial = Trial::test(name, move || run(python.as_deref())).with_ignored_flag(missing);
-    if missing {
-        println!("1 skipped: no Python with numpy; TEST_NUMPY=PYTHON names one");
-    }
-    vec![trial]
+    let needs = ("TEST_NUMPY", "numpy", "numpy");
+    python::trial("arrays_python::numpy_reads_and_writes_what_the_page_shows", needs, run)
 }
 
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("TEST_NUMPY").map_or_else(|| "python3".into(), PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import numpy"]).output();
-    found.is_ok_and(|output| output.status.success()).then_some(python)
-}
-
-fn run(python: Option<&Path>) -> Result<(), Failed> {
+fn run(python: &Path) -> Result<(), Failed> {
     let page = fs::read_to_string(top().join("docs/http.md"))?;
     let block = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next());
     let block = block.ok_or("the page shows no Python")?;
     let expected = block.lines().filter_map(|line| line.strip_prefix("# ")).collect::<Vec<_>>();
     let service = Service::with_default_model();
     let script = block.replace("127.0.0.1:8080", &service.address) + COMPARE;
-    let output = Command::new(python.ok_or("no Python")?).args(["-c", &script]).output()?;
+    let output = Command::new(python).args(["-c", &script]).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }

@@ -2,10 +2,10 @@
 //!
 //! Without a Python that has pyarrow (TEST_PYARROW, or python3), this test is reported as ignored.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use crate::support::kindred;
+use crate::support::{kindred, python};
 use libtest_mimic::{Failed, Trial};
 
 /// A table in each compression that is read, with what pandas and Spark would add.
@@ -47,25 +47,12 @@ print("compared", len(found), sum("error" in row for row in found))
 "#;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let python = python();
-    let missing = python.is_none();
-    let name = "bulk_python::pyarrow_writes_what_is_read_and_reads_what_is_written";
-    let trial = Trial::test(name, move || run(python.as_deref())).with_ignored_flag(missing);
-    if missing {
-        println!("1 skipped: no Python with pyarrow; TEST_PYARROW=PYTHON names one");
-    }
-    vec![trial]
+    let needs = ("TEST_PYARROW", "pyarrow.parquet", "pyarrow");
+    python::trial("bulk_python::pyarrow_writes_what_is_read_and_reads_what_is_written", needs, run)
 }
 
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("TEST_PYARROW").map_or_else(|| "python3".into(), PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import pyarrow.parquet"]).output();
-    found.is_ok_and(|output| output.status.success()).then_some(python)
-}
-
-fn run(python: Option<&Path>) -> Result<(), Failed> {
+fn run(python: &Path) -> Result<(), Failed> {
     let scratch = tempfile::tempdir()?;
-    let python = python.ok_or("no Python")?;
     let run = |command: &mut Command| {
         let output = command.current_dir(scratch.path()).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -4,10 +4,10 @@
 //! Without a Python that has both (TEST_NUMPY, or python3), these tests are reported as ignored.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use crate::support::{kindred, top};
+use crate::support::{kindred, python, top};
 use libtest_mimic::{Failed, Trial};
 
 /// Compares with the first rows by float64, by the vectors alone.
@@ -29,20 +29,8 @@ print("compared", len(some))
 "#;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let python = python();
-    let missing = python.is_none();
-    let name = "graph_python::numpy_and_scipy_load_the_graph_as_the_page_says";
-    let trial = Trial::test(name, move || load(python.as_deref())).with_ignored_flag(missing);
-    if missing {
-        println!("1 skipped: no Python with numpy and scipy; TEST_NUMPY=PYTHON names one");
-    }
-    vec![trial]
-}
-
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("TEST_NUMPY").map_or_else(|| "python3".into(), PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import numpy, scipy.sparse"]).output();
-    found.is_ok_and(|output| output.status.success()).then_some(python)
+    let needs = ("TEST_NUMPY", "numpy, scipy.sparse", "numpy and scipy");
+    python::trial("graph_python::numpy_and_scipy_load_the_graph_as_the_page_says", needs, load)
 }
 
 /// The blocks of Python that need no more than NumPy and SciPy: the first two.
@@ -52,7 +40,7 @@ fn shown() -> Result<String, Failed> {
     Ok(blocks.filter_map(|block| block.split("```").next()).collect())
 }
 
-fn load(python: Option<&Path>) -> Result<(), Failed> {
+fn load(python: &Path) -> Result<(), Failed> {
     let scratch = tempfile::tempdir()?;
     let run = |command: &mut Command| {
         let output = command.current_dir(scratch.path()).output()?;
@@ -65,7 +53,7 @@ fn load(python: Option<&Path>) -> Result<(), Failed> {
     let export = ["export", "demo", "--format", "npy", "--out", "demo.npy", "--words", "words.txt"];
     run(&mut kindred(&export))?;
     let script = shown()? + COMPARE;
-    let printed = run(Command::new(python.ok_or("no Python")?).args(["-c", &script]))?;
+    let printed = run(Command::new(python).args(["-c", &script]))?;
     assert_eq!(String::from_utf8_lossy(&printed).trim(), "compared 310");
     Ok(())
 }

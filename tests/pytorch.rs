@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{kindred, prepared, top};
+use crate::support::{kindred, prepared, python, top};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ const SCORE_TOLERANCE: f64 = 1e-4;
 const RUN_TOLERANCE: f64 = 1e-6;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let python = python();
+    let python = python::that_imports("TEST_PYTORCH", "torch");
     let missing = python.is_none();
     let (here, classifiers, expanders) = (python.clone(), python.clone(), python);
     let trials = vec![
@@ -45,13 +45,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         println!("3 skipped: no Python with torch; TEST_PYTORCH=PYTHON names one");
     }
     trials
-}
-
-/// A Python that has PyTorch.
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("TEST_PYTORCH").map_or_else(|| "python3".into(), PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import torch"]).output();
-    found.is_ok_and(|output| output.status.success()).then_some(python)
 }
 
 fn recorded() -> PathBuf {
