@@ -1,7 +1,8 @@
 """Measures the package against gensim, FAISS, scikit-learn and pynndescent: python benches/compare.py MODEL [--graph] [--peers NAME,...]
 
 MODEL is a model folder. Needs the peers, all of them on PyPI; one that is missing is left out, and `--peers ''` measures the package
-alone. Each figure is a median, of calls that take turns with the peer's, so that both see the same machine. `--graph` measures graphs of
+alone. Each figure is a median, of calls that take turns with the peer's, so that both see the same machine. Between two calls there is a
+pause, because threads of OpenBLAS go on spinning after a call, on cores that the next one needs. `--graph` measures graphs of
 all rows. Peers use as many threads as the process has cores: `taskset -c 0,1 python benches/compare.py MODEL --device cpu`.
 """
 
@@ -21,11 +22,17 @@ import numpy as np
 import kindred
 
 
+# Seconds between two calls of different packages.
+PAUSE = 0.1
+
+
 def in_turns(calls: dict[str, Callable[[], object]], times: int) -> dict[str, float]:
     """The median time of each call, in seconds."""
     took: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(times + 1):
         for name, call in calls.items():
+            if len(calls) > 1:
+                time.sleep(PAUSE)
             started = time.perf_counter()
             call()
             if turn > 0:
@@ -107,12 +114,12 @@ def batch(model: kindred.Model, peers: list[str], n: int = 1024) -> None:
         for size in (64, 1024):
             parts = [unit[start : start + size] for start in range(0, n, size)]
             calls[f"faiss by {size}"] = lambda parts=parts: [index.search(part, 10) for part in parts]
-    # Three calls of each if they are long, and as many as two seconds take if they are short.
-    took = measured(calls["kindred"])
-    times = 3 if len(calls) > 1 else max(3, min(200, int(2 / took)))
-    show(f"{n} vectors as an array, each", in_turns(calls, times), n)
+    # Beside a peer few calls of each, because its are long; alone as many as two seconds take.
     if len(calls) > 1:
+        show(f"{n} vectors as an array, each", in_turns(calls, 1 if len(model) > 1_000_000 else 3), n)
         return
+    times = max(3, min(200, int(2 / measured(calls["kindred"]))))
+    show(f"{n} vectors as an array, each", in_turns(calls, times), n)
     with ThreadPoolExecutor(2) as threads:
 
         def both() -> None:

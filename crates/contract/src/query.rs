@@ -150,7 +150,12 @@ impl Query {
         k: usize,
         filter: Filter,
     ) -> Result<Self, QueryError> {
-        Ok(Self { ranking: Ranking::Vector(ScoringVector::new(table, vector)?), k, filter })
+        Ok(Self::of_vector(ScoringVector::new(table, vector)?, k, filter))
+    }
+
+    /// The same for a vector that is checked already.
+    pub fn of_vector(vector: ScoringVector, k: usize, filter: Filter) -> Self {
+        Self { ranking: Ranking::Vector(vector), k, filter }
     }
 
     /// Creates a query for the `k` best rows by `scoring` that pass `filter`. The vectors of the scoring are not

@@ -93,17 +93,24 @@ impl QueryVector {
                     let (found, expected) = (components.len(), table.dim());
                     return Err(QueryError::Dimension { found, expected });
                 }
-                // A finite component's square is finite in float64, so the norm is finite if and only if all of them are.
-                let norm = score::norm(components);
-                if !norm.is_finite() {
-                    let index = components.iter().position(|c| !c.is_finite()).unwrap_or(0);
-                    return Err(QueryError::NotFinite { index });
-                }
-                norm
+                score::norm(components)
             }
         };
-        let has_no_direction = norm == 0.0 && table.metric() == Metric::Cosine;
-        if has_no_direction { Err(QueryError::Zero) } else { Ok(norm) }
+        self.check_norm(table, norm)?;
+        Ok(norm)
+    }
+
+    /// Whether a vector of the table's dimension, with this norm, can be compared with rows.
+    fn check_norm(&self, table: &Table<'_>, norm: f64) -> Result<(), QueryError> {
+        match self {
+            // A finite component's square is finite in float64, so the norm is finite if and only if all of them are.
+            Self::Components(components) if !norm.is_finite() => {
+                let index = components.iter().position(|c| !c.is_finite()).unwrap_or(0);
+                Err(QueryError::NotFinite { index })
+            }
+            _ if norm == 0.0 && table.metric() == Metric::Cosine => Err(QueryError::Zero),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -123,6 +130,28 @@ impl ScoringVector {
     /// As [`QueryVector::norm`].
     pub fn new(table: &Table<'_>, vector: QueryVector) -> Result<Self, QueryError> {
         let norm = vector.norm(table)?;
+        Ok(Self { vector, norm })
+    }
+
+    /// The same for components `[dim]` whose [norm](score::norm) is known.
+    ///
+    /// # Errors
+    /// As [`QueryVector::norm`].
+    ///
+    /// # Panics
+    /// If the vector has another dimension than the table.
+    pub fn with_norm(
+        table: &Table<'_>,
+        components: Components,
+        norm: f64,
+    ) -> Result<Self, QueryError> {
+        assert_eq!(components.len(), table.dim(), "a vector has the table's dimension");
+        debug_assert!(
+            norm.is_nan() || norm == score::norm(&components),
+            "the norm of other components"
+        );
+        let vector = QueryVector::Components(components);
+        vector.check_norm(table, norm)?;
         Ok(Self { vector, norm })
     }
 

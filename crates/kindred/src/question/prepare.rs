@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use contract::{
-    Components, Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row,
+    Filter, FilterParts, FullPassQuery, Query, QueryError, QueryVector, Row, ScoringVector,
     WeightedWord,
 };
 use model_store::ModelStore;
@@ -184,6 +184,11 @@ impl Checked {
         let FilterParts { excluded: _, first_rows: _, min_score: _, max_score: _ } = filter.parts();
         filter
     }
+
+    /// The query for a vector that is no row.
+    pub(crate) fn query_of(&self, vector: ScoringVector) -> Query {
+        Query::of_vector(vector, self.k, self.filter(Vec::new()))
+    }
 }
 
 /// What an answer says of the words that were asked for.
@@ -339,19 +344,6 @@ pub(crate) fn of_row(
         Err(QueryError::Zero) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The query for a vector of an array of vectors.
-///
-/// # Errors
-/// If it is zero, not finite, or has another number of components than the model's rows.
-pub(crate) fn of_vector(
-    model: &ModelStore,
-    vector: Components,
-    options: &Checked,
-) -> Result<Query, Error> {
-    let vector = QueryVector::Components(vector);
-    Ok(Query::new(&model.table(), vector, options.k, options.filter(Vec::new()))?)
 }
 
 fn words_of_text(model: &ModelStore, text: &str, unknown: Unknown) -> Result<LookedUp<()>, Error> {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contract::{Components, Hit, Query, Row};
+use contract::{Components, Hit, Query, Row, ScoringVector};
+use cpu_core::copy_with_norms;
 use model_store::ModelStore;
 
 use super::{Kindred, LONGEST};
@@ -15,7 +16,7 @@ use crate::asking::Asking;
 use crate::error::Error;
 use crate::jobs::{Early, Jobs, Stop, StopAtEnd};
 use crate::options::Options;
-use crate::question::{Checked, has_neighbours, of_row, of_vector};
+use crate::question::{Checked, has_neighbours, of_row};
 use crate::queue::SubmitError;
 
 /// Queries of a job: one pass of a GPU.
@@ -218,36 +219,29 @@ impl Asked<'_> {
     /// Some of the queries; a row without a direction has none.
     fn queries(&self, some: Range<u64>) -> Result<Vec<Query>, Error> {
         let some = some.start as usize..some.end as usize;
-        let copied = self.copied(&some);
-        some.clone().filter_map(|index| self.query(index, &some, &copied).transpose()).collect()
-    }
-
-    /// The components of some of the vectors, copied at once: an allocation for each would take longer than its query otherwise
-    /// does, and an engine copies them faster from one place. Nothing for rows.
-    fn copied(&self, some: &Range<usize>) -> Arc<Vec<f32>> {
-        let dim = self.model.dim();
-        Arc::new(match self.queries {
-            ArrayQueries::Vectors(all) => all[some.start * dim..some.end * dim].to_vec(),
-            ArrayQueries::Rows(_) => Vec::new(),
-        })
-    }
-
-    /// One query of some, whose vectors were copied; `None` for a row without a direction.
-    fn query(
-        &self,
-        index: usize,
-        some: &Range<usize>,
-        copied: &Arc<Vec<f32>>,
-    ) -> Result<Option<Query>, Error> {
-        let Self { model, queries, options } = self;
-        match queries {
-            ArrayQueries::Rows(rows) => of_row(model, rows[index], options),
-            ArrayQueries::Vectors(_) => {
-                let from = (index - some.start) * model.dim();
-                let vector = Components::part(copied, from..from + model.dim());
-                of_vector(model, vector, options).map(Some).map_err(|error| error.of_vector(index))
+        let mut queries = Vec::with_capacity(some.len());
+        match self.queries {
+            ArrayQueries::Rows(rows) => {
+                for &row in &rows[some] {
+                    queries.extend(of_row(self.model, row, self.options)?);
+                }
+            }
+            ArrayQueries::Vectors(vectors) => {
+                let (dim, first) = (self.model.dim(), some.start);
+                // At once: an allocation for each would take longer than its query otherwise does, and an engine copies them
+                // faster from one place.
+                let (copied, norms) =
+                    copy_with_norms(&vectors[some.start * dim..some.end * dim], dim);
+                let (copied, table) = (Arc::new(copied), self.model.table());
+                for (index, norm) in norms.into_iter().enumerate() {
+                    let vector = Components::part(&copied, index * dim..(index + 1) * dim);
+                    let vector = ScoringVector::with_norm(&table, vector, norm)
+                        .map_err(|error| Error::from(error).of_vector(first + index))?;
+                    queries.push(self.options.query_of(vector));
+                }
             }
         }
+        Ok(queries)
     }
 
     fn has_query(&self, index: u64) -> bool {
