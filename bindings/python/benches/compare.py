@@ -102,7 +102,7 @@ def one_query(model: kindred.Model, words: list[str], peers: list[str]) -> None:
     show("one word, 10 neighbours", in_turns(calls, 30))
 
 
-def batch(model: kindred.Model, peers: list[str], n: int = 1024) -> None:
+def batch(model: kindred.Model, peers: list[str], sizes: list[int], n: int = 1024) -> None:
     rng = np.random.default_rng(0)
     vectors = model.vectors[rng.integers(len(model), size=n)].copy()
     noise = rng.normal(size=vectors.shape) * np.linalg.norm(vectors, axis=1, keepdims=True) * 0.3 / model.dim**0.5
@@ -111,7 +111,7 @@ def batch(model: kindred.Model, peers: list[str], n: int = 1024) -> None:
     if faiss := peer("faiss", peers):
         unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         index = flat(faiss, model)
-        for size in (64, 1024):
+        for size in sizes:
             parts = [unit[start : start + size] for start in range(0, n, size)]
             calls[f"faiss by {size}"] = lambda parts=parts: [index.search(part, 10) for part in parts]
     # Beside a peer few calls of each, because its are long; alone as many as two seconds take.
@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--peers", default="gensim,faiss,sklearn,pynndescent")
+    parser.add_argument("--faiss-batches", default="64,1024", help="sizes of the batches that FAISS gets")
     arguments = parser.parse_args()
     peers = arguments.peers.split(",")
     model = kindred.open(arguments.model, device=arguments.device)
@@ -194,7 +195,7 @@ def main() -> None:
     words = model.words.of(np.random.default_rng(1).integers(1000, min(len(model), 50_000), size=50))
     overhead(model, "frog" if "frog" in model else words[0])
     one_query(model, words, peers)
-    batch(model, peers)
+    batch(model, peers, [int(size) for size in arguments.faiss_batches.split(",")])
 
 
 if __name__ == "__main__":

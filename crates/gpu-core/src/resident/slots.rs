@@ -76,14 +76,22 @@ impl Slots {
 
     /// The number of tiles, from the first on, that have only rows below `limit`.
     pub(crate) fn tiles_within(&self, limit: u32) -> u32 {
-        let within = self.bands.partition_point(|band| band.last_row < limit);
-        within.checked_sub(1).map_or(0, |band| self.bands[band].end_tile)
+        self.end_of_leading(|band| band.last_row < limit)
     }
 
     /// The number of tiles, from the first on, that together have every row below `limit`.
     pub(crate) fn tiles_covering(&self, limit: u32) -> u32 {
-        let touched = self.bands.partition_point(|band| band.first_row < limit);
-        touched.checked_sub(1).map_or(0, |band| self.bands[band].end_tile)
+        self.end_of_leading(|band| band.first_row < limit)
+    }
+
+    /// The tiles of the leading bands of which something is true, and of no band after them.
+    fn end_of_leading(&self, is_true: impl Fn(&Band) -> bool) -> u32 {
+        let leading = match self.bands.last() {
+            // Nearly every query is for all rows, and needs no search.
+            Some(last) if is_true(last) => self.bands.len(),
+            _ => self.bands.partition_point(is_true),
+        };
+        leading.checked_sub(1).map_or(0, |band| self.bands[band].end_tile)
     }
 }
 
