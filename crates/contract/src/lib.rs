@@ -27,6 +27,7 @@ mod hit;
 mod query;
 pub mod score;
 pub mod scoring;
+mod staging;
 mod table;
 mod token_classifier;
 pub mod token_search;
@@ -42,6 +43,7 @@ pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, 
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};
 pub use scoring::{HalfSpace, MAX_SCORING_WORDS, Scoring, ScoringError};
+pub use staging::Staging;
 pub use table::{HasTable, Metric, Table};
 pub use token_classifier::{Precision, Token, TokenClassifier, TokenText, VectorSource};
 pub use top_k::TopK;

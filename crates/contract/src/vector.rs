@@ -32,6 +32,14 @@ impl Components {
         assert!(range.start <= range.end && range.end <= of.len(), "{range:?} of {}", of.len());
         Self { of: of.clone(), from: number(range.start), len: number(range.len()) }
     }
+
+    /// `count` components of those that it is a part of, from its first one on.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn and_after(&self, count: usize) -> &[f32] {
+        &self.of[self.from as usize..][..count]
+    }
 }
 
 fn number(components: usize) -> u32 {

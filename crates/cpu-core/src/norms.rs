@@ -7,27 +7,27 @@ use crate::instruction_set::dispatched;
 
 dispatched! {
     /// See [`copy_with_norms`].
-    fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut Vec<f32>, norms: &mut Vec<f64>) =
+    fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) =
         amx avx2, vnni512 avx2, avx512 avx2, vnni avx2, avx2 avx2, portable portable;
 }
 
-/// A copy of vectors `[n, dim]`, and the [norm](contract::score::norm) of each, `[n]`, with the contract's bits.
+/// Copies vectors `[n, dim]` to `copy`, and returns the [norm](contract::score::norm) of each, `[n]`, with the contract's bits.
 ///
 /// # Panics
-/// If `dim` is 0, or the last vector is incomplete.
-pub fn copy_with_norms(vectors: &[f32], dim: usize) -> (Vec<f32>, Vec<f64>) {
+/// If `dim` is 0, the last vector is incomplete, or the copy has another length.
+pub fn copy_with_norms(vectors: &[f32], dim: usize, copy: &mut [f32]) -> Vec<f64> {
     assert!(vectors.len().is_multiple_of(dim), "{} components of vectors [{dim}]", vectors.len());
-    let mut copy = Vec::with_capacity(vectors.len());
+    assert_eq!(vectors.len(), copy.len(), "a copy is as long as what is copied");
     let mut norms = Vec::with_capacity(vectors.len() / dim);
-    InstructionSet::best().copy_with_norms(vectors, dim, &mut copy, &mut norms);
-    (copy, norms)
+    InstructionSet::best().copy_with_norms(vectors, dim, copy, &mut norms);
+    norms
 }
 
 /// The copy is made vector by vector, so that each is still in the nearest cache when its norm is taken.
 #[inline(always)]
-fn portable(vectors: &[f32], dim: usize, copy: &mut Vec<f32>, norms: &mut Vec<f64>) {
-    for vector in vectors.chunks_exact(dim) {
-        copy.extend_from_slice(vector);
+fn portable(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) {
+    for (vector, copy) in vectors.chunks_exact(dim).zip(copy.chunks_exact_mut(dim)) {
+        copy.copy_from_slice(vector);
         norms.push(norm(vector));
     }
 }
@@ -54,7 +54,7 @@ fn norm(vector: &[f32]) -> f64 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(vectors: &[f32], dim: usize, copy: &mut Vec<f32>, norms: &mut Vec<f64>) {
+fn avx2(vectors: &[f32], dim: usize, copy: &mut [f32], norms: &mut Vec<f64>) {
     portable(vectors, dim, copy, norms);
 }
 
@@ -66,9 +66,11 @@ mod tests {
     use super::*;
 
     fn of_both(vectors: &[f32], dim: usize) -> [(Vec<f32>, Vec<f64>); 2] {
-        let mut plain = (Vec::new(), Vec::new());
+        let mut plain = (vec![0.0; vectors.len()], Vec::new());
         portable(vectors, dim, &mut plain.0, &mut plain.1);
-        [plain, copy_with_norms(vectors, dim)]
+        let mut copy = vec![0.0; vectors.len()];
+        let norms = copy_with_norms(vectors, dim, &mut copy);
+        [plain, (copy, norms)]
     }
 
     proptest! {
@@ -98,6 +100,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "5 components of vectors [2]")]
     fn an_incomplete_vector_is_refused() {
-        copy_with_norms(&[0.0; 5], 2);
+        copy_with_norms(&[0.0; 5], 2, &mut [0.0; 5]);
     }
 }

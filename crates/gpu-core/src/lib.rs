@@ -43,7 +43,7 @@ mod layouts {
 use std::sync::Arc;
 
 pub use contract::Precision;
-use contract::{Engine, HasTable, Table};
+use contract::{Engine, HasTable, Staging, Table};
 use cpu_core::heads::expand::train::Accelerator;
 
 pub use error::GpuError;
@@ -61,6 +61,8 @@ pub struct Options<'a> {
     pub products: Option<u64>,
     /// Whether too little memory for the derived tables is an error. If not, some queries are slower.
     pub at_full_speed: bool,
+    /// Memory that callers fill with vectors: the device fetches them from there by itself.
+    pub staging: Option<Arc<Staging>>,
 }
 
 /// Uploads a table to a GPU and returns the engine that searches it. Must be called on the thread that will own the

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub use contract::Precision;
-use contract::{Engine, HasTable};
+use contract::{Engine, HasTable, Staging};
 use cpu_core::{CpuEngine, Origin, StartError, TablesReport};
 use gpu_core::GpuError;
 use model_store::ModelStore;
@@ -84,6 +84,8 @@ pub struct Wanted {
     pub heads: KeptHeads,
     /// Whether an engine was made on a GPU. All models of a service share it.
     pub had_gpu: HadGpu,
+    /// Memory that callers fill with vectors: a GPU fetches them from there by itself.
+    pub staging: Option<Arc<Staging>>,
 }
 
 /// Whether an engine was made on a GPU. Clones share it; [`makers`] sets and reads it. With it, a service that started on a GPU
@@ -128,7 +130,8 @@ pub fn make(
     wanted: &Wanted,
     warm: WarmUp,
 ) -> Result<Box<dyn Engine>, EngineStartError> {
-    let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false);
+    let staging = wanted.staging.as_ref();
+    let on_first = |ordinal| on_gpu(model.clone(), ordinal, wanted.heads, false, staging);
     let made = wanted.device.on_first_gpu(on_first, |e| info!("using the CPU: {e}"));
     if let Some(engine) = made.map_err(|source| gpu_error(wanted, source))? {
         return Ok(engine);
@@ -182,6 +185,7 @@ fn on_gpu(
     ordinal: Option<u32>,
     heads: KeptHeads,
     at_full_speed: bool,
+    staging: Option<&Arc<Staging>>,
 ) -> Result<Box<dyn Engine>, GpuError> {
     const BETWEEN_LINES: Duration = Duration::from_secs(2);
     let started = Instant::now();
@@ -198,7 +202,9 @@ fn on_gpu(
     let KeptHeads { memory: products, precision } = heads;
     let precision = precision.unwrap_or(Precision::Float16);
     let progress: Option<&mut dyn FnMut(u64, u64)> = Some(&mut progress);
-    let options = gpu_core::Options { ordinal, progress, precision, products, at_full_speed };
+    let staging = staging.cloned();
+    let options =
+        gpu_core::Options { ordinal, progress, precision, products, at_full_speed, staging };
     let bytes = size_of_val(table.table().components());
     let engine = gpu_core::engine(table, options)?;
     info!(

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contract::{Engine, EngineDescription, TokenText};
+use contract::{Engine, EngineDescription, Staging, TokenText};
 use model_store::ModelStore;
 use scheduler::account::Account;
 
@@ -112,8 +112,18 @@ struct Shared {
     model: Model,
     queue: OwnQueue,
     timeout: Duration,
+    /// For vectors on their way to a GPU.
+    staging: Option<Arc<Staging>>,
     // Dropped last: deadlines are watched until the engine has ended.
     timer: Timer,
+}
+
+/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until it is used, it takes none.
+fn staging(dim: usize) -> Option<Arc<Staging>> {
+    const BLOCKS: usize = 4;
+    const MOST_COMPONENTS: usize = 1 << 21;
+    let components = arrays::TOGETHER * dim;
+    (components <= MOST_COMPONENTS).then(|| Arc::new(Staging::new(BLOCKS, components)))
 }
 
 impl Kindred {
@@ -124,10 +134,12 @@ impl Kindred {
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
         let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
         let had_gpu = HadGpu::default();
-        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu };
+        let staging = staging(model.store().dim());
+        let own = staging.clone();
+        let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
         let makers = engines::makers(model.store(), &wanted, None)?.each.into_iter();
         let makers = makers.map(|mut make| move || make(WarmUp::for_nobody()));
-        Self::with_makers(model, &settings, makers.collect())
+        Self::with_makers(model, &settings, own, makers.collect())
     }
 
     /// Like [`start`](Self::start), with your own engine. `make` runs on the engine's thread, and again whenever the
@@ -156,12 +168,13 @@ impl Kindred {
         + 'static,
     ) -> Result<Self, EngineStartError> {
         let store = model.store().clone();
-        Self::with_makers(model, &settings, vec![move || make(&store)])
+        Self::with_makers(model, &settings, None, vec![move || make(&store)])
     }
 
     fn with_makers<F>(
         model: Model,
         settings: &Settings,
+        staging: Option<Arc<Staging>>,
         makers: Vec<F>,
     ) -> Result<Self, EngineStartError>
     where
@@ -171,10 +184,12 @@ impl Kindred {
         let queue = OwnQueue::start(settings.limits, timer.handle(), makers)?;
         // A GPU leaves the cores to others.
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        if queue.engine().name == "cuda" && cores >= CORES_TO_WATCH {
+        let is_gpu = queue.engine().name == "cuda";
+        if is_gpu && cores >= CORES_TO_WATCH {
             timer.let_one_watch();
         }
-        let shared = Shared { model, queue, timeout: settings.timeout, timer };
+        let staging = staging.filter(|_| is_gpu);
+        let shared = Shared { model, queue, timeout: settings.timeout, staging, timer };
         Ok(Self { shared: Arc::new(shared), account: Account::new() })
     }
 

@@ -312,7 +312,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let (threads, keep_tables) = (config.threads, config.keep_tables);
     let (device, placement, heads) = (Device::Cpu, Placement::Auto, KeptHeads::default());
     let had_gpu = HadGpu::default();
-    let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu };
+    let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging: None };
     let replicas = arguments.replicas.max(1);
     let plan = Arc::new(Plan {
         arguments,

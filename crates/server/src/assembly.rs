@@ -114,6 +114,7 @@ pub fn wanted_engine(config: &Config) -> Wanted {
         keep_tables: config.keep_tables,
         heads: KeptHeads { memory, precision },
         had_gpu: HadGpu::default(),
+        staging: None,
     }
 }
 

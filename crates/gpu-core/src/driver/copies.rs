@@ -43,12 +43,27 @@ pub(crate) unsafe fn start_upload<T: Pod>(
     count: usize,
     stream: &Stream,
 ) -> Result<(), GpuError> {
-    assert!(count <= from.len && count <= to.len, "{count} values from {} to {}", from.len, to.len);
-    let bytes = count * size_of::<T>();
+    // SAFETY: the caller's promise.
+    unsafe { start_upload_of(&from[..count], to, stream) }
+}
+
+/// Starts copying these values to the device.
+///
+/// # Safety
+/// As for [`start_upload`], also after the borrow has ended. They are in pinned memory, or in memory that was made known to the device.
+///
+/// # Errors
+/// If the driver refuses.
+pub(crate) unsafe fn start_upload_of<T: Pod>(
+    from: &[T],
+    to: &Array<T>,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    assert!(from.len() <= to.len, "{} values to {}", from.len(), to.len);
+    let (address, bytes) = (from.as_ptr().cast(), size_of_val(from));
     // SAFETY: both sides have this many bytes; the caller promises the rest.
-    let status = unsafe {
-        cust_raw::cuMemcpyHtoDAsync_v2(to.address, from.address.cast(), bytes, stream.as_inner())
-    };
+    let status =
+        unsafe { cust_raw::cuMemcpyHtoDAsync_v2(to.address, address, bytes, stream.as_inner()) };
     check(status, "copying to the device")
 }
 

@@ -2,9 +2,11 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 use bytemuck::Pod;
+use contract::Staging;
 use cust::stream::Stream;
 use cust_raw::CUresult;
 
@@ -233,6 +235,54 @@ impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
         // SAFETY: the address comes from cuMemHostAlloc and is freed here only.
         let _ = unsafe { cust_raw::cuMemFreeHost(self.address.cast()) };
+    }
+}
+
+/// Blocks of memory for callers' vectors that were made known to the device: it copies from them by itself.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    /// Addresses.
+    blocks: Vec<Range<usize>>,
+    /// Keeps the memory.
+    _of: Arc<Staging>,
+}
+
+impl Registered {
+    /// Makes the blocks known to the device. Those that it refuses are left out: another device may have them.
+    #[allow(unsafe_code)]
+    pub(crate) fn new(staging: &Arc<Staging>) -> Self {
+        let mut blocks = Vec::new();
+        for (address, bytes) in staging.blocks() {
+            let memory = std::ptr::with_exposed_provenance_mut(address);
+            // SAFETY: `staging` keeps these pages allocated. The device does nothing with them until a copy is started.
+            let status = unsafe { cust_raw::cuMemHostRegister_v2(memory, bytes, 0) };
+            if check(status, "page-locking memory").is_ok() {
+                blocks.push(address..address + bytes);
+            }
+        }
+        Self { blocks, _of: staging.clone() }
+    }
+
+    /// Whether `count` values, of which these are the first, are all in one block.
+    pub(crate) fn holds<T>(&self, first: &[T], count: usize) -> bool {
+        let start = first.as_ptr().addr();
+        let Some(end) =
+            count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(start))
+        else {
+            return false;
+        };
+        self.blocks.iter().any(|block| block.start <= start && end <= block.end)
+    }
+}
+
+impl Drop for Registered {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        for block in &self.blocks {
+            let memory = std::ptr::with_exposed_provenance_mut(block.start);
+            // SAFETY: the block was registered once, and the engine has waited for all copies.
+            let _ = unsafe { cust_raw::cuMemHostUnregister(memory) };
+        }
     }
 }
 

@@ -14,12 +14,14 @@ mod memory;
 mod raw;
 mod room;
 
-pub(crate) use copies::{start_clearing, start_download, start_upload, start_upload_bytes};
+pub(crate) use copies::{
+    start_clearing, start_download, start_upload, start_upload_bytes, start_upload_of,
+};
 pub(crate) use device::{Doing, new_stream};
 pub use device::{Gpu, count};
 pub(crate) use foreign::{ForeignStream, Handover};
 pub(crate) use graph::Graph;
 pub(crate) use launch::{Kernel, Modules, Shape};
 pub use memory::Array;
-pub(crate) use memory::Pinned;
+pub(crate) use memory::{Pinned, Registered};
 pub(crate) use room::Room;

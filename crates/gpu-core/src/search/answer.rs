@@ -214,7 +214,10 @@ impl CudaEngine {
         // no other pass that is under way uses its exchange; `upload_queries` has filled the headers up to its width, with
         // queries of its class, which have no row beyond its tiles; nothing accesses the exchange before the pass has
         // been waited for.
-        unsafe { self.graphs[&key].launch(&self.stream) }
+        unsafe {
+            self.pass(key.exchange).copy_vectors(width)?;
+            self.graphs[&key].launch(&self.stream)
+        }
     }
 
     /// Notes how long the device took for a pass. Those over a part of the table, or for many hits, say nothing of others.

@@ -1,12 +1,16 @@
 //! Writes queries into pinned memory, where the device reads them, and reads the answers from there.
 
 use contract::certificate::{Factor, Lift};
-use contract::{FilterParts, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector};
+use contract::{
+    Components, FilterParts, Hit, Metric, Query, QueryVector, Ranking, Row, ScoringVector,
+};
 
 use super::CudaEngine;
 use super::abi::{ANSWERED, FEW_EXCLUDED, NOT_A_FORMULA, QueryHeader, QueryResult, ScoredRow};
 use super::formula::{formula, words};
+use super::pass::Pass;
 use super::workspace::{Exchange, MAX_BATCH, MAX_EXCLUDED, Uploads};
+use crate::driver::Registered;
 use crate::resident::{NOT_A_ROW, Resident};
 
 /// What the host puts together for a pass, in pinned memory, and how much of each buffer is in use.
@@ -18,6 +22,8 @@ struct Upload<'a> {
     formulas: usize,
     /// Of the list of excluded rows, slots and words.
     listed: usize,
+    /// Whether the device fetches the vectors from where they are.
+    is_staged: bool,
 }
 
 impl Upload<'_> {
@@ -77,9 +83,11 @@ impl Upload<'_> {
                     QueryVector::Row(row) => header.row = in_table(*row, self.resident.rows),
                     QueryVector::Components(components) => {
                         header.vector = self.vectors as u32;
-                        let dim = self.resident.dim;
-                        let to = &mut self.exchange.vectors[self.vectors * dim..][..dim];
-                        to.copy_from_slice(components);
+                        if !self.is_staged {
+                            let dim = self.resident.dim;
+                            let to = &mut self.exchange.vectors[self.vectors * dim..][..dim];
+                            to.copy_from_slice(components);
+                        }
                         self.vectors += 1;
                     }
                 }
@@ -111,6 +119,29 @@ impl Upload<'_> {
         self.listed += values.len();
         to.iter_mut().zip(values).for_each(|(to, value)| *to = value);
     }
+}
+
+/// The first vector of these queries, if all of their vectors lie one after another in a registered block.
+fn staged(
+    registered: &Registered,
+    batch: &[&Query],
+    indices: &[usize],
+    dim: usize,
+) -> Option<Components> {
+    let mut vectors = indices.iter().filter_map(|&index| match batch[index].ranking() {
+        Ranking::Vector(ScoringVector { vector: QueryVector::Components(own), .. }) => Some(own),
+        _ => None,
+    });
+    let first = vectors.next()?;
+    let mut next = first.as_ptr().wrapping_add(dim);
+    for vector in vectors {
+        if vector.as_ptr() != next {
+            return None;
+        }
+        next = next.wrapping_add(dim);
+    }
+    let count = (next.addr() - first.as_ptr().addr()) / size_of::<f32>();
+    registered.holds(first, count).then(|| first.clone())
 }
 
 fn in_table(row: Row, rows: usize) -> u32 {
@@ -152,9 +183,20 @@ impl CudaEngine {
         indices: &[usize],
         width: usize,
     ) {
-        let (exchange, resident) = (&mut self.workspace.exchanges[exchange], &*self.resident);
+        let resident = &*self.resident;
+        let staged = match &self.registered {
+            // Other passes read vectors in place.
+            Some(registered) if Pass::copies_vectors(width) => {
+                staged(registered, batch, indices, resident.dim)
+            }
+            _ => None,
+        };
+        let (exchange, is_staged) = (&mut self.workspace.exchanges[exchange], staged.is_some());
+        self.counters.staged += u64::from(is_staged);
+        exchange.staged = staged;
         let (headers, vectors, formulas, listed) = (0, 0, 0, 0);
-        let mut upload = Upload { exchange, resident, headers, vectors, formulas, listed };
+        let mut upload =
+            Upload { exchange, resident, headers, vectors, formulas, listed, is_staged };
         for &index in indices {
             upload.push(batch[index]);
         }
@@ -175,6 +217,8 @@ impl CudaEngine {
         stride: usize,
         answers: &mut [Vec<Hit>],
     ) -> Vec<usize> {
+        // The pass is over, so callers may fill that memory again.
+        self.workspace.exchanges[exchange].staged = None;
         let mut doubtful = Vec::new();
         let mut slot = 0;
         for &index in indices {

@@ -45,7 +45,7 @@ use cust::event::{Event, EventFlags};
 use cust::stream::Stream;
 
 use crate::GpuError;
-use crate::driver::{Doing, Gpu, Graph};
+use crate::driver::{Doing, Gpu, Graph, Registered};
 use crate::full_pass::{self, Counting, Done, FullPasses, Place};
 use crate::heads::Classifiers;
 use crate::ranks::{self, Ranks};
@@ -72,6 +72,7 @@ pub struct CudaEngine {
     graphs: HashMap<GraphKey, Graph>,
     timing: Option<[Event; 2]>,
     workspace: Workspace,
+    registered: Option<Registered>,
     full_passes: FullPasses,
     classifiers: Classifiers,
     expanders: Vec<Expanding>,
@@ -264,6 +265,8 @@ impl Engine for CudaEngine {
             full_passes,
             classified,
             expanded,
+            // A service has none: only callers in its own process fill such memory.
+            staged: _,
         } = CudaEngine::counters(self);
         vec![
             ("passes", passes),

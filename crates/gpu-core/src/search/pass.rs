@@ -9,7 +9,7 @@ use super::plan::{Class, Phases, few_and_rest};
 use super::workspace::{Exchange, Workspace};
 use crate::GpuError;
 use crate::abi::DevicePointerMut;
-use crate::driver::{start_clearing, start_download, start_upload};
+use crate::driver::{start_clearing, start_download, start_upload, start_upload_of};
 use crate::resident::{Int4, Quantised, Resident};
 
 /// What a pass needs of the engine.
@@ -107,6 +107,7 @@ impl Pass<'_> {
         // SAFETY: the caller's promise. Each kernel reads what those before it in the stream wrote.
         unsafe {
             start_clearing(count, 1, self.stream)?;
+            self.copy_vectors(width)?;
             self.prepare_queries(&self.kernels.plain, width)?;
             self.above_minimum(quantised, width)?;
             self.list_hits(quantised, width)?;
@@ -159,20 +160,54 @@ impl Pass<'_> {
         }
     }
 
-    /// Starts copying the first `batch` queries to the device. Certified passes read them from the host's memory.
+    /// Whether the vectors of a certified pass are copied to the device before it begins: so that they may come from memory that
+    /// callers fill. For few, reading them from the host's memory takes less time than starting a copy.
+    pub(super) fn copies_vectors(width: usize) -> bool {
+        width >= 256
+    }
+
+    /// Starts copying the vectors of a certified pass to the device, if there are any and they are copied. Everything else is read
+    /// from the host's memory.
+    ///
+    /// # Safety
+    /// The promise of a pass.
+    pub(crate) unsafe fn copy_vectors(&self, width: usize) -> Result<(), GpuError> {
+        if !Self::copies_vectors(width) {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.upload_vectors() }
+    }
+
+    /// # Safety
+    /// The promise of a pass: the host's side stays as it is until the pass has ended. `upload_queries` has seen that staged vectors
+    /// are in registered memory, and the exchange keeps them.
+    unsafe fn upload_vectors(&self) -> Result<(), GpuError> {
+        let Exchange { vectors, staged, uploads, .. } = self.exchange;
+        let (count, to) = (uploads.components, &self.workspace.vectors);
+        if count == 0 {
+            return Ok(());
+        }
+        match staged {
+            // SAFETY: the caller's promise.
+            None => unsafe { start_upload(vectors, to, count, self.stream) },
+            // SAFETY: the caller's promise.
+            Some(first) => unsafe { start_upload_of(first.and_after(count), to, self.stream) },
+        }
+    }
+
+    /// Starts copying the first `batch` queries to the device, for a pass that is not certified.
     ///
     /// # Safety
     /// The promise of a pass.
     pub(crate) unsafe fn upload_queries(&self, batch: usize) -> Result<(), GpuError> {
-        let Workspace { headers, vectors, excluded, .. } = self.workspace;
+        let Workspace { headers, excluded, .. } = self.workspace;
         let Exchange { uploads, .. } = self.exchange;
         let host = self.exchange;
         // SAFETY: the caller's promise: the host's side stays as it is until the pass has ended.
         unsafe {
             start_upload(&host.headers, headers, batch, self.stream)?;
-            if uploads.components > 0 {
-                start_upload(&host.vectors, vectors, uploads.components, self.stream)?;
-            }
+            self.upload_vectors()?;
             if uploads.listed > 0 {
                 start_upload(&host.excluded, excluded, uploads.listed, self.stream)?;
             }

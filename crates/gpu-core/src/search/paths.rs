@@ -52,6 +52,8 @@ pub struct Counters {
     pub classified: u64,
     /// Texts that were expanded.
     pub expanded: u64,
+    /// Passes whose vectors the device fetched from where callers had put them.
+    pub staged: u64,
 }
 
 impl Add for Counters {
@@ -70,6 +72,7 @@ impl Add for Counters {
             full_passes: self.full_passes + other.full_passes,
             classified: self.classified + other.classified,
             expanded: self.expanded + other.expanded,
+            staged: self.staged + other.staged,
         }
     }
 }

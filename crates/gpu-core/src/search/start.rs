@@ -14,7 +14,7 @@ use super::kernels::Kernels;
 use super::pace::Pace;
 use super::workspace::{Sizes, Workspace};
 use super::{Counters, CudaEngine, Paths};
-use crate::driver::{Gpu, new_stream};
+use crate::driver::{Gpu, Registered, new_stream};
 use crate::full_pass::FullPasses;
 use crate::heads::{Classifiers, Kept};
 use crate::ranks::Ranks;
@@ -70,7 +70,8 @@ impl CudaEngine {
         options: Options<'_>,
         paths: Paths,
     ) -> Result<Self, GpuError> {
-        let Options { ordinal, progress, precision, products: memory, at_full_speed } = options;
+        let Options { ordinal, progress, precision, products: memory, at_full_speed, staging } =
+            options;
         let kept = Kept { precision, memory, portable: paths.portable };
         let gpu = Gpu::open(ordinal)?;
         let lift = Lift::of(&table.table());
@@ -79,7 +80,9 @@ impl CudaEngine {
             let (_, needed) = self::memory(&table, table.rows());
             fit::check(&gpu, needed, || "with all derived tables".to_owned())?;
         }
-        Self::on(gpu, table, lift, None, paths, kept, progress)
+        let mut engine = Self::on(gpu, table, lift, None, paths, kept, progress)?;
+        engine.registered = staging.as_ref().map(Registered::new);
+        Ok(engine)
     }
 
     /// An engine for another table on the same device, which shares with this one what is the same in both, for queries whose norm
@@ -147,6 +150,7 @@ impl CudaEngine {
             graphs: HashMap::new(),
             timing: None,
             workspace: Workspace::new(sizes)?,
+            registered: None,
             full_passes: FullPasses::new()?,
             classifiers: Classifiers::new(resident.clone(), kept),
             expanders: Vec::new(),

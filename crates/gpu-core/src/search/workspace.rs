@@ -1,6 +1,6 @@
 //! Every buffer of a pass, allocated once.
 
-use contract::MAX_SCORING_WORDS;
+use contract::{Components, MAX_SCORING_WORDS};
 
 use super::abi::{
     Answer, COUNTER_STRIDE, Candidate, FORMULA_WORDS, Formula, FormulaColumn, INT4_MAX_BLOCKS,
@@ -100,6 +100,8 @@ pub(crate) struct Exchange {
     /// `[1]`: not 0 once the last kernel of a pass has started.
     pub(crate) almost_over: Pinned<u32>,
     pub(crate) uploads: Uploads,
+    /// Instead of `vectors`: the first of vectors that lie one after another in registered memory, which this keeps in use.
+    pub(crate) staged: Option<Components>,
 }
 
 impl Exchange {
@@ -116,6 +118,7 @@ impl Exchange {
             overflowed: Pinned::zeroed(MAX_BATCH)?,
             almost_over: Pinned::zeroed(1)?,
             uploads: Uploads::default(),
+            staged: None,
         })
     }
 }

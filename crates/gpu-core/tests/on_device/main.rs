@@ -12,6 +12,7 @@ mod overlap;
 mod ranks;
 mod report;
 mod shards;
+mod staging;
 mod support;
 mod tables;
 mod training;
@@ -40,6 +41,7 @@ fn main() {
     trials.extend(full_pass::tests());
     trials.extend(training::tests());
     trials.extend(shards::tests());
+    trials.extend(staging::tests());
     trials.extend(report::tests());
     // Last, because what is left of a failed context would be in the way.
     trials.extend(failures::tests());

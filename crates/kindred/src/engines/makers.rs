@@ -172,13 +172,15 @@ fn on_gpus(
 ) -> Result<Box<dyn Engine>, GpuError> {
     let heads = wanted.heads;
     if let [only] = shards {
-        return on_gpu(model.clone(), Some(only.gpu), heads, only.at_full_speed);
+        let staging = wanted.staging.as_ref();
+        return on_gpu(model.clone(), Some(only.gpu), heads, only.at_full_speed, staging);
     }
     let own: Vec<(u32, bool)> = shards.iter().map(|one| (one.gpu, one.at_full_speed)).collect();
     let ranges = shards.iter().map(|shard| shard.rows.clone()).collect();
     let sharded = Shards::new(model.clone(), ranges, move |index, table| {
         let (gpu, at_full_speed) = own[index];
-        on_gpu(table, Some(gpu), heads, at_full_speed)
+        // One device takes the vectors from there, and the others would have to be given them.
+        on_gpu(table, Some(gpu), heads, at_full_speed, None)
     });
     match sharded {
         Ok(engine) => Ok(Box::new(engine)),
@@ -206,7 +208,7 @@ mod tests {
 
     fn wanted(device: Device, threads: usize) -> Wanted {
         let (placement, heads, had_gpu) = Default::default();
-        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu }
+        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu, staging: None }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contract::{Components, Hit, Query, Row, ScoringVector};
+use contract::{Components, Hit, Query, Row, ScoringVector, Staging};
 use cpu_core::copy_with_norms;
 use model_store::ModelStore;
 
@@ -20,7 +20,7 @@ use crate::question::{Checked, has_neighbours, of_row};
 use crate::queue::SubmitError;
 
 /// Queries of a job: one pass of a GPU.
-const TOGETHER: usize = 1024;
+pub(super) const TOGETHER: usize = 1024;
 
 /// Jobs in flight, at most: two for each of several GPUs, and some that are being made.
 const MOST_JOBS: usize = 16;
@@ -59,6 +59,7 @@ struct Part<'a> {
 /// What is asked.
 struct Asked<'a> {
     model: &'a ModelStore,
+    staging: Option<&'a Staging>,
     queries: ArrayQueries<'a>,
     options: &'a Checked,
 }
@@ -119,7 +120,8 @@ impl Kindred {
         if let Some(option) = options.not_for_arrays() {
             return Err(Error::invalid(option, "left out where the answer is arrays"));
         }
-        let asked = Asked { model: self.store(), queries, options: &options };
+        let staging = self.shared.staging.as_deref();
+        let asked = Asked { model: self.store(), staging, queries, options: &options };
         let (n, k) = (queries.len(self.store().dim())?, options.k());
         let mut arrays = Arrays { k, indices: vec![-1; n * k], scores: vec![f64::NAN; n * k] };
         let deadline = match timeout {
@@ -230,11 +232,12 @@ impl Asked<'_> {
                 let (dim, first) = (self.model.dim(), some.start);
                 // At once: an allocation for each would take longer than its query otherwise does, and an engine copies them
                 // faster from one place.
-                let (copied, norms) =
-                    copy_with_norms(&vectors[some.start * dim..some.end * dim], dim);
-                let (copied, table) = (Arc::new(copied), self.model.table());
+                let vectors = &vectors[some.start * dim..some.end * dim];
+                let (copied, from, norms) = self.copied(vectors);
+                let table = self.model.table();
                 for (index, norm) in norms.into_iter().enumerate() {
-                    let vector = Components::part(&copied, index * dim..(index + 1) * dim);
+                    let from = from + index * dim;
+                    let vector = Components::part(&copied, from..from + dim);
                     let vector = ScoringVector::with_norm(&table, vector, norm)
                         .map_err(|error| Error::from(error).of_vector(first + index))?;
                     queries.push(self.options.query_of(vector));
@@ -242,6 +245,18 @@ impl Asked<'_> {
             }
         }
         Ok(queries)
+    }
+
+    /// A copy of vectors `[n, dim]`, the index of its first component, and the norms `[n]`. The copy is where a GPU fetches it from by
+    /// itself, if that has room.
+    fn copied(&self, vectors: &[f32]) -> (Arc<Vec<f32>>, usize, Vec<f64>) {
+        let copy = |to: &mut [f32]| copy_with_norms(vectors, self.model.dim(), to);
+        let staged = self.staging.and_then(|staging| staging.fill(vectors.len(), copy));
+        staged.unwrap_or_else(|| {
+            let mut copied = vec![0.0; vectors.len()];
+            let norms = copy(&mut copied);
+            (Arc::new(copied), 0, norms)
+        })
     }
 
     fn has_query(&self, index: u64) -> bool {

@@ -104,7 +104,8 @@ pub(super) fn engine(
 ) -> Result<Box<dyn Engine>, EngineStartError> {
     let (device, placement) = (arguments.device.clone(), Placement::Auto);
     let (threads, heads, had_gpu) = (arguments.threads, KeptHeads::default(), HadGpu::default());
-    let wanted = Wanted { device, placement, threads, keep_tables: false, heads, had_gpu };
+    let wanted =
+        Wanted { device, placement, threads, keep_tables: false, heads, had_gpu, staging: None };
     engines::make(model, &wanted, WarmUp::for_nobody())
 }
 

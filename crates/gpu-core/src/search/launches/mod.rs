@@ -35,13 +35,15 @@ pub(in crate::search) struct Source {
 }
 
 impl Pass<'_> {
-    /// Queries that the host wrote into the exchange.
-    fn uploaded(&self) -> Result<Source, GpuError> {
-        Ok(Source {
-            headers: self.exchange.headers.pointer()?,
-            vectors: self.exchange.vectors.pointer()?,
-            copied: self.workspace.vectors.pointer_mut(),
-        })
+    /// Queries that the host wrote into the exchange, in a pass of this width.
+    fn uploaded(&self, width: usize) -> Result<Source, GpuError> {
+        let (on_device, headers) = (&self.workspace.vectors, self.exchange.headers.pointer()?);
+        let (vectors, copied) = if Self::copies_vectors(width) {
+            (on_device.pointer(), DevicePointerMut::NULL)
+        } else {
+            (self.exchange.vectors.pointer()?, on_device.pointer_mut())
+        };
+        Ok(Source { headers, vectors, copied })
     }
 
     /// Starts preparing the query for the scan of the 4-bit table.
@@ -51,7 +53,7 @@ impl Pass<'_> {
     pub(in crate::search) unsafe fn prepare_one_query(&self) -> Result<(), GpuError> {
         let padded = self.resident.dim.next_multiple_of(CHUNK4);
         // SAFETY: the caller's promise.
-        unsafe { self.prepare(&self.kernels.plain, self.uploaded()?, 1, padded, Layout::Plain) }
+        unsafe { self.prepare(&self.kernels.plain, self.uploaded(1)?, 1, padded, Layout::Plain) }
     }
 
     /// Starts preparing the queries for the scan of the 8-bit table.
@@ -64,7 +66,7 @@ impl Pass<'_> {
         width: usize,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
-        unsafe { self.prepare_from(kernels, self.uploaded()?, width) }
+        unsafe { self.prepare_from(kernels, self.uploaded(width)?, width) }
     }
 
     /// The same for queries that are somewhere else.
