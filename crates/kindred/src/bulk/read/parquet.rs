@@ -37,6 +37,9 @@ pub(super) struct Columns {
     hasher: blake3::Hasher,
 }
 
+/// What a row has in the columns that are read.
+type TextAndId = (Option<ByteArray>, Option<ByteArray>);
+
 /// A column.
 struct Column {
     /// Among the columns of the file.
@@ -105,7 +108,7 @@ impl Columns {
     }
 
     /// The text and the id of the next row; `None` at the end.
-    fn row(&mut self) -> Result<Option<(Option<ByteArray>, Option<ByteArray>)>, BulkError> {
+    fn row(&mut self) -> Result<Option<TextAndId>, BulkError> {
         while self.text.values.is_empty() {
             if !self.more()? {
                 return Ok(None);
@@ -203,12 +206,11 @@ fn decode<T: DataType>(
     let (mut levels, mut found) = (Vec::new(), Vec::new());
     let (rows, ..) = reader.read_records(rows, Some(&mut levels), None, &mut found)?;
     let mut found = found.into_iter().map(text);
-    match levels.is_empty() {
+    if levels.is_empty() {
         // A column where each row has a value.
-        true => values.extend(found.map(Some)),
-        false => {
-            values.extend(levels.iter().map(|&level| if level > 0 { found.next() } else { None }))
-        }
+        values.extend(found.map(Some));
+    } else {
+        values.extend(levels.iter().map(|&level| if level > 0 { found.next() } else { None }));
     }
     Ok(rows)
 }
