@@ -118,14 +118,6 @@ struct Shared {
     timer: Timer,
 }
 
-/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until it is used, it takes none.
-fn staging(dim: usize) -> Option<Arc<Staging>> {
-    const BLOCKS: usize = 4;
-    const MOST_COMPONENTS: usize = 1 << 21;
-    let components = arrays::TOGETHER * dim;
-    (components <= MOST_COMPONENTS).then(|| Arc::new(Staging::new(BLOCKS, components)))
-}
-
 impl Kindred {
     /// Starts the engine for a model. Before this returns, the engine has answered queries whose answers are known.
     ///
@@ -134,7 +126,7 @@ impl Kindred {
     pub fn start(model: Model, settings: Settings) -> Result<Self, EngineStartError> {
         let Settings { device, placement, threads, keep_tables, heads, .. } = settings.clone();
         let had_gpu = HadGpu::default();
-        let staging = staging(model.store().dim());
+        let staging = arrays::staging(model.store().dim());
         let own = staging.clone();
         let wanted = Wanted { device, placement, threads, keep_tables, heads, had_gpu, staging };
         let makers = engines::makers(model.store(), &wanted, None)?.each.into_iter();

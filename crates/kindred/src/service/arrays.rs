@@ -20,13 +20,21 @@ use crate::question::{Checked, has_neighbours, of_row};
 use crate::queue::SubmitError;
 
 /// Queries of a job: one pass of a GPU.
-pub(super) const TOGETHER: usize = 1024;
+const TOGETHER: usize = 1024;
 
 /// Jobs in flight, at most: two for each of several GPUs, and some that are being made.
 const MOST_JOBS: usize = 16;
 
 /// How often the caller is asked whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// Memory for the vectors of a few passes, `[dim]` each; none if they would take very much. Until it is used, it takes none.
+pub(super) fn staging(dim: usize) -> Option<Arc<Staging>> {
+    const BLOCKS: usize = 4;
+    const MOST_COMPONENTS: usize = 1 << 21;
+    let components = TOGETHER * dim;
+    (components <= MOST_COMPONENTS).then(|| Arc::new(Staging::new(BLOCKS, components)))
+}
 
 /// What neighbours are wanted of.
 #[derive(Debug, Clone, Copy, PartialEq)]
