@@ -347,6 +347,57 @@ def unknown_word(model):
     return Request("GET", f"/words/{model.misspelt[-1]}")
 
 
+def expand_text(words):
+    """Texts of up to 512 words, as many as a head reads of one."""
+
+    def make(model):
+        some = [model.random.choice(model.short) for _ in range(words)]
+        texts = [" ".join(some[start : start + 512]) for start in range(0, words, 512)]
+        return Request("POST", "/expand", {"texts": texts})
+
+    return make
+
+
+def expand_vectors(size):
+    """A text whose vectors come with the request, of about so many bytes in all, at most 4,096."""
+
+    def make(model):
+        tokens = min(4096, max(1, size // (model.dim * 7)))
+        vector = lambda: [round(model.random.uniform(-1, 1), 3) for _ in range(model.dim)]
+        return Request("POST", "/expand", {"vectors": [vector() for _ in range(tokens)], "top": 1000})
+
+    return make
+
+
+def expand_poison(model):
+    return Request("POST", "/expand", {"vectors": [[1e30] + [0] * (model.dim - 1)]})
+
+
+def expand_usual(model):
+    return Request("POST", "/expand", {"text": " ".join(model.short[:16])})
+
+
+def classify_new(words):
+    """Different words in each request, so that the head's products of most are new."""
+
+    def make(model):
+        all = list(model.short)
+        model.random.shuffle(all)
+        pieces = [all[start : start + 500] for start in range(0, len(all), 500)]
+        step = max(1, words // 500)
+        bodies = [pieces[start : start + step] for start in range(0, len(pieces), step)]
+        return [Request("POST", "/classify", {"texts": [" ".join(one) for one in body]}) for body in bodies]
+
+    return make
+
+
+def classify_explain(model):
+    """N-grams around one unknown word that is as long as the body lets it be."""
+    length = min(6_000_000, model.body_limit - 200)
+    text = b"good " + b"x" * length + b" bad"
+    return Request("POST", "/classify", b'{"explain":true,"text":"%s"}' % text)
+
+
 ATTACKS = {
     "rank": Loop("POST /rank of 1,000 words", rank),
     "explain1024": Loop("1,024 words, explained", explain),
@@ -365,6 +416,14 @@ ATTACKS = {
     "noread": NoRead("20 large answers that nobody reads", 20, large_answer),
     "noread150": NoRead("150 large answers that nobody reads", 150, large_answer),
     "declare": Declare("190 bodies of 6.9 MB declared, 90 bytes sent", 190, large_body).with_second(batch),
+    "expandtext": Loop("POST /expand of 512 words", expand_text(512)).with_second(expand_usual),
+    "expandtexts": Loop("POST /expand of 20 texts of 512 words", expand_text(10_240)).with_second(expand_usual),
+    "expandvectors": Loop("POST /expand of 59 kB of vectors", expand_vectors(59_000)).with_second(expand_usual),
+    "expand6mb": Loop("POST /expand of 6 MB of vectors", expand_vectors(6_000_000)).with_second(expand_usual),
+    "expandpoison": Loop("POST /expand of one vector of 1e30", expand_poison).with_second(expand_usual),
+    "classifynew": Loop("POST /classify of 10,000 words that were not asked before", classify_new(10_000)),
+    "classifyexplain": Loop("an explanation around an unknown word of 6 MB", classify_explain),
+    "noreadexplain": NoRead("3 of these that nobody reads", 3, classify_explain).with_second(large_answer),
     "lookups": Streams("200 look-ups of prefixes and misspelt words", 200, lookups).with_second(unknown_word),
 }
 ATTACKS["lookups"].valid = (200, 404)

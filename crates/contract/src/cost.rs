@@ -1,6 +1,6 @@
 //! What requests cost an engine, in units that do not depend on it.
 
-use crate::{FullPassQuery, Query};
+use crate::{Expansion, FullPassQuery, Query};
 
 /// The cost of a vector in a full pass, in components that each row is multiplied with.
 pub const COMPONENTS_OF_A_VECTOR: usize = 128;
@@ -13,4 +13,8 @@ pub trait UsualCosts: Send + Sync {
 
     /// The cost of a full pass, or of counting ranks.
     fn full_pass(&self, query: &FullPassQuery) -> usize;
+
+    /// The cost of each token of a text to expand: of a search of the expander's terms, of which there may be more
+    /// than rows of the engine's own table.
+    fn token(&self, text: &Expansion) -> usize;
 }

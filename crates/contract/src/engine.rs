@@ -201,6 +201,28 @@ pub trait Engine {
         Err(EngineError::NoHeads(self.description().name))
     }
 
+    /// Runs a slice of a pass that classifies texts. Returns the class scores of the first of these texts: of all if
+    /// `go_on` stays true; perhaps of none if what is computed from a classifier's weights is not ready, but then a part
+    /// of that is done.
+    ///
+    /// The engine calls `go_on` between small pieces of work. The slice ends soon after it returns `false`.
+    ///
+    /// # Errors
+    /// As [`classify`](Self::classify).
+    fn classify_part(
+        &mut self,
+        texts: &[&TokenText],
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<f64>>, EngineError> {
+        let _ = go_on;
+        self.classify(texts)
+    }
+
+    /// Estimates the cost of classifying this text, in tokens that the engine has met before.
+    fn classification_cost(&self, text: &TokenText) -> usize {
+        text.tokens().len()
+    }
+
     /// Starts classifying these texts and returns while the device works on them, after passes that were started before. Returns
     /// `false`, and starts nothing, if that is not possible for all of them, or with this engine.
     ///
@@ -240,7 +262,7 @@ pub trait Engine {
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         let _ = (parts, go_on);
         let reason = format!("`{}` has no expanders; use `--device cpu`", self.description().name);

@@ -38,7 +38,7 @@ pub mod workload;
 pub use analogy::{AnalogyError, WeightedWord};
 pub use cost::{COMPONENTS_OF_A_VECTOR, UsualCosts};
 pub use engine::{Engine, EngineDescription, EngineError};
-pub use expansion::{Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
+pub use expansion::{BestTerms, Expansion, PartOfExpansion, Term, TermExpander, TokenVectors};
 pub use full_pass::{FullPassAnswer, FullPassPart, FullPassQuery, FullPassShare, RankedRow};
 pub use hit::{Hit, Row};
 pub use query::{Filter, FilterParts, Query, QueryBatch, Ranking};

@@ -5,11 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{
-    EngineError, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, TermExpander,
+    EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Row, Table,
+    TermExpander, score,
 };
 
-/// Queries without a certificate that are answered together, by scoring every row.
-const FULL_SCAN_TOGETHER: usize = 8;
+/// Tokens without a certificate that are searched for together, by a full pass.
+const FULL_PASS_TOGETHER: usize = 8;
+
+/// About the number of rows that tell the usual norm of tokens.
+const ROWS_FOR_NORM: usize = 256;
 
 /// Searches an expander's terms.
 pub trait TermSearch {
@@ -25,16 +29,21 @@ pub trait TermSearch {
     /// If the engine fails.
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError>;
 
-    /// Answers queries by scoring every row.
+    /// Runs a slice of a full pass over the terms; see [`Engine::full_pass_part`](crate::Engine::full_pass_part).
     ///
     /// # Errors
     /// If the engine fails.
-    fn scan_all(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError>;
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError>;
 }
 
 /// Searches for tokens of texts, as many as are best searched for together: of the first text that is not complete, and of later
-/// ones of the same expander, whose terms `search` has. Queries that need a scan of all rows take long: between them, `go_on` says
-/// whether to stop early. `model` is the table whose rows tokens may be.
+/// ones of the same expander, whose terms `search` has. Tokens without a certificate take a full pass, a slice of
+/// it at a time, which lasts as long as `go_on` says. `model` is the table whose rows tokens may be.
 ///
 /// # Errors
 /// If the engine fails.
@@ -45,9 +54,13 @@ pub fn expand_some(
     parts: &mut [PartOfExpansion],
     model: &Table<'_>,
     search: &mut dyn TermSearch,
-    go_on: &dyn Fn() -> bool,
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), EngineError> {
-    Piece::gather(parts, model, search).search(parts, search, go_on)
+    let first = parts.iter_mut().find(|part| !part.is_complete()).expect("a text is not complete");
+    if first.is_scanned() {
+        return first.scan(|tokens, from| search.full_pass_part(tokens, from, go_on));
+    }
+    Piece::gather(parts, model, search).search(parts, search)
 }
 
 /// The expander of the first text that is not complete.
@@ -61,14 +74,22 @@ pub fn is_same<T: ?Sized>(terms: &Arc<dyn HasTable>, own: &Arc<T>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(terms), Arc::as_ptr(own))
 }
 
-/// The mean norm of the tokens of the first text of this expander that has tokens.
-pub fn first_norm(
-    parts: &[PartOfExpansion],
-    expander: &Arc<dyn TermExpander>,
-    model: &Table<'_>,
-) -> Option<f64> {
-    let own = parts.iter().map(PartOfExpansion::expansion);
-    own.filter(|text| Arc::ptr_eq(text.expander(), expander)).find_map(|text| text.mean_norm(model))
+/// The mean norm of usual tokens of an expander: of some rows of the model, as the terms are compared with them; of
+/// the first rows more, because frequent words come first. `None` if tokens are no rows of the model.
+///
+/// What is derived from an expander lasts longer than a request, so no request has a part in this.
+pub fn usual_norm(expander: &dyn TermExpander, model: &Table<'_>) -> Option<f64> {
+    if model.dim() != expander.token_dim() || model.rows() == 0 {
+        return None;
+    }
+    let last = (model.rows() - 1) as f64;
+    // Evenly spaced logarithms: as often as Zipf's law says.
+    let row = |step: usize| last.powf(step as f64 / (ROWS_FOR_NORM - 1) as f64) as u32;
+    let mut rows: Vec<u32> = (0..ROWS_FOR_NORM).map(row).map(|row| row.min(last as u32)).collect();
+    rows.dedup();
+    let norm = |row| Some(score::norm(&expander.project(model.row(Row(row))).ok()?));
+    let norms: Vec<f64> = rows.into_iter().filter_map(norm).collect();
+    (!norms.is_empty()).then(|| norms.iter().sum::<f64>() / norms.len() as f64)
 }
 
 /// Tokens that are searched for together.
@@ -89,7 +110,7 @@ impl Piece {
         let mut known = HashMap::<(Row, usize, u64), Option<usize>>::new();
         for (index, part) in parts.iter().enumerate() {
             let text = part.expansion();
-            if !Arc::ptr_eq(text.expander(), &expander) {
+            if part.is_scanned() || !Arc::ptr_eq(text.expander(), &expander) {
                 continue;
             }
             let start = part.searched();
@@ -119,44 +140,33 @@ impl Piece {
         piece
     }
 
-    /// Adds what is found to the texts. Tokens from a query on that was not answered are searched for another time.
+    /// Adds what is found to the texts. From the first token of a text on that has no certificate, some tokens
+    /// are left to a full pass, and the rest are searched for another time.
     fn search(
         self,
         parts: &mut [PartOfExpansion],
         search: &mut dyn TermSearch,
-        go_on: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
-        let mut found = search.search(&self.queries.iter().collect())?;
-        let mut indices = self.indices.into_iter();
-        let mut is_first = true;
+        let found = search.search(&self.queries.iter().collect())?;
+        let hits = |index: &Option<usize>| match index {
+            None => Some(&[][..]),
+            Some(index) => found[*index].as_deref(),
+        };
+        let mut indices = &self.indices[..];
         for (part, tokens) in self.tokens {
-            for index in tokens.zip(&mut indices).map(|(_, index)| index) {
-                if let Some(index) = index.filter(|&index| found[index].is_none()) {
-                    if !std::mem::take(&mut is_first) && !go_on() {
-                        return Ok(());
-                    }
-                    scan_some(&mut found, index, &self.queries, search)?;
-                }
-                let hits = index.and_then(|index| found[index].as_deref());
-                parts[part].add(hits.unwrap_or_default());
+            let (own, rest) = indices.split_at(tokens.len());
+            indices = rest;
+            let proven = own.iter().take_while(|index| hits(index).is_some()).count();
+            own[..proven].iter().filter_map(hits).for_each(|hits| parts[part].add(hits));
+            let left = &own[proven..];
+            if !left.is_empty() {
+                let left = left.iter().take(FULL_PASS_TOGETHER);
+                parts[part].begin_scan(left.map(|index| match (hits(index), index) {
+                    (Some(hits), _) => Ok(hits.to_vec()),
+                    (None, index) => Err(self.queries[index.expect("a query")].clone()),
+                }));
             }
         }
         Ok(())
     }
-}
-
-/// Answers some queries that have no answer yet, from this one on.
-fn scan_some(
-    found: &mut [Option<Vec<Hit>>],
-    from: usize,
-    queries: &[Query],
-    search: &mut dyn TermSearch,
-) -> Result<(), EngineError> {
-    let open = (from..queries.len()).filter(|&index| found[index].is_none());
-    let open: Vec<usize> = open.take(FULL_SCAN_TOGETHER).collect();
-    let batch: QueryBatch<'_> = open.iter().map(|&index| &queries[index]).collect();
-    for (index, hits) in open.into_iter().zip(search.scan_all(&batch)?) {
-        found[index] = Some(hits);
-    }
-    Ok(())
 }

@@ -69,7 +69,7 @@ impl Engine for ReferenceEngine {
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         let table = self.model.table();
         for part in parts {

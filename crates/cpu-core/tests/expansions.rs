@@ -1,6 +1,5 @@
 //! Expansions on the certified engine: the same rows, values, bits and positions as the formula, in every batch and piece.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::support::{certified, model, model_under_dot, tables_of_both_metrics};
@@ -173,6 +172,70 @@ fn a_pass_may_be_cut_anywhere() {
 }
 
 #[test]
+fn tokens_without_a_certificate_take_a_full_pass_that_may_be_cut() {
+    let own = Arc::new(model_under_dot(16, &random_rows(20_000, 16), None));
+    let terms = Arc::new(model_under_dot(16, &random_rows(20_000, 16), None));
+    for expander in [expander(&own, None), expander(&terms, None)] {
+        let text = |rows: Vec<u32>| {
+            let rows = TokenVectors::Rows(rows.into_iter().map(Row).collect());
+            Expansion::new(expander.clone(), &own.table(), rows, 15_000, 0.0).unwrap()
+        };
+        let texts = [text(vec![3; 11]), text((0..9).collect()), text(vec![])];
+        let texts: Vec<&Expansion> = texts.iter().collect();
+        let expected = ReferenceEngine::new(own.clone()).expand(&texts).unwrap();
+        let mut engine = certified(&own, 1, InstructionSet::best(), Paths::default());
+        let mut parts: Vec<_> =
+            texts.iter().map(|&text| contract::PartOfExpansion::new(text.clone())).collect();
+        let mut slices = 0;
+        while !parts.iter().all(contract::PartOfExpansion::is_complete) {
+            engine.expand_part(&mut parts, &|| false).unwrap();
+            slices += 1;
+            assert!(slices < 100_000, "it goes on");
+        }
+        assert!(slices > 20, "{slices} slices of 20 tokens");
+        let terms: Vec<Vec<Term>> =
+            parts.into_iter().map(contract::PartOfExpansion::into_terms).collect();
+        assert_eq!(bits(&terms), bits(&expected));
+    }
+}
+
+/// A text, whatever its vectors are, leaves nothing behind that makes another one dearer.
+#[test]
+fn the_first_text_of_an_expander_decides_nothing_for_later_ones() {
+    let own = Arc::new(model(32, &random_rows(3000, 32)));
+    let biases: Vec<f32> = (0..3000).map(|row| (row % 7) as f32 - 3.0).collect();
+    let terms = Arc::new(model_under_dot(32, &random_rows(3000, 32), Some(&biases)));
+    let expander = expander(&terms, None);
+    let usual = TokenVectors::Rows((0..16).map(Row).collect());
+    let usual = Expansion::new(expander.clone(), &own.table(), usual, 20, 0.0).unwrap();
+    let vector = |component: f32| {
+        let vector = TokenVectors::Vectors((0..32).map(|_| component).collect());
+        Expansion::new(expander.clone(), &own.table(), vector, 20, 0.0).unwrap()
+    };
+    let work = |first: Option<f32>| {
+        let mut engine = certified(&own, 1, InstructionSet::best(), Paths::default());
+        let first = first.map_or_else(|| usual.clone(), vector);
+        engine.expand(&[&first]).unwrap();
+        // The table is derived beside the first answers.
+        let mut last = engine.counted();
+        for _ in 0..200 {
+            engine.expand(&[&usual]).unwrap();
+            let now = engine.counted();
+            if now.certified - last.certified == 16 && now.fallbacks == last.fallbacks {
+                return (now.candidates - last.candidates, now.second_looks - last.second_looks);
+            }
+            last = now;
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("no certificate");
+    };
+    let expected = work(None);
+    for first in [0.0, 1e-30, 1e-3, 1.0, 1e6, 1e30] {
+        assert_eq!(work(Some(first)), expected, "after {first}");
+    }
+}
+
+#[test]
 fn expanders_that_nobody_has_are_dropped_and_foreign_texts_refused() {
     let own = Arc::new(model(8, &random_rows(200, 8)));
     let terms = Arc::new(model_under_dot(8, &random_rows(300, 8), None));
@@ -203,15 +266,10 @@ fn until_there_is_a_table_the_full_scan_answers() {
     let own = Arc::new(model(8, &random_rows(50, 8)));
     let terms = Arc::new(model_under_dot(8, &random_rows(9000, 8), None));
     let mut engine = cpu_core::CpuEngine::new(own.clone(), Options::default()).unwrap();
-    let asked = Cell::new(0);
     let rows = TokenVectors::Rows((0..50).map(Row).collect());
     let text = Expansion::new(expander(&terms, None), &own.table(), rows, 10, 0.0).unwrap();
     let mut parts = [contract::PartOfExpansion::new(text.clone())];
-    let count = || {
-        asked.set(asked.get() + 1);
-        true
-    };
-    engine.expand_part(&mut parts, &count).unwrap();
+    engine.expand_part(&mut parts, &|| true).unwrap();
     let [part] = parts;
     assert_eq!(part.into_terms(), text.terms(&own.table()));
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse};
+use contract::workload::{Classify, Costs, Expand, FullPass, Search, SearchResponse, TermsOfText};
 use contract::{Engine, Expansion, FullPassAnswer, FullPassQuery, Hit, Query, Term, TokenText};
 use scheduler::account::Account;
 use scheduler::{Counted, Lane, LaneStatistics, Scheduler, StartError};
@@ -95,7 +95,7 @@ pub struct QueueStatistics {
     pub full_passes: LaneStatistics,
     /// Of classified texts.
     pub classifications: LaneStatistics,
-    /// Of expanded texts.
+    /// Of expansions: of parts of texts, of a few tokens each.
     pub expansions: LaneStatistics,
     /// Of all together.
     pub counted: Counted,
@@ -136,7 +136,7 @@ fn lanes(limits: Limits) -> (Scheduler<dyn Engine>, QueueHandle, Costs) {
     let search = scheduler.lane(Search { max_batch, costs: costs.clone() });
     let full_pass = scheduler.lane(FullPass { costs: costs.clone() });
     let classify = scheduler.lane(Classify);
-    let expand = scheduler.lane(Expand { max_batch });
+    let expand = scheduler.lane(Expand { max_batch, costs: costs.clone() });
     (scheduler, QueueHandle { search, full_pass, classify, expand }, costs)
 }
 
@@ -245,9 +245,16 @@ impl QueueHandle {
         deadline: Instant,
         timeline: Option<&Arc<Timeline>>,
     ) -> Result<Expanded, SubmitError> {
-        let answered = self.expand.submit_timed(account, texts, deadline, timeline).await?;
-        let (queued, engine) = (answered.queued, answered.device);
-        Ok(Expanded { terms: answered.responses, queued, engine })
+        let lane = self.expand.workload();
+        let (mut parts, mut terms) = (Vec::new(), Vec::with_capacity(texts.len()));
+        for text in texts {
+            let (of_text, found) = lane.parts(text);
+            parts.extend(of_text);
+            terms.push(found);
+        }
+        let answered = self.expand.submit_timed(account, parts, deadline, timeline).await?;
+        let terms = terms.into_iter().map(TermsOfText::take).collect();
+        Ok(Expanded { terms, queued: answered.queued, engine: answered.device })
     }
 
     /// As [`submit`](Self::submit), through the slot that is kept for readiness checks. Only one may be under way: a

@@ -147,6 +147,10 @@ impl UsualCosts for Costs {
         1
     }
 
+    fn token(&self, _: &contract::Expansion) -> usize {
+        1
+    }
+
     fn full_pass(&self, _: &FullPassQuery) -> usize {
         30
     }

@@ -52,6 +52,11 @@ impl<W: Workload> Lane<W> {
         Self { workload, inbox, lane, callers }
     }
 
+    /// Its workload.
+    pub fn workload(&self) -> &W {
+        &self.workload
+    }
+
     fn shared(&self) -> &Shared {
         &self.callers.0
     }

@@ -315,7 +315,7 @@ impl Engine for Shards {
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         self.fits(|table| parts.iter().all(|part| part.expansion().fits(table)))?;
         let model = self.shards[0].of.clone();

@@ -1,4 +1,4 @@
-//! Classifying texts as a workload: one pass computes the class scores of its texts, in one slice.
+//! Classifying texts as a workload. A pass of tokens that the engine has met is short; new ones take slices.
 
 use super::{PassError, Slice, Workload};
 use crate::{Engine, TokenText};
@@ -19,7 +19,8 @@ impl Workload for Classify {
     /// The class scores.
     type Response = Vec<f64>;
     type Gathered = ();
-    type Pass = ();
+    /// The class scores of the first texts.
+    type Pass = Vec<Vec<f64>>;
 
     fn name(&self) -> &'static str {
         "a classification"
@@ -29,8 +30,8 @@ impl Workload for Classify {
         1 + text.tokens().len() / TOKENS_PER_SLOT
     }
 
-    fn cost(&self, _: &Self::Device, text: &TokenText) -> usize {
-        text.tokens().len() + TOKENS_PER_TEXT
+    fn cost(&self, engine: &Self::Device, text: &TokenText) -> usize {
+        engine.classification_cost(text) + TOKENS_PER_TEXT
     }
 
     fn room(&self, engine: &Self::Device, waiting: usize) -> usize {
@@ -41,11 +42,20 @@ impl Workload for Classify {
         &self,
         engine: &mut Self::Device,
         texts: &[&TokenText],
-        (): &mut (),
+        done: &mut Vec<Vec<f64>>,
         slice: Slice<'_>,
     ) -> Result<Option<Vec<Vec<f64>>>, PassError> {
         (slice.meanwhile)();
-        Ok(Some(engine.classify(texts)?))
+        done.extend(engine.classify_part(&texts[done.len()..], slice.go_on)?);
+        Ok((done.len() == texts.len()).then(|| std::mem::take(done)))
+    }
+
+    fn retain(&self, done: &mut Vec<Vec<f64>>, stays: &mut dyn FnMut(usize) -> bool) {
+        let mut index = 0;
+        done.retain(|_| {
+            index += 1;
+            stays(index - 1)
+        });
     }
 
     fn start(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::{FullPassQuery, Query, UsualCosts};
+use crate::{Expansion, FullPassQuery, Query, UsualCosts};
 
 /// The costs of the engine behind a queue, once there is one. Clones share it. Until then, and for an engine that does not
 /// know its costs, a request costs one for each vector.
@@ -38,6 +38,12 @@ impl Costs {
         self.slots(query.scoring().vectors().len(), costs.map(|costs| costs.full_pass(query)))
     }
 
+    /// At least 1.
+    pub(super) fn token(&self, text: &Expansion) -> usize {
+        let costs = self.of_engine.get();
+        self.slots(1, costs.map(|costs| costs.token(text)))
+    }
+
     fn slots(&self, vectors: usize, cost: Option<usize>) -> usize {
         cost.map_or(vectors, |cost| cost.min(self.most).max(vectors))
     }
@@ -63,6 +69,10 @@ mod tests {
 
         fn full_pass(&self, _: &FullPassQuery) -> usize {
             1_000_000
+        }
+
+        fn token(&self, text: &Expansion) -> usize {
+            text.top()
         }
     }
 

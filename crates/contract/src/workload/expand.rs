@@ -1,16 +1,67 @@
-//! Expanding texts as a workload: one pass searches for the terms of its texts' tokens, in slices.
+//! Expanding texts as a workload. A request is a part of a text, of a few tokens: so a long text takes turns
+//! with others like a batch of queries, and nobody waits for all of it.
 
-use super::{PassError, Slice, Workload};
-use crate::{Engine, Expansion, PartOfExpansion, Term};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The part of a pass that one caller gets while other callers wait.
-const PART_BESIDE_OTHERS: usize = 4;
+use super::{Costs, PassError, Slice, Workload};
+use crate::{BestTerms, Engine, Expansion, PartOfExpansion, Term};
 
-/// Texts for expanders. Costs are counted in plain queries (k = 10, all rows).
-#[derive(Debug, Clone, Copy)]
+/// A part of a text costs about this much, in plain queries, or has one token: a caller gets as much of a pass
+/// of a small engine while others ask.
+const COST_OF_A_PART: usize = 8;
+
+/// Parts of texts. Costs are counted in plain queries (k = 10, all rows).
+#[derive(Debug, Clone)]
 pub struct Expand {
     /// Maximum cost of one pass; the engine may prefer less.
     pub max_batch: usize,
+    /// The cost of a token at admission.
+    pub costs: Costs,
+}
+
+/// A part of a text.
+#[derive(Debug, Clone)]
+pub struct PartOfText {
+    tokens: Expansion,
+    /// The position of its first token in the text.
+    first: u32,
+    found: Arc<Mutex<BestTerms>>,
+}
+
+/// The terms of a text, once all of its parts are answered.
+#[derive(Debug)]
+pub struct TermsOfText(Arc<Mutex<BestTerms>>);
+
+impl TermsOfText {
+    /// The terms, best first.
+    pub fn take(self) -> Vec<Term> {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *found, BestTerms::new(0)).finish()
+    }
+}
+
+impl Expand {
+    /// The parts of a text that are requests, and where its terms will be.
+    pub fn parts(&self, text: Expansion) -> (Vec<PartOfText>, TermsOfText) {
+        let found = Arc::new(Mutex::new(BestTerms::new(text.top())));
+        let tokens = (COST_OF_A_PART / self.costs.token(&text)).max(1);
+        let mut first = 0;
+        let part = |tokens: Expansion| {
+            let part = PartOfText { first, found: found.clone(), tokens };
+            first += part.tokens.tokens() as u32;
+            part
+        };
+        (text.cut(tokens).into_iter().map(part).collect(), TermsOfText(found))
+    }
+}
+
+impl PartOfText {
+    /// Adds its terms to those of the text. A part that is answered twice, because a device failed, changes
+    /// nothing.
+    fn add(&self, mut terms: Vec<Term>) {
+        terms.iter_mut().for_each(|term| term.position += self.first);
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).add(terms);
+    }
 }
 
 /// A pass between two slices.
@@ -21,9 +72,9 @@ pub struct PartlyExpanded {
 
 impl Workload for Expand {
     type Device = dyn Engine;
-    type Request = Expansion;
-    /// The terms, best first.
-    type Response = Vec<Term>;
+    type Request = PartOfText;
+    /// The terms are in [`TermsOfText`].
+    type Response = ();
     type Gathered = ();
     type Pass = PartlyExpanded;
 
@@ -31,32 +82,28 @@ impl Workload for Expand {
         "an expansion"
     }
 
-    /// A search for each token, but never more than a pass takes.
-    fn slots(&self, text: &Expansion) -> usize {
-        text.tokens().clamp(1, self.max_batch)
+    fn slots(&self, part: &PartOfText) -> usize {
+        self.costs.token(&part.tokens).saturating_mul(part.tokens.tokens()).max(1)
     }
 
-    fn cost(&self, engine: &Self::Device, text: &Expansion) -> usize {
-        engine.expansion_cost(text).max(1)
+    fn cost(&self, engine: &Self::Device, part: &PartOfText) -> usize {
+        engine.expansion_cost(&part.tokens).max(1)
     }
 
     fn room(&self, engine: &Self::Device, waiting: usize) -> usize {
         engine.preferred_batch(waiting).min(self.max_batch).max(1)
     }
 
-    fn max_room_per_caller(&self, largest: usize) -> usize {
-        (largest / PART_BESIDE_OTHERS).max(8)
-    }
-
     fn run(
         &self,
         engine: &mut Self::Device,
-        texts: &[&Expansion],
+        texts: &[&PartOfText],
         pass: &mut PartlyExpanded,
         slice: Slice<'_>,
-    ) -> Result<Option<Vec<Vec<Term>>>, PassError> {
+    ) -> Result<Option<Vec<()>>, PassError> {
         if pass.parts.is_empty() {
-            pass.parts = texts.iter().map(|&text| PartOfExpansion::new(text.clone())).collect();
+            pass.parts =
+                texts.iter().map(|text| PartOfExpansion::new(text.tokens.clone())).collect();
         }
         (slice.meanwhile)();
         engine.expand_part(&mut pass.parts, slice.go_on)?;
@@ -64,7 +111,9 @@ impl Workload for Expand {
             return Ok(None);
         }
         let parts = std::mem::take(&mut pass.parts);
-        Ok(Some(parts.into_iter().map(PartOfExpansion::into_terms).collect()))
+        Ok(Some(
+            parts.into_iter().zip(texts).map(|(part, text)| text.add(part.into_terms())).collect(),
+        ))
     }
 
     fn retain(&self, pass: &mut PartlyExpanded, stays: &mut dyn FnMut(usize) -> bool) {

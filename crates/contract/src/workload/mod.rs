@@ -11,7 +11,7 @@ use crate::{Engine, EngineDescription, EngineError};
 
 pub use classify::Classify;
 pub use costs::Costs;
-pub use expand::Expand;
+pub use expand::{Expand, PartOfText, TermsOfText};
 pub use full_pass::FullPass;
 pub use search::{Search, SearchResponse};
 

@@ -15,7 +15,8 @@
 
 use std::time::Duration;
 
-use contract::{FullPassQuery, Query, Ranking, UsualCosts};
+use contract::certificate::MAX_DIM;
+use contract::{Expansion, FullPassQuery, Query, Ranking, UsualCosts};
 use rayon::ThreadPool;
 
 use super::ROW_COMPONENTS;
@@ -103,13 +104,6 @@ impl Costs {
         }
     }
 
-    /// The cost of a search of all rows for the `k` best, or for all above a minimum score if `k` is [`usize::MAX`].
-    pub(crate) fn of_k(&self, k: usize) -> usize {
-        let &Self { rows, dim, instructions, .. } = self;
-        let k = if k == usize::MAX { HITS_ABOVE_MINIMUM } else { k };
-        Cost { rows, dim, instructions }.of(k, rows, 0)
-    }
-
     /// Multiply-adds of float64 that a full scan takes for a query.
     pub(super) fn products(&self, query: &Query) -> usize {
         let rows = query.filter().row_limit(self.rows);
@@ -137,6 +131,20 @@ impl UsualCosts for Costs {
             return if is_short { 1 + products / PRODUCTS_PER_QUERY } else { 1 };
         }
         self.estimate(query)
+    }
+
+    fn token(&self, text: &Expansion) -> usize {
+        let terms = text.expander().terms().table();
+        let (rows, dim) = (terms.rows(), terms.dim());
+        let k = if text.top() == usize::MAX { HITS_ABOVE_MINIMUM } else { text.top() };
+        let of_table =
+            |rows, dim, k| Cost { rows, dim, instructions: self.instructions }.products(k, rows, 0);
+        let is_certified =
+            self.always_certify || (k.saturating_mul(LARGEST_PART) <= rows && dim < MAX_DIM);
+        let searched = if is_certified { 1 } else { FULL_PASS };
+        let ratio = of_table(rows, dim, k) / of_table(self.rows, self.dim, 10);
+        // NaN means tables without rows.
+        ((searched as f64 * ratio).round() as usize).max(1)
     }
 
     fn full_pass(&self, query: &FullPassQuery) -> usize {

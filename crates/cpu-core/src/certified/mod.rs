@@ -19,6 +19,7 @@ mod score;
 mod tables;
 mod worker;
 
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -134,6 +135,33 @@ pub struct Counters {
     pub classified: u64,
     /// Texts whose terms were found.
     pub expanded: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            passes,
+            certified,
+            full,
+            fallbacks,
+            second_looks,
+            candidates,
+            survivors,
+            full_pass_queries,
+            classified,
+            expanded,
+        } = self;
+        *passes += other.passes;
+        *certified += other.certified;
+        *full += other.full;
+        *fallbacks += other.fallbacks;
+        *second_looks += other.second_looks;
+        *candidates += other.candidates;
+        *survivors += other.survivors;
+        *full_pass_queries += other.full_pass_queries;
+        *classified += other.classified;
+        *expanded += other.expanded;
+    }
 }
 
 impl CertifiedSearch {
@@ -273,11 +301,23 @@ impl CertifiedSearch {
             return Err(EngineError::ForeignQuery);
         }
         meanwhile();
-        let queries = batch.queries();
         if self.deriving.tables().is_none() {
             // Waiting for as long as the full scan would take, and scanning only then, takes twice as long at worst.
-            self.deriving.wait_at_most(self.costs.full_scan_time(queries, self.full.pool()));
+            let scan = self.costs.full_scan_time(batch.queries(), self.full.pool());
+            self.deriving.wait_at_most(scan);
         }
+        self.search_now(batch)
+    }
+
+    /// The same without waiting for the derived table.
+    pub(crate) fn search_now(
+        &mut self,
+        batch: &QueryBatch<'_>,
+    ) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
+        if !batch.fits(&self.full.model().table()) {
+            return Err(EngineError::ForeignQuery);
+        }
+        let queries = batch.queries();
         let tables = self.deriving.tables();
         let nothing = |query: &&Query| (query.k() == 0).then(Vec::new);
         let mut answers: Vec<Option<Vec<Hit>>> = queries.iter().map(nothing).collect();

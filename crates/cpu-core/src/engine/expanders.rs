@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use contract::token_search::{TermSearch, expand_some, first_norm, is_same, next_expander};
+use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    Engine, EngineError, Expansion, HasTable, Hit, PartOfExpansion, Query, QueryBatch,
+    Engine, EngineError, FullPassPart, HasTable, Hit, PartOfExpansion, Query, QueryBatch, Table,
     TermExpander, UsualCosts,
 };
 
-use crate::InstructionSet;
-use crate::certified::{CertifiedSearch, Costs, Options, Paths};
+use crate::certified::{CertifiedSearch, Options, Paths};
 
 /// The expanders that an engine was asked for.
 #[derive(Debug)]
@@ -30,21 +29,13 @@ impl Expanders {
         Self { all: Vec::new(), paths }
     }
 
-    /// The estimated cost of a text, in plain queries.
-    pub(super) fn cost(&self, text: &Expansion, instructions: InstructionSet) -> usize {
-        let table = text.expander().terms().table();
-        let (rows, dim, always_certify) = (table.rows(), table.dim(), self.paths.always_certify);
-        let costs = Costs { rows, dim, instructions, always_certify };
-        costs.of_k(text.top()).saturating_mul(text.tokens())
-    }
-
     /// Searches for the terms of tokens, piece by piece, as long as `go_on` says.
     pub(super) fn expand(
         &mut self,
         model: &Arc<dyn HasTable>,
         own: &mut CertifiedSearch,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         let table = model.table();
         if !parts.iter().all(|part| part.expansion().fits(&table)) {
@@ -64,10 +55,11 @@ impl Expanders {
             let search = if is_same(expander.terms(), model) {
                 &mut *own
             } else {
-                let norm = || first_norm(parts, &expander, &table);
-                self.of(&expander, own, norm)?
+                self.of(&expander, own, &table)?
             };
             expand_some(parts, &table, search, go_on)?;
+            let counted = std::mem::take(&mut search.counters);
+            own.counters += counted;
             own.counters.expanded += completed(parts) - before;
         }
         Ok(())
@@ -77,7 +69,7 @@ impl Expanders {
         &mut self,
         expander: &Arc<dyn TermExpander>,
         own: &mut CertifiedSearch,
-        query_norm: impl FnOnce() -> Option<f64>,
+        model: &Table<'_>,
     ) -> Result<&mut CertifiedSearch, EngineError> {
         let known = self.all.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
         let index = match known {
@@ -85,7 +77,8 @@ impl Expanders {
             None => {
                 let full = own.full().of(expander.terms().clone());
                 let options = Options { paths: self.paths, ..Options::default() };
-                let search = CertifiedSearch::new(full, None, query_norm(), options)
+                let norm = usual_norm(&**expander, model);
+                let search = CertifiedSearch::new(full, None, norm, options)
                     .map_err(|error| EngineError::Device(error.to_string()))?;
                 self.all.push(Expanding { expander: expander.clone(), search });
                 self.all.len() - 1
@@ -105,10 +98,16 @@ impl TermSearch for CertifiedSearch {
     }
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Option<Vec<Hit>>>, EngineError> {
-        self.search_overlapped(batch, &mut || ())
+        // Others may wait: until the table is derived, a full pass answers, which can be cut into slices.
+        self.search_now(batch)
     }
 
-    fn scan_all(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        self.full().search(batch)
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        self.full().full_pass_part(parts, from, go_on)
     }
 }

@@ -136,20 +136,34 @@ impl Engine for CpuEngine {
     }
 
     fn classify(&mut self, texts: &[&TokenText]) -> Result<Vec<Vec<f64>>, EngineError> {
-        self.search.counters.classified += texts.len() as u64;
-        Ok(self.classifiers.scores(&self.model.table(), texts, self.search.threads()))
+        self.classify_part(texts, &|| true)
+    }
+
+    fn classify_part(
+        &mut self,
+        texts: &[&TokenText],
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<f64>>, EngineError> {
+        let (table, pool) = (self.model.table(), self.search.threads());
+        let scores = self.classifiers.scores(&table, texts, pool, go_on);
+        self.search.counters.classified += scores.len() as u64;
+        Ok(scores)
+    }
+
+    fn classification_cost(&self, text: &TokenText) -> usize {
+        self.classifiers.cost(text)
     }
 
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         self.expanders.expand(&self.model, &mut self.search, parts, go_on)
     }
 
     fn expansion_cost(&self, text: &Expansion) -> usize {
-        self.expanders.cost(text, self.search.instructions())
+        self.search.costs().token(text).saturating_mul(text.tokens())
     }
 
     /// The full scan does this, because the bounds here do not hold for formulas of several cosines.

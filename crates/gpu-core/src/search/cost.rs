@@ -1,5 +1,6 @@
 //! What requests cost on a device: which pass takes them, and how long it takes.
 
+use contract::certificate::MAX_DIM;
 use contract::{
     COMPONENTS_OF_A_VECTOR, Expansion, FilterParts, FullPassQuery, Query, Ranking, UsualCosts,
 };
@@ -28,6 +29,8 @@ pub(super) struct DeviceCosts {
     pub(super) certifies: bool,
     /// Whether the device counts ranks.
     pub(super) counts_ranks: bool,
+    /// Components of the table.
+    pub(super) components: usize,
 }
 
 impl DeviceCosts {
@@ -55,12 +58,6 @@ impl DeviceCosts {
         self.certifies && is_for_all && has_norm && fits_list(query)
     }
 
-    /// The cost of a text, in plain queries of a full batch.
-    pub(super) fn expansion(&self, text: &Expansion) -> usize {
-        let of_a_token = Class::of(text.top()).map_or(1, Class::cost);
-        text.tokens().saturating_mul(of_a_token)
-    }
-
     fn counts(&self, query: &FullPassQuery) -> bool {
         // Too many ranked rows take a full pass.
         self.counts_ranks && Ranks::takes(query, query.ranked().len())
@@ -85,6 +82,17 @@ impl UsualCosts for DeviceCosts {
             None if is_formula(query) || !self.certifies => 1,
             None => EXACT_COST,
         }
+    }
+
+    fn token(&self, text: &Expansion) -> usize {
+        let terms = text.expander().terms().table();
+        let searched = match Class::of(text.top()) {
+            _ if terms.dim() >= MAX_DIM => EXACT_COST,
+            class => class.map_or(1, Class::cost),
+        };
+        let components = terms.rows().saturating_mul(terms.dim());
+        let of_searches = searched.saturating_mul(components);
+        of_searches.div_ceil(self.components.max(1)).max(1)
     }
 
     fn full_pass(&self, query: &FullPassQuery) -> usize {

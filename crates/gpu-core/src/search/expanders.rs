@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use contract::token_search::{TermSearch, expand_some, first_norm, is_same, next_expander};
+use contract::token_search::{TermSearch, expand_some, is_same, next_expander, usual_norm};
 use contract::{
-    Engine, EngineError, FullPassQuery, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, Term,
+    Engine, EngineError, FullPassPart, Hit, PartOfExpansion, Query, QueryBatch, Row, Table, Term,
     TermExpander,
 };
 
@@ -26,7 +26,7 @@ impl CudaEngine {
     pub(super) fn expand_pieces(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         let model = self.resident.of.clone();
         let table = model.table();
@@ -48,8 +48,7 @@ impl CudaEngine {
             let engine = if is_same(expander.terms(), &model) {
                 &mut *self
             } else {
-                let norm = || first_norm(parts, &expander, &table);
-                self.engine_of(&expander, norm)?
+                self.engine_of(&expander, &table)?
             };
             if !engine.merge_texts(parts, &expander, &table)? {
                 expand_some(parts, &table, engine, go_on)?;
@@ -72,6 +71,7 @@ impl CudaEngine {
             Arc::ptr_eq(text.expander(), expander)
                 && !part.is_complete()
                 && part.searched() == 0
+                && !part.is_scanned()
                 && text.top() > MAX_K
         };
         let Some(first) = parts.iter().position(|part| !part.is_complete()) else {
@@ -120,13 +120,13 @@ impl CudaEngine {
     fn engine_of(
         &mut self,
         expander: &Arc<dyn TermExpander>,
-        query_norm: impl FnOnce() -> Option<f64>,
+        model: &Table<'_>,
     ) -> Result<&mut Self, EngineError> {
         let known = self.expanders.iter().position(|one| Arc::ptr_eq(&one.expander, expander));
         let index = match known {
             Some(index) => index,
             None => {
-                let engine = self.beside(expander.terms(), query_norm());
+                let engine = self.beside(expander.terms(), usual_norm(&**expander, model));
                 let engine = engine.map_err(|error| match error {
                     // The engine itself is fine.
                     GpuError::DoesNotFit { .. } => EngineError::NoExpander(error.to_string()),
@@ -153,10 +153,12 @@ impl TermSearch for CudaEngine {
         self.search_overlapped(batch, &mut || ())
     }
 
-    fn scan_all(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
-        let queries = batch.queries().iter().map(|query| FullPassQuery::of_search(query));
-        let queries: Vec<FullPassQuery> = queries.collect();
-        let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
-        Ok(answers.into_iter().map(|answer| answer.hits).collect())
+    fn full_pass_part(
+        &mut self,
+        parts: &mut [FullPassPart],
+        from: usize,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<usize>, EngineError> {
+        Engine::full_pass_part(self, parts, from, go_on)
     }
 }

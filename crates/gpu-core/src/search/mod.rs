@@ -238,14 +238,14 @@ impl Engine for CudaEngine {
     fn expand_part(
         &mut self,
         parts: &mut [PartOfExpansion],
-        go_on: &dyn Fn() -> bool,
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), EngineError> {
         self.on_its_gpu()?;
         self.expand_pieces(parts, go_on)
     }
 
     fn expansion_cost(&self, text: &Expansion) -> usize {
-        self.costs.expansion(text)
+        self.costs.token(text).saturating_mul(text.tokens())
     }
 
     fn preferred_batch(&self, waiting: usize) -> usize {

@@ -145,6 +145,7 @@ impl CudaEngine {
         let costs = DeviceCosts {
             certifies: resident.quantised.is_some() && resident.rows >= paths.certified_from_rows,
             counts_ranks: ranks.is_some(),
+            components: resident.rows.saturating_mul(resident.dim),
         };
         let mut engine = Self {
             graphs: HashMap::new(),

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Tokenised;
 
+/// Longer n-grams are cut.
+pub const MAX_NGRAM_BYTES: usize = 512;
+
 /// A label and how probable it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Label {
@@ -65,7 +68,7 @@ pub struct Explanation<'a> {
 /// An n-gram's part in a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NGram<'a> {
-    /// As it is in the text.
+    /// As it is in the text, but for the end of one of more than [`MAX_NGRAM_BYTES`], of which `…` takes the place.
     pub text: Cow<'a, str>,
     /// Its first byte in the text.
     pub start: usize,
@@ -96,7 +99,7 @@ pub fn explain<'a>(
         let own = &tokenised.bytes[window.start..window.end];
         let start = own.first().map_or(0, |first| first.start);
         let end = own.last().map_or(start, |last| last.end);
-        NGram { text: text[start..end].into(), start, end, share: window.share }
+        NGram { text: shown(&text[start..end]), start, end, share: window.share }
     };
     Explanation {
         label: head.description().labels[class].as_str().into(),
@@ -106,6 +109,14 @@ pub fn explain<'a>(
         others,
         exact: is_exact,
     }
+}
+
+/// The text of an n-gram. Unknown words between its tokens may be as long as a request.
+fn shown(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_NGRAM_BYTES {
+        return text.into();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(MAX_NGRAM_BYTES)]).into()
 }
 
 /// Float64 multiply-adds that explaining a text takes: the formula is computed in plain loops.

@@ -12,7 +12,9 @@ mod report;
 mod tokens;
 mod training;
 
-pub use answer::{Explanation, Label, NGram, best, explain, explanation_cost, labels};
+pub use answer::{
+    Explanation, Label, MAX_NGRAM_BYTES, NGram, best, explain, explanation_cost, labels,
+};
 pub use built_in::{
     BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
 };

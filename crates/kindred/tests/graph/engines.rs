@@ -39,6 +39,10 @@ impl UsualCosts for Dear {
         3
     }
 
+    fn token(&self, _: &contract::Expansion) -> usize {
+        1
+    }
+
     fn full_pass(&self, _: &FullPassQuery) -> usize {
         1000
     }

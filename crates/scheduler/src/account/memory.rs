@@ -169,6 +169,30 @@ impl Reservation {
         }
     }
 
+    /// Sets the size of what was estimated and is now made. It is never refused if it is no larger than the estimate. If
+    /// it is, it must leave what is kept for small pieces, or else what was made is to be dropped.
+    ///
+    /// # Errors
+    /// If that is not free. The reservation is then unchanged.
+    pub fn settle(&mut self, bytes: u64) -> Result<(), Full> {
+        if bytes > self.bytes {
+            let capacity = self.memory.capacity[self.pool as usize];
+            let kept = if bytes <= SMALL { 0 } else { capacity / 8 };
+            let (taken, own) = self.counters();
+            let (more, most) = (bytes - self.bytes, capacity - kept);
+            let may = |taken: u64| (taken + more <= most).then_some(taken + more);
+            if let Err(taken) = taken.fetch_update(Relaxed, Relaxed, may) {
+                let (held, free) = (own.load(Relaxed), capacity.saturating_sub(taken));
+                return Err(Full { pool: self.pool, asked: bytes, held, free, capacity });
+            }
+            own.fetch_add(more, Relaxed);
+            self.memory.counted[self.pool as usize].fetch_add(more, Relaxed);
+            self.bytes = bytes;
+        }
+        self.set(bytes);
+        Ok(())
+    }
+
     /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -231,6 +255,28 @@ mod tests {
         drop((first, others));
         assert_eq!(memory.taken(Pool::Requests), 0);
         assert!(take(&hog, 50).is_ok());
+    }
+
+    #[test]
+    fn what_was_estimated_too_low_does_not_take_what_is_kept_for_others() {
+        let (memory, account) = (Memory::new(100, 100), Account::new());
+        let mut answers: Vec<Reservation> =
+            (0..3).map(|_| memory.take(&account, Pool::Answers, SMALL / 3).unwrap()).collect();
+        assert!(answers[0].settle(42 * MB).is_ok() && answers[1].settle(42 * MB).is_ok());
+        let full = answers[2].settle(42 * MB).unwrap_err();
+        assert!(full.to_string().starts_with("the answer needs 42.0 MB"), "{full}");
+        assert_eq!(answers[2].bytes(), SMALL / 3, "unchanged");
+        drop(answers.pop());
+        let other = Account::new();
+        let small: Vec<_> =
+            (0..40).map_while(|_| memory.take(&other, Pool::Answers, SMALL).ok()).collect();
+        assert!(small.len() > 20, "an eighth is for small ones, which are {}", small.len());
+        drop((answers, small));
+        let mut alone = memory.take(&account, Pool::Answers, 99 * MB).unwrap();
+        assert_eq!(alone.bytes(), 50 * MB);
+        assert!(alone.settle(88 * MB).is_err() && alone.settle(87 * MB).is_ok());
+        assert!(alone.settle(MB).is_ok());
+        assert_eq!(memory.taken(Pool::Answers), MB, "less is always right");
     }
 
     #[test]

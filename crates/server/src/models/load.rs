@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::readiness::NotReady;
-use super::{ServedModel, heads};
+use super::{ServedModel, heads, warm};
 use crate::config::{Config, ModelSource};
 use kindred::background::in_background;
 use kindred::demo;
@@ -194,7 +194,10 @@ impl Loader {
     ) -> Result<Option<Arc<ModelStore>>, LoadError> {
         let model = Arc::new(open(source, config)?);
         if let Some(served) = served.filter(|served| served.model.version() == model.version()) {
-            served.heads.store(Arc::new(heads::open(&served.model, config)?));
+            let mut heads = heads::open(&served.model, config)?;
+            warm::reuse(&served.heads.load(), &mut heads);
+            warm::warm(served, &heads, &self.timer);
+            served.heads.store(Arc::new(heads));
             return Ok(None);
         }
         heads::open(&model, config)?;
@@ -302,6 +305,7 @@ impl Loader {
         let served = ServedModel::new(model, queue, description, timeout)
             .with_heads(own)
             .with_replicas(workers.replicas().clone(), placed);
+        warm::warm(&served, &served.heads.load(), &self.timer);
         let lost = Box::pin(workers.lost());
         let mut engines = self.engines.lock().expect("nothing panics while it holds this lock");
         engines.retain(|workers| !workers.is_finished());

@@ -25,6 +25,10 @@ pub use slots::{Assigned, Slots};
 /// The memory for the products of one classifier, in bytes, unless others are asked for. The system gives it when it is used.
 pub const PRODUCTS_MEMORY: usize = 2 << 30;
 
+/// Computing the products of a new token takes as long as one token that is loaded for each so many components of its
+/// vector: with 100 components, 65 times as long.
+const COMPONENTS_OF_A_TOKEN: f64 = 1.5;
+
 /// Computes the class scores of one classifier.
 #[derive(Debug)]
 pub struct Classifying {
@@ -49,27 +53,39 @@ impl Classifiers {
         Self { all: Vec::new(), memory: memory.unwrap_or(PRODUCTS_MEMORY), precision }
     }
 
-    /// The class scores of each text.
+    /// The class scores of the first of these texts: of all if `go_on` stays true.
     pub fn scores(
         &mut self,
         table: &Table<'_>,
         texts: &[&TokenText],
         pool: &ThreadPool,
+        go_on: &dyn Fn() -> bool,
     ) -> Vec<Vec<f64>> {
         // Nobody else has those that were replaced.
         self.all.retain(|one| Arc::strong_count(&one.head) > 1);
-        let mut scores = vec![Vec::new(); texts.len()];
-        for own in by_classifier(texts) {
-            let head = texts[own[0]].classifier();
-            let tokens: Vec<&[Token]> = own.iter().map(|&index| texts[index].tokens()).collect();
-            let found = self.of(head, table).scores(table, &tokens, pool);
-            for (index, found) in
-                own.into_iter().zip(found.chunks_exact(head.classifier().classes()))
-            {
-                scores[index] = found.to_vec();
+        let mut scores = Vec::with_capacity(texts.len());
+        for own in texts.chunk_by(|a, b| Arc::ptr_eq(a.classifier(), b.classifier())) {
+            let head = own[0].classifier();
+            let tokens: Vec<&[Token]> = own.iter().map(|text| text.tokens()).collect();
+            let found = self.of(head, table).scores_part(table, &tokens, pool, go_on);
+            let found = found.chunks_exact(head.classifier().classes()).map(<[f64]>::to_vec);
+            let before = scores.len();
+            scores.extend(found);
+            if scores.len() - before < own.len() {
+                break;
             }
         }
         scores
+    }
+
+    /// The cost of a text, in tokens whose products are loaded.
+    pub fn cost(&self, text: &TokenText) -> usize {
+        let (head, tokens) = (text.classifier(), text.tokens());
+        let known = self.all.iter().find(|one| Arc::ptr_eq(&one.head, head));
+        let missing = known.map_or(tokens.len(), |one| one.products.missing(tokens));
+        // Each component is multiplied with every filter; a token that is loaded takes an addition for each.
+        let of_missing = (head.classifier().dim() as f64 / COMPONENTS_OF_A_TOKEN).ceil() as usize;
+        tokens.len() + missing * of_missing
     }
 
     fn of(&mut self, head: &Arc<dyn TokenClassifier>, table: &Table<'_>) -> &mut Classifying {
@@ -152,12 +168,24 @@ impl Classifying {
     /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which there may be none. The table is
     /// always that of its model.
     pub fn scores(&mut self, table: &Table<'_>, texts: &[&[Token]], pool: &ThreadPool) -> Vec<f64> {
+        self.scores_part(table, texts, pool, &|| true)
+    }
+
+    /// The same of the first texts, as many as are done when `go_on` says to stop; perhaps of none, but then some products
+    /// are computed.
+    fn scores_part(
+        &mut self,
+        table: &Table<'_>,
+        texts: &[&[Token]],
+        pool: &ThreadPool,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<f64> {
         let classes = self.head.classifier().classes();
         let mut scores = vec![0.0; texts.len() * classes];
         let mut done = 0;
         while done < texts.len() {
-            let Assigned { texts: count, slots, ends, .. } =
-                self.products.load(table, &*self.head, &texts[done..], pool);
+            let loaded = self.products.load(table, &*self.head, &texts[done..], pool, go_on);
+            let Some(Assigned { texts: count, slots, ends, .. }) = loaded else { break };
             let starts = std::iter::once(0).chain(ends.iter().copied());
             let texts: Vec<&[u32]> =
                 starts.zip(&ends).map(|(start, &end)| &slots[start..end]).collect();
@@ -170,7 +198,11 @@ impl Classifying {
                 });
             });
             done += count;
+            if !go_on() {
+                break;
+            }
         }
+        scores.truncate(done * classes);
         scores
     }
 

@@ -81,49 +81,61 @@ impl Products {
         }
     }
 
-    /// Computes what is missing for these texts, as many as there is room for, at least one.
+    /// Computes what is missing for these texts, as many as there is room for, at least one. `None` if `go_on` said
+    /// to stop before all of it was computed; some of it was.
     pub(super) fn load(
         &mut self,
         table: &Table<'_>,
         head: &dyn TokenClassifier,
         texts: &[&[Token]],
         pool: &ThreadPool,
-    ) -> Assigned {
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Assigned> {
+        /// Tokens whose products are computed between two looks at the time: about half a millisecond's work.
+        const TOGETHER: usize = 16;
         let assigned = self.slots.assign(texts);
-        self.compute(table, head, &assigned.missing, pool);
-        assigned
+        let mut done = 0;
+        for some in assigned.missing.chunks(TOGETHER) {
+            if done > 0 && !go_on() {
+                self.slots.forget(&assigned.missing[done..]);
+                return None;
+            }
+            self.compute(table, head, some, pool);
+            done += some.len();
+        }
+        Some(assigned)
+    }
+
+    /// The number of tokens that are not loaded.
+    pub(super) fn missing(&self, tokens: &[Token]) -> usize {
+        tokens.iter().filter(|&&token| self.slots.loaded(token).is_none()).count()
     }
 
     fn compute(
         &mut self,
         table: &Table<'_>,
         head: &dyn TokenClassifier,
-        missing: &[(Token, u32)],
+        some: &[(Token, u32)],
         pool: &ThreadPool,
     ) {
-        /// Tokens whose products are computed before they are put into their slots.
-        const TOGETHER: usize = 256;
         let &mut Self { columns, instructions, precision, ref filters, .. } = self;
-        let mut products = vec![0.0; missing.len().min(TOGETHER) * columns];
-        for some in missing.chunks(TOGETHER) {
-            let products = &mut products[..some.len() * columns];
-            pool.install(|| {
-                products.par_chunks_mut(columns).zip(some).for_each(|(products, (token, _))| {
-                    instructions.products(&head.vector(table, *token), filters, products);
-                });
+        let mut products = vec![0.0; some.len() * columns];
+        pool.install(|| {
+            products.par_chunks_mut(columns).zip(some).for_each(|(products, (token, _))| {
+                instructions.products(&head.vector(table, *token), filters, products);
             });
-            for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
-                let own = slot as usize * columns..(slot as usize + 1) * columns;
-                match precision {
-                    Precision::Float16 => {
-                        let values = &mut bytemuck::cast_slice_mut(&mut self.values[..])[own];
-                        let halves = products.iter().map(|&x| float16::from_float32(x));
-                        values.iter_mut().zip(halves).for_each(|(value, half)| *value = half);
-                    }
-                    Precision::Float32 => {
-                        let values: &mut [f32] = bytemuck::cast_slice_mut(&mut self.values[..]);
-                        values[own].copy_from_slice(products);
-                    }
+        });
+        for (&(_, slot), products) in some.iter().zip(products.chunks_exact(columns)) {
+            let own = slot as usize * columns..(slot as usize + 1) * columns;
+            match precision {
+                Precision::Float16 => {
+                    let values = &mut bytemuck::cast_slice_mut(&mut self.values[..])[own];
+                    let halves = products.iter().map(|&x| float16::from_float32(x));
+                    values.iter_mut().zip(halves).for_each(|(value, half)| *value = half);
+                }
+                Precision::Float32 => {
+                    let values: &mut [f32] = bytemuck::cast_slice_mut(&mut self.values[..]);
+                    values[own].copy_from_slice(products);
                 }
             }
         }

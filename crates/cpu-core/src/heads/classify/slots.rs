@@ -87,6 +87,20 @@ impl Slots {
         assigned
     }
 
+    /// Takes back the last of the tokens that were assigned, whose products were not loaded.
+    pub fn forget(&mut self, missing: &[(Token, u32)]) {
+        for (token, _) in missing {
+            match self.is_loaded.get_mut(token.0 as usize) {
+                Some(is_loaded) => {
+                    *is_loaded = false;
+                    self.not_loaded += 1;
+                }
+                // Later ones are gone, too, so that the next one has the slot of the first of them.
+                None => drop(self.rare.remove(&token.0)),
+            }
+        }
+    }
+
     /// Appends a text, if there is room for it.
     fn put(&mut self, text: &[Token], assigned: &mut Assigned) -> bool {
         let before = assigned.slots.len();

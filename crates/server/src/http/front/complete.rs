@@ -88,6 +88,8 @@ impl Connection {
                 }
             }
         }
+        // An answer that could not be kept may have been tagged.
+        response.headers_mut().remove(header::ETAG);
         response.headers_mut().insert(header::CONTENT_LENGTH, document.len().into());
         if !is_head {
             *response.body_mut() = match room {

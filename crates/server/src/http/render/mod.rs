@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::ApiError;
 use super::parse::negotiation::NPY_NAME;
 use scheduler::account::Reservation;
 
@@ -56,11 +57,15 @@ impl AsRef<[u8]> for Counted {
 
 /// Bytes whose memory `room` counts until the last of them is dropped.
 pub(super) fn counted(mut body: Vec<u8>, mut room: Reservation) -> Bytes {
+    shrink(&mut body);
+    room.set(body.capacity() as u64);
+    Bytes::from_owner(Counted { body, _room: room })
+}
+
+fn shrink(body: &mut Vec<u8>) {
     if body.capacity() - body.len() > body.len() / 4 {
         body.shrink_to_fit();
     }
-    room.set(body.capacity() as u64);
-    Bytes::from_owner(Counted { body, _room: room })
 }
 
 /// Appends a value as JSON.
@@ -77,11 +82,18 @@ pub(super) fn npy_in(body: Vec<u8>, room: Option<Reservation>) -> Response {
     of_type(NPY_NAME, body, room)
 }
 
-fn of_type(media_type: &'static str, body: Vec<u8>, room: Option<Reservation>) -> Response {
+/// An answer that is larger than was estimated, and for which there is no room, becomes an error.
+fn of_type(media_type: &'static str, mut body: Vec<u8>, room: Option<Reservation>) -> Response {
     let is_counted = room.is_some();
     let body = match room {
         None => Body::from(body),
-        Some(room) => counted(body, room).into(),
+        Some(mut room) => {
+            shrink(&mut body);
+            if let Err(full) = room.settle(body.capacity() as u64) {
+                return ApiError::from(full).into_response();
+            }
+            Bytes::from_owner(Counted { body, _room: room }).into()
+        }
     };
     let mut response = Response::new(body);
     if is_counted {

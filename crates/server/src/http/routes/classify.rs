@@ -2,7 +2,8 @@
 
 use contract::TokenText;
 use kindred::heads::{
-    Explanation, Head, HeadKind, Label, Vocabulary, explain, explanation_cost, labels,
+    Explanation, Head, HeadKind, Label, MAX_NGRAM_BYTES, Vocabulary, explain, explanation_cost,
+    labels,
 };
 use serde::Serialize;
 
@@ -107,7 +108,7 @@ fn size(head: &Head, known: &[Result<KnownText, ApiError>], shown: Shown) -> (Si
                 if shown.explain {
                     formula +=
                         explanation_cost(head, one.tokenised.tokens.len()) as u64 * MULTIPLY_ADD;
-                    let ngrams = Size::of_text(REASONS * one.text.len().min(1024));
+                    let ngrams = Size::of_text(REASONS * one.text.len().min(MAX_NGRAM_BYTES));
                     labels + Size::of_rows(REASONS) + ngrams
                 } else {
                     labels

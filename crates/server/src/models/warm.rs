@@ -1,0 +1,51 @@
+//! What an engine derives from heads is made while they are loaded: otherwise the first request after a reload would
+//! wait for it, and those of others behind it.
+
+use std::time::{Duration, Instant};
+
+use contract::{Expansion, TermExpander, TokenVectors};
+use tokio::runtime;
+use tracing::warn;
+
+use super::ServedModel;
+use super::heads::{AnyHead, ServedHead};
+use scheduler::account::Account;
+
+/// How long a reload waits for it. Requests are answered meanwhile, and later too.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Has the engine of a model make what it derives from these heads' terms.
+pub(super) fn warm(served: &ServedModel, heads: &[ServedHead], timer: &runtime::Handle) {
+    for ServedHead { name, head } in heads {
+        let AnyHead::Expander(expander) = head else { continue };
+        // It has no terms, so nothing is searched for.
+        let nothing = TokenVectors::Vectors(vec![0.0; expander.token_dim()]);
+        let text = Expansion::new(expander.clone(), &served.model.table(), nothing, 0, 0.0);
+        let Ok(text) = text else { continue };
+        let (account, deadline) = (Account::new(), Instant::now() + LONGEST);
+        let asked = served.queue.expand(&account, vec![text], deadline, None);
+        if let Err(why) = timer.block_on(asked) {
+            warn!(model = served.name(), head = name, "the head is not prepared: {why}");
+        }
+    }
+}
+
+/// Those of `heads` that are served already are the served ones, of which everything is derived.
+pub(super) fn reuse(served: &[ServedHead], heads: &mut [ServedHead]) {
+    for one in heads {
+        if let Some(same) = served.iter().find(|served| is_same(&served.head, &one.head)) {
+            one.head = same.head.clone();
+        }
+    }
+}
+
+/// Whether they have the same content: a description has the checksum of the weights.
+fn is_same(a: &AnyHead, b: &AnyHead) -> bool {
+    match (a, b) {
+        (AnyHead::Classifier(a), AnyHead::Classifier(b)) => {
+            a.head.description() == b.head.description()
+        }
+        (AnyHead::Expander(a), AnyHead::Expander(b)) => a.description() == b.description(),
+        _ => false,
+    }
+}
