@@ -31,6 +31,16 @@ const EXPANSIONS: usize = 15;
 /// The same for arrays of vectors.
 const ARRAYS: usize = 25;
 
+/// The same for texts of words that no text had before.
+const NEW_WORDS: usize = 3;
+
+/// The same for explanations of texts with one very long word.
+const LONG_WORDS: usize = 3;
+
+/// What a usual request takes may change by this factor, after requests of all kinds: whatever they contained, nothing
+/// that lasts depends on it.
+const CHANGES: f64 = 2.0;
+
 /// What a request takes may be this many times what was accounted.
 const TIMES: f64 = 3.0;
 
@@ -54,8 +64,10 @@ struct Units {
     search: f64,
     /// For a component of a row of a full pass.
     full_pass: f64,
-    /// For a token of a text; 0 if there is no head.
+    /// For a token of a text to classify; 0 if there is no head.
     token: f64,
+    /// For a text to expand of 16 usual words.
+    expanded: f64,
 }
 
 impl Units {
@@ -81,11 +93,34 @@ impl Units {
             took.sort_by(f64::total_cmp);
             took[took.len() / 2]
         };
+        let usual = measured.service.get("/words?prefix=th&limit=16").json();
+        let usual = usual["words"].as_array().expect("words").iter();
+        let usual: Vec<&str> = usual.filter_map(|one| one["word"].as_str()).collect();
+        let expand = Asked::post("/expand", &json!({"text": usual.join(" ")}));
+        // The table of its terms is derived beside the first answers.
+        for _ in 0..50 {
+            measured.ask(&expand);
+        }
         Self {
+            expanded: median(&expand, |_| 1.0),
             search: median(&batch, |accounted| accounted.searches),
             full_pass: median(&rank, |accounted| accounted.full_passes),
             token: if has_head { median(&classify, |accounted| accounted.classified) } else { 0.0 },
         }
+    }
+
+    /// The largest factor between these and others.
+    fn change(&self, other: &Self) -> f64 {
+        let factor = |a: f64, b: f64| if a > 0.0 && b > 0.0 { (a / b).max(b / a) } else { 1.0 };
+        let Self { search, full_pass, token, expanded } = *self;
+        [
+            factor(search, other.search),
+            factor(full_pass, other.full_pass),
+            factor(token, other.token),
+            factor(expanded, other.expanded),
+        ]
+        .into_iter()
+        .fold(1.0, f64::max)
     }
 
     fn cost(&self, accounted: Accounted) -> Cost {
@@ -122,10 +157,20 @@ struct Found {
 impl Found {
     /// What is accounted, and the time, is measured of one service, and memory of another like it whose allocator
     /// gives back at once what is free.
-    fn check(&mut self, [timed, lean]: &mut [Measured; 2], units: &Units, asked: &Asked) {
-        self.routes.insert(asked.route);
+    fn check(&mut self, services: &mut [Measured; 2], units: &Units, asked: &Asked) {
+        self.check_each(services, units, std::iter::repeat_n(asked, REPETITIONS));
+    }
+
+    /// The same for several requests, of which one must take no more.
+    fn check_each<'a>(
+        &mut self,
+        [timed, lean]: &mut [Measured; 2],
+        units: &Units,
+        requests: impl Iterator<Item = &'a Asked>,
+    ) {
         let mut least: BTreeMap<&str, (f64, String)> = BTreeMap::new();
-        for repetition in 0..REPETITIONS {
+        for (repetition, asked) in requests.enumerate() {
+            self.routes.insert(asked.route);
             let before = timed.accounted();
             let (mut took, reply) = timed.take(asked);
             let accounted = units.cost(timed.accounted() - before);
@@ -183,7 +228,22 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         let listed = listed.map(|one| one["word"].as_str().expect("a word").to_owned());
         words.extend(listed.filter(|word| word.bytes().all(|b| b.is_ascii_alphanumeric())));
     }
+    // Nothing here is in the other lists.
+    let mut new_words = Vec::new();
+    for (a, b) in ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| (a, b))) {
+        let list = service.get(&format!("/words?prefix={a}{b}&limit=1000")).json();
+        let listed = list["words"].as_array().expect("words").iter();
+        new_words.extend(listed.filter_map(|one| one["word"].as_str().map(str::to_owned)));
+    }
+    let known: BTreeSet<&String> = words.iter().collect();
+    new_words.retain(|word| !known.contains(word));
     let dim = service.get("/model").json()["dim"].as_u64().expect("a number") as usize;
+    // The first request for a head, to one of the services only.
+    let mut huge = vec![0.0; dim];
+    huge[0] = 1e30;
+    for vectors in [json!([huge]), json!([vec![1e-30; dim]])] {
+        services[0].ask(&Asked::post("/expand", &json!({"vectors": vectors})));
+    }
     let mut maker = Maker { random: Random(seed), words, dim };
     // What is made or mapped when it is first needed is no request's.
     let plain =
@@ -193,7 +253,11 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
         (0..40).for_each(|number| drop(service.ask(&maker.make(number))));
     }
     let units = Units::of(&mut services[0], &maker);
+    let others = Units::of(&mut services[1], &maker);
     println!("{arguments:?}: {units:.1?} ns");
+    if units.change(&others) > CHANGES {
+        found.faults.push(format!("the first request decides: {units:?}, otherwise {others:?}"));
+    }
     for asked in &plain {
         found.check(&mut services, &units, asked);
     }
@@ -205,6 +269,25 @@ fn ask_model(found: &mut Found, arguments: &[&str], seed: u64) {
     }
     for _ in 0..ARRAYS {
         found.check(&mut services, &units, &maker.array());
+    }
+    for _ in 0..LONG_WORDS {
+        found.check(&mut services, &units, &maker.explain_long());
+    }
+    let mut new_words = new_words
+        .chunks_exact(250)
+        .take(4 * NEW_WORDS)
+        .map(|some| Asked::post("/classify", &json!({"texts": [some.join(" ")]})));
+    for _ in 0..NEW_WORDS {
+        let some: Vec<Asked> = new_words.by_ref().take(4).collect();
+        if units.token > 0.0 {
+            found.check_each(&mut services, &units, some.iter());
+        }
+    }
+    let after = Units::of(&mut services[0], &maker);
+    if units.change(&after) > CHANGES {
+        found.faults.push(format!(
+            "what was asked changes what usual requests take: {units:?}, then {after:?}"
+        ));
     }
 }
 

@@ -52,6 +52,13 @@ impl Maker {
         Asked::post("/classify", &json!({"texts": texts, "explain": explain, "scores": true}))
     }
 
+    /// An explanation around one word that the model does not have, of up to 1 MB.
+    pub(crate) fn explain_long(&mut self) -> Asked {
+        let long = "x".repeat(self.random.size(1 << 20));
+        let text = format!("{} {long} {}", self.word(), self.word());
+        Asked::post("/classify", &json!({"text": text, "explain": true}))
+    }
+
     pub(crate) fn expand(&mut self) -> Asked {
         let texts = self.random.size(1024);
         let most = self.random.size(512).min(4096 / texts).max(1);

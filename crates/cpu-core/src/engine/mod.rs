@@ -111,7 +111,7 @@ impl Engine for CpuEngine {
             ("survivors", survivors),
             ("full_pass_queries", full_pass_queries),
             ("classified", classified),
-            ("expanded", expanded),
+            ("expanded_parts", expanded),
         ]
     }
 

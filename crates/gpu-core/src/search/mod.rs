@@ -279,7 +279,7 @@ impl Engine for CudaEngine {
             ("ranked", ranked),
             ("full_pass_queries", full_passes),
             ("classified", classified),
-            ("expanded", expanded),
+            ("expanded_parts", expanded),
         ]
     }
 

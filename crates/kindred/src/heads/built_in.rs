@@ -44,7 +44,7 @@ pub fn built_in_expander(model: &Arc<ModelStore>) -> Option<Arc<Expander>> {
 
 /// How texts become tokens, unless others are asked for.
 fn usual_tokens(model: &ModelStore) -> Tokens {
-    let (tokeniser, cut) = (Tokeniser::Ptb, Cut::End);
+    let (tokeniser, cut) = (Tokeniser::Unicode, Cut::End);
     Tokens { tokeniser, lower_case: has_no_capitals(model), limit: 512, cut }
 }
 

@@ -7,10 +7,13 @@ use contract::Row;
 use model_store::head::{Cut, Head, Token, Tokeniser, Tokens};
 use model_store::{ModelStore, Words};
 
-use crate::text;
+use crate::text::{self, Signs};
 
 /// The most unknown words that are named.
 pub const MAX_UNKNOWN_WORDS: usize = 100;
+
+/// Longer words, in bytes, are not looked up in lower case.
+const LONGEST_WORD: usize = 4096;
 
 /// A text as tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +66,8 @@ impl<'a> Vocabulary<'a> {
     /// The token of a word that is a token already.
     fn of_token(&self, word: &str) -> Option<Token> {
         match self.tokens.lower_case {
+            // No vocabulary has a longer word.
+            true if word.len() > LONGEST_WORD => None,
             true => self.look_up(&word.to_lowercase()),
             false => text::row(word, |word| self.look_up(word)),
         }
@@ -86,6 +91,12 @@ impl<'a> Vocabulary<'a> {
     pub fn tokenise(&self, text: &str) -> Tokenised {
         let mut found = Found::new(self);
         match self.tokens.tokeniser {
+            Tokeniser::Unicode => {
+                let find = |word: &str| self.of_token(word);
+                text::parts(text, find, Signs::Kept)
+                    .filter(|part| !part.is_punctuation)
+                    .all(|part| found.take(&text[part.bytes.clone()], part.bytes, part.found));
+            }
             Tokeniser::Words => {
                 let look_up = |word: &str| self.look_up(word);
                 text::words(text, &look_up)

@@ -1,12 +1,10 @@
 //! The words of a text to search for.
 
-use std::ops::Range;
-
 use contract::Row;
 use model_store::Words;
 
 use crate::Error;
-use crate::text;
+use crate::text::{self, Part, Signs};
 
 /// Most words that one text may have.
 pub const MAX_TEXT_WORDS: usize = 256;
@@ -23,14 +21,20 @@ pub(super) enum Token {
     Unknown(String),
 }
 
-/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`].
+/// The words of a text, in their order, from 1 to [`MAX_TEXT_WORDS`]. Punctuation that the model does not have is left out,
+/// unless the text has nothing else.
 pub(super) fn tokens(words: &Words, text: &str) -> Result<Vec<Token>, Error> {
-    // One more than the maximum is enough: a text can be as long as a body.
-    let found = text::words(text, |word| words.row(word)).take(MAX_TEXT_WORDS + 1);
-    let token = |(bytes, row): (Range<usize>, Option<Row>)| {
-        row.map_or_else(|| Token::Unknown(text[bytes].to_owned()), Token::Known)
+    let find = |word: &str| text::row(word, |word| words.row(word));
+    let token = |part: Part<Row>| {
+        part.found.map_or_else(|| Token::Unknown(text[part.bytes].to_owned()), Token::Known)
     };
-    let tokens: Vec<Token> = found.map(token).collect();
+    let parts = || text::parts(text, find, Signs::Dropped);
+    // One more than the maximum is enough: a text can be as long as a body.
+    let some = parts().filter(|part| !part.is_punctuation).take(MAX_TEXT_WORDS + 1);
+    let mut tokens: Vec<Token> = some.map(token).collect();
+    if tokens.is_empty() {
+        tokens = parts().take(MAX_TEXT_WORDS + 1).map(token).collect();
+    }
     if tokens.is_empty() || tokens.len() > MAX_TEXT_WORDS { Err(invalid()) } else { Ok(tokens) }
 }
 
@@ -63,11 +67,12 @@ mod tests {
         for (text, words) in [
             ("new New NEW", &["new", "New", "new"][..]),
             ("\tnew\u{a0}york\n", &["new", "york"]),
-            ("C++, c++ (sic) (SIC) (sic).", &["no C", "c++", "(sic)", "(sic)", "sic"]),
+            ("C++, c++ (sic) (SIC) (sic).", &["c++", "c++", "(sic)", "(sic)", "sic"]),
             ("E-Mail! e-mail/mail", &["e-mail", "no e", "mail", "mail"]),
-            ("!!! ! …", &["no !!!", "!", "no …"]),
+            ("!!! ! …", &["!"]),
+            ("!!! …", &["no !!!", "no …"]),
             ("NAÏVE «naïve»", &["naïve", "naïve"]),
-            ("York's new-york", &["no York's", "new", "york"]),
+            ("York's new-york", &["york", "new", "york"]),
             ("東京 mail", &["no 東", "no 京", "mail"]),
         ] {
             assert_eq!(found(&model, text).unwrap(), words, "{text}");

@@ -1,9 +1,12 @@
-//! How texts become words: in the forms that a model has (`words`), or as the Penn Treebank splits them (`ptb`).
+//! Texts to words. Searches and new heads use `unicode`: the words that a vocabulary has, by Unicode's rules and the
+//! Treebank's. Heads that were made with `ptb` (the Penn Treebank's splits alone) or `words` (letters and digits) keep these.
 
 mod ptb;
+mod unicode;
 mod words;
 
 pub use ptb::{Piece, pieces};
+pub(crate) use unicode::{Part, Signs, parts};
 pub(crate) use words::{row, words};
 
 /// Cuts a text that is longer than anybody would read.

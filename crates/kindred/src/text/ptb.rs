@@ -69,7 +69,7 @@ fn piece(word: &str, at: usize) -> Piece<'_> {
 }
 
 /// Typographic signs as those that older texts, and so most vocabularies, have.
-fn plain(word: &str) -> Cow<'_, str> {
+pub(super) fn plain(word: &str) -> Cow<'_, str> {
     let replaced = |c| matches!(c, '’' | '‘' | '“' | '”' | '„' | '«' | '»' | '…' | '–' | '—');
     if !word.contains(replaced) {
         return Cow::Borrowed(word);

@@ -143,7 +143,9 @@ impl Tokens {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tokeniser {
-    /// As searches with `text` do: pieces between white space, in the first form that the model has.
+    /// As searches with `text` do, and with the signs that the vocabulary has: by Unicode's rules, and the Treebank's.
+    Unicode,
+    /// Pieces between white space, without what is neither letter nor digit at their ends.
     Words,
     /// As in the Penn Treebank: `don't` becomes `do` and `n't`, and punctuation is split off.
     Ptb,

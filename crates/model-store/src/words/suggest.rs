@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use fst::{Automaton, IntoStreamer, Streamer};
 use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder};
+use unicode_normalization::UnicodeNormalization;
 
 use super::Words;
 use contract::Row;
@@ -15,27 +16,40 @@ pub const MAX_SUGGESTIONS: usize = 5;
 /// Longer words get no suggestions: the automata that find them grow with the word.
 pub const MAX_SUGGESTED_WORD_CHARS: usize = 32;
 
+/// Bytes of a character that is written as a letter and three marks: more than any word has of each.
+const LARGEST_CHAR: usize = 12;
+
 /// Minimum length, in characters, for suggestions two edits away.
 const TWO_EDITS_FROM_CHARS: usize = 5;
 
 impl Words {
-    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first variants in upper and lower
-    /// case, then words one edit away, then (from five letters on) two; more frequent words first among equals. Never
+    /// Words of the model that are similar to `word`, at most [`MAX_SUGGESTIONS`]: first the same word in another normal
+    /// form (NFC, NFD), then variants in upper and lower case, then words one edit away, then (from five letters on) two; more frequent words first among equals. Never
     /// `word` itself.
     ///
     /// Takes up to several milliseconds, so do not call it on latency-critical threads.
     pub fn suggestions(&self, word: &str) -> Vec<&str> {
-        let chars = word.chars().count();
-        if chars == 0 || chars > MAX_SUGGESTED_WORD_CHARS {
+        if word.len() > MAX_SUGGESTED_WORD_CHARS * LARGEST_CHAR {
             return Vec::new();
         }
-        let mut rows: Vec<Row> = Vec::new();
+        let (composed, decomposed): (String, String) = (word.nfc().collect(), word.nfd().collect());
+        let equal = [&composed, &decomposed].into_iter().filter(|&form| form != word);
+        let mut rows: Vec<Row> = equal.filter_map(|form| self.row(form)).collect();
+        // A letter with a mark counts as one.
+        let chars = composed.chars().count();
+        if chars == 0 || chars > MAX_SUGGESTED_WORD_CHARS {
+            return rows.into_iter().map(|row| self.word(row)).collect();
+        }
         // Each step costs more than the previous one, and only runs while there is room for more.
-        self.add_matches(word, CaseVariants::of(word), &mut rows);
+        let mut forms = vec![word, &composed, &decomposed];
+        forms.dedup();
+        for form in forms {
+            self.add_matches(word, CaseVariants::of(form), &mut rows);
+        }
         let most_edits = if chars >= TWO_EDITS_FROM_CHARS { 2 } else { 1 };
         for edits in 1..=most_edits {
             if rows.len() < MAX_SUGGESTIONS {
-                self.add_matches(word, close_words(word, edits), &mut rows);
+                self.add_matches(word, close_words(&composed, edits), &mut rows);
             }
         }
         rows.into_iter().map(|row| self.word(row)).collect()

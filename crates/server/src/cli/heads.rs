@@ -56,9 +56,9 @@ fn model_folder(that: &str) -> impl FnMut(Arg) -> Arg {
 /// How texts become tokens of a new head.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TokensArguments {
-    /// How texts are split: ptb (`don't` becomes `do` and `n't`, punctuation is split off) or words (pieces between
-    /// white space, in the first form that the model has)
-    #[arg(long, value_parser = tokenisers(), default_value = "ptb", help_heading = "Texts")]
+    /// Splitting of texts: unicode (the first form that the model has: as typed, without signs, as the Treebank splits, by
+    /// Unicode's word boundaries), ptb (as the Penn Treebank, whatever the model has) or words (letters and digits)
+    #[arg(long, value_parser = tokenisers(), default_value = "unicode", help_heading = "Texts")]
     pub tokeniser: Tokeniser,
     /// The most tokens of a text; longer texts are cut
     #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Texts", value_parser = limits())]
@@ -73,7 +73,8 @@ fn limits() -> RangedU64ValueParser<usize> {
 }
 
 fn tokenisers() -> impl TypedValueParser<Value = Tokeniser> {
-    one_of([Tokeniser::Ptb, Tokeniser::Words], |one| match one {
+    one_of([Tokeniser::Unicode, Tokeniser::Ptb, Tokeniser::Words], |one| match one {
+        Tokeniser::Unicode => "unicode",
         Tokeniser::Ptb => "ptb",
         Tokeniser::Words => "words",
     })

@@ -44,11 +44,12 @@ pub struct ServedModel {
     pub(crate) text_counts: TextCounts,
 }
 
-/// Texts for heads of which something was left out.
+/// Texts for heads: those of which something was left out, and those that were expanded.
 #[derive(Debug, Default)]
 pub(crate) struct TextCounts {
     cut: AtomicU64,
     with_unknown_words: AtomicU64,
+    expanded: AtomicU64,
 }
 
 impl TextCounts {
@@ -67,9 +68,18 @@ impl TextCounts {
         }
     }
 
-    fn counted(&self) -> [(&'static str, u64); 2] {
-        [("cut_texts", &self.cut), ("texts_with_unknown_words", &self.with_unknown_words)]
-            .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    /// Counts texts that were expanded.
+    pub(crate) fn add_expanded(&self, texts: usize) {
+        self.expanded.fetch_add(texts as u64, Ordering::Relaxed);
+    }
+
+    fn counted(&self) -> [(&'static str, u64); 3] {
+        [
+            ("cut_texts", &self.cut),
+            ("texts_with_unknown_words", &self.with_unknown_words),
+            ("expanded", &self.expanded),
+        ]
+        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
     }
 }
 

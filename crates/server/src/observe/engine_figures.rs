@@ -82,7 +82,7 @@ impl LaneFigures {
 }
 
 /// The counters of engines: the engine's own name, the metric's name, and what it means.
-pub(super) const COUNTERS: [(&str, &str, &str); 15] = [
+pub(super) const COUNTERS: [(&str, &str, &str); 16] = [
     ("passes", "kindred_scan_passes", "Certified passes over the derived table"),
     ("certified", "kindred_scan_certified_queries", "Queries answered with a certificate"),
     (
@@ -119,6 +119,11 @@ pub(super) const COUNTERS: [(&str, &str, &str); 15] = [
     ),
     ("full_pass_queries", "kindred_full_pass_queries", "Queries answered by full passes"),
     ("classified", "kindred_classified_texts", "Texts that heads classified"),
+    (
+        "expanded_parts",
+        "kindred_expanded_parts",
+        "Parts of texts that heads expanded, of a few tokens each",
+    ),
     ("expanded", "kindred_expanded_texts", "Texts that heads expanded"),
     (
         "cut_texts",

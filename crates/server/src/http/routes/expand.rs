@@ -73,7 +73,10 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         Expanded::default()
     } else {
         let asking = call.asking(deadline);
-        answered_in_time(&call, asking.expand(texts).await, deadline).await?
+        let number = texts.len();
+        let answered = answered_in_time(&call, asking.expand(texts).await, deadline).await?;
+        call.text_counts.add_expanded(number);
+        answered
     };
     let timing = encoding(timed.queued, timed.engine);
     let size: Size =

@@ -1,0 +1,224 @@
+//! Texts as people type them, to words of a vocabulary, by Unicode's rules.
+//!
+//! A text is cut at white space: White_Space, and Pattern_White_Space, which also has the marks for the direction of text. Of each
+//! piece, the first of these that the vocabulary has is taken:
+//!
+//! 1. the piece as it was typed: `u.s.`, `:)`, `don't` where a vocabulary has it;
+//! 2. without the signs around it, that is characters of the general categories P (punctuation), S (symbols) and
+//!    Cf (format): `film` of `«film»`, `*film*` and `film😀`;
+//! 3. its parts as the Penn Treebank splits it: `king` and `'s` of `king's`. A part of which the vocabulary has no form gives its
+//!    words by Unicode Standard Annex 29: `film` and `movie` of `film,movie`.
+//!
+//! Signs are judged by grapheme clusters (Annex 29): so marks, joiners and variation selectors stay with their letter.
+//! A piece of letters without white space may be as long as a text; then step 3 is the annex's words alone.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_general_category::{GeneralCategory as Category, get_general_category};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::ptb;
+
+/// A part of a text that was looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part<T> {
+    /// Its bytes in the text.
+    pub(crate) bytes: Range<usize>,
+    /// What was found for it.
+    pub(crate) found: Option<T>,
+    /// Whether it has neither letters nor digits nor symbols, or is an unknown `'s`. Nobody misses such a part.
+    pub(crate) is_punctuation: bool,
+}
+
+/// Whether signs around words are parts of a text, too, if the vocabulary has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signs {
+    /// For classifiers and expanders: an exclamation mark may say something.
+    Kept,
+    /// For the mean of a text's words.
+    Dropped,
+}
+
+/// Longer pieces, in bytes, are not split as the Treebank does.
+const LONGEST_SPLIT: usize = 256;
+
+/// The parts of a text, in order, each with what `find` has for it, or for its form with plain quotes and dashes.
+pub(crate) fn parts<'a, T: 'a>(
+    text: &'a str,
+    find: impl Fn(&str) -> Option<T> + Copy + 'a,
+    signs: Signs,
+) -> impl Iterator<Item = Part<T>> + 'a {
+    let start = text.as_ptr() as usize;
+    let at = move |part: &str| {
+        let first = part.as_ptr() as usize - start;
+        first..first + part.len()
+    };
+    let pieces = text.split(is_white).filter(|piece| !piece.is_empty());
+    pieces.flat_map(move |piece| {
+        let known = |part: &'a str| Some(Part::known(at(part), find_plain(part, find)?));
+        if let Some(whole) = known(piece) {
+            return Parts::Few(vec![whole].into_iter());
+        }
+        let inner = without_signs(piece);
+        let (before, after) = around(piece, inner);
+        let mut few = Vec::new();
+        let of_signs = |few: &mut Vec<_>, around: &'a str| {
+            if signs == Signs::Kept && around.len() <= LONGEST_SPLIT {
+                let each = ptb::pieces(around).map(|one| &around[one.bytes]);
+                few.extend(each.filter_map(known));
+            }
+        };
+        if let Some(word) = known(inner).filter(|_| !inner.is_empty()) {
+            of_signs(&mut few, before);
+            few.push(word);
+            of_signs(&mut few, after);
+            return Parts::Few(few.into_iter());
+        }
+        if inner.is_empty() {
+            // Of several signs, such as `?!` or `:)`, the vocabulary may have each.
+            of_signs(&mut few, piece);
+            if few.is_empty() {
+                few.push(Part::unknown(at(piece), is_punctuation(piece)));
+            }
+            return Parts::Few(few.into_iter());
+        }
+        if piece.len() > LONGEST_SPLIT {
+            let word = move |word: &'a str| Part::of(at(word), find_plain(word, find));
+            return Parts::Many(piece.unicode_words().map(word));
+        }
+        for part in ptb::pieces(piece) {
+            let part = &piece[part.bytes];
+            let inner = without_signs(part);
+            if inner.is_empty() {
+                of_signs(&mut few, part);
+            } else if let Some(found) = known(part).or_else(|| known(inner)) {
+                few.push(found);
+            } else if is_possessive(part) {
+                few.push(Part::unknown(at(part), true));
+            } else {
+                let before = few.len();
+                few.extend(
+                    part.unicode_words().map(|word| Part::of(at(word), find_plain(word, find))),
+                );
+                if few.len() == before {
+                    few.push(Part::unknown(at(part), false));
+                }
+            }
+        }
+        Parts::Few(few.into_iter())
+    })
+}
+
+impl<T> Part<T> {
+    fn of(bytes: Range<usize>, found: Option<T>) -> Self {
+        Self { bytes, found, is_punctuation: false }
+    }
+
+    fn known(bytes: Range<usize>, found: T) -> Self {
+        Self::of(bytes, Some(found))
+    }
+
+    fn unknown(bytes: Range<usize>, is_punctuation: bool) -> Self {
+        Self { bytes, found: None, is_punctuation }
+    }
+}
+
+/// The parts of a piece: a few, or the words of one that may be as long as the text, one by one.
+enum Parts<T, M> {
+    Few(std::vec::IntoIter<Part<T>>),
+    Many(M),
+}
+
+impl<T, M: Iterator<Item = Part<T>>> Iterator for Parts<T, M> {
+    type Item = Part<T>;
+
+    fn next(&mut self) -> Option<Part<T>> {
+        match self {
+            Self::Few(few) => few.next(),
+            Self::Many(many) => many.next(),
+        }
+    }
+}
+
+/// What is found for a part as it was typed or, failing that, with plain quotes and dashes.
+fn find_plain<T>(part: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
+    find(part).or_else(|| match ptb::plain(part) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(plain) => find(&plain),
+    })
+}
+
+/// White_Space, and the two of Pattern_White_Space that are not: marks for the direction of text.
+fn is_white(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200e}' | '\u{200f}')
+}
+
+/// A piece without the signs at its ends; empty if it has nothing else.
+fn without_signs(piece: &str) -> &str {
+    let mut clusters = piece.grapheme_indices(true);
+    let Some((first, _)) = clusters.by_ref().find(|(_, cluster)| !is_sign(cluster)) else {
+        return &piece[..0];
+    };
+    let inner = &piece[first..];
+    let last = inner.grapheme_indices(true).rfind(|(_, cluster)| !is_sign(cluster));
+    last.map_or(inner, |(at, cluster)| &inner[..at + cluster.len()])
+}
+
+/// What stands before and after a part of a piece.
+fn around<'a>(piece: &'a str, inner: &str) -> (&'a str, &'a str) {
+    let start = inner.as_ptr() as usize - piece.as_ptr() as usize;
+    (&piece[..start], &piece[start + inner.len()..])
+}
+
+/// Whether a grapheme cluster begins with a sign and has no letter or digit.
+fn is_sign(cluster: &str) -> bool {
+    let first = cluster.chars().next().map(kind);
+    matches!(first, Some(Kind::Punctuation | Kind::Symbol | Kind::Format))
+        && !cluster.chars().any(|c| kind(c) == Kind::Word)
+}
+
+/// Whether a piece has neither words nor symbols.
+fn is_punctuation(piece: &str) -> bool {
+    !piece.chars().map(kind).any(|kind| matches!(kind, Kind::Word | Kind::Symbol))
+}
+
+/// `'s`, without which `king's` is still `king`.
+fn is_possessive(part: &str) -> bool {
+    ptb::plain(part).eq_ignore_ascii_case("'s")
+}
+
+/// Kinds of characters, by their general categories.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// L, N, and what is not assigned or only for some.
+    Word,
+    /// M: they belong to the character before them.
+    Mark,
+    Punctuation,
+    Symbol,
+    Format,
+}
+
+fn kind(c: char) -> Kind {
+    use Category::{
+        ClosePunctuation, ConnectorPunctuation, Control, CurrencySymbol, DashPunctuation,
+        EnclosingMark, FinalPunctuation, Format, InitialPunctuation, MathSymbol, ModifierSymbol,
+        NonspacingMark, OpenPunctuation, OtherPunctuation, OtherSymbol, SpacingMark,
+    };
+    // By far the most common.
+    if c.is_ascii_alphanumeric() {
+        return Kind::Word;
+    }
+    match get_general_category(c) {
+        ConnectorPunctuation | DashPunctuation | OpenPunctuation | ClosePunctuation
+        | InitialPunctuation | FinalPunctuation | OtherPunctuation => Kind::Punctuation,
+        MathSymbol | CurrencySymbol | ModifierSymbol | OtherSymbol => Kind::Symbol,
+        NonspacingMark | SpacingMark | EnclosingMark => Kind::Mark,
+        Format | Control => Kind::Format,
+        _ => Kind::Word,
+    }
+}
+
+#[cfg(test)]
+mod tests;
