@@ -73,12 +73,12 @@ fn value(written: &str) -> Option<f64> {
 }
 
 /// The number of a line `file: pattern`, which has to stand there once, or several times with one value.
-pub(super) fn one_number(line: &str) -> (f64, String) {
+pub(super) fn one_number(line: &str) -> Result<(f64, String), String> {
     let (file, pattern) = line.split_once(": ").expect("a file, a colon, a pattern");
     let found = numbers(&one_line(&read(file)), pattern);
-    let first = found.first().unwrap_or_else(|| panic!("{file} has no `{pattern}`")).clone();
-    assert!(found.iter().all(|(number, _)| *number == first.0), "{line}: {found:?}");
-    first
+    let first = found.first().ok_or_else(|| format!("{file} has no `{pattern}`"))?;
+    let is_one = found.iter().all(|(number, _)| *number == first.0);
+    if is_one { Ok(first.clone()) } else { Err(format!("{line} is one of {found:?}")) }
 }
 
 /// A number with as many digits as the written one has: 2 of 0.12, 4 of 1,580 and 3 of 594,000.
