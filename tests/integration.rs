@@ -6,6 +6,7 @@ mod access_log;
 mod api_docs;
 mod arrays;
 mod bulk;
+mod claims;
 mod classify;
 mod cli;
 mod console;

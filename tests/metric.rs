@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::openapi::Contract;
 use crate::support::{Service, kindred};
 
 /// Not unit vectors; `zero` has only its bias.
@@ -80,6 +81,27 @@ fn sums_are_not_scaled_and_are_explained() {
     let (long, zero) = (&ranked["ranked"][0], &ranked["ranked"][1]);
     assert_eq!((&zero["rank"], &zero["score"]), (&json!(1), &json!(4.0)), "{ranked}");
     assert_eq!((&long["rank"], &long["score"]), (&json!(4), &json!(-20.0)), "{ranked}");
+}
+
+#[test]
+fn answers_are_as_documented() {
+    let (_folder, service) = serve(Some(BIASES));
+    let contract = Contract::read();
+    for path in ["/nearest?word=a&explain=true", "/words/zero?with_vector=true", "/model"] {
+        contract.check("GET", path, &service.get(path));
+    }
+    for (path, body) in [
+        ("/nearest", json!({"queries": [{"vector": [0, 0]}, {"word": "long"}, {"text": "a b"}]})),
+        ("/analogy", json!({"expression": "2*a - b", "explain": true, "with_vectors": true})),
+        ("/analogy", json!({"expression": "a - b + c", "method": "3cosmul"})),
+        ("/rank", json!({"words": ["long", "zero"], "word": "a"})),
+        ("/similarity", json!({"pairs": [["a", "long"], [["a", "b"], "c"], ["a", "none"]]})),
+        ("/odd-one-out", json!({"words": ["a", "b", "c"]})),
+        ("/expand", json!({"text": "a b", "explain": true})),
+        ("/evaluate", json!({"similarities": [{"name": "s", "pairs": [["a", "long", 1]]}]})),
+    ] {
+        contract.check("POST", path, &service.post(path, &body));
+    }
 }
 
 #[test]

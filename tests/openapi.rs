@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 const CONTRACT: &str = include_str!("../openapi.yaml");
 
 /// The contract as data.
-struct Contract(Value);
+pub(crate) struct Contract(Value);
 
 impl Contract {
-    fn read() -> Self {
+    pub(crate) fn read() -> Self {
         Self(serde_saphyr::from_str(CONTRACT).expect("openapi.yaml is YAML"))
     }
 
@@ -63,7 +63,7 @@ impl Contract {
     }
 
     /// Holds an answer against what the contract says of its route, method and status.
-    fn check(&self, method: &str, path: &str, reply: &Reply) {
+    pub(crate) fn check(&self, method: &str, path: &str, reply: &Reply) {
         let route = self.route(path);
         let what =
             format!("{method} {path} → {}: {}", reply.status, String::from_utf8_lossy(&reply.body));

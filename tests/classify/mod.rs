@@ -97,8 +97,24 @@ fn the_commands_of_the_page_run() {
     assert!((9..=20).contains(&commands.len()), "{commands:?}");
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("examples")).unwrap();
-    fs::copy(data(), folder.path().join("examples/requests.tsv")).unwrap();
+    for file in ["examples/requests.tsv", "examples/requests-test.tsv"] {
+        fs::copy(top().join(file), folder.path().join(file)).unwrap();
+    }
     let replies = page::run(&commands, folder.path());
     let [reply] = &replies[..] else { panic!("one curl command: {commands:?}") };
     assert_eq!((reply.status, &reply.json()["labels"][0]["label"]), (200, &json!("delivery")));
+
+    // The figures are those of the commands, and measured on texts that nothing was learnt from.
+    let page = fs::read_to_string(top().join("docs/classify.md")).unwrap();
+    let texts = |file: &str| fs::read_to_string(top().join(file)).unwrap().to_lowercase();
+    let learnt = texts("examples/requests.tsv");
+    assert!(texts("examples/requests-test.tsv").lines().all(|text| !learnt.contains(text)));
+    for file in ["examples/requests-test.tsv", "examples/requests.tsv"] {
+        let mut command = kindred(&["eval", "--json", "--head", "heads/requests"]);
+        command.args(["--classification", file]).current_dir(folder.path());
+        let measured: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        let accuracy = measured["classification"][0]["accuracy"].as_f64().unwrap();
+        let accuracy = format!("{:.2} %", 100.0 * accuracy);
+        assert!(page.contains(&accuracy), "docs/classify.md does not say {accuracy} of {file}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The structure of the repository: which crate and which module may use which, as ARCHITECTURE.md draws it; that every
 //! source file begins with what it is for; and that every path that a document names exists.
 
-mod files;
+pub(crate) mod files;
 mod heads;
 mod modules;
 mod named_paths;

@@ -9,6 +9,9 @@ use super::files;
 /// Documents that tell of what was.
 const HISTORY: [&str; 1] = ["CHANGELOG.md"];
 
+/// Documents that also name code as it was, by the ends of its paths.
+const TRIED: [&str; 1] = ["docs/tried.md"];
+
 /// Folders at the top in which readers keep files of their own, as examples show, and which tools make.
 const NOT_OURS: [&str; 3] = ["models", "target", ".tools"];
 
@@ -22,12 +25,23 @@ pub(crate) fn faults(top: &Path) -> Vec<String> {
         .filter(|name| !NOT_OURS.contains(&&name[..]))
         .collect();
     let mut faults = Vec::new();
+    let code = code(top);
     for document in files::below(top, Path::new(""), |name| name.ends_with(".md")) {
         if HISTORY.iter().any(|history| document == Path::new(history)) {
             continue;
         }
-        for path in named(&folders, &files::read(top, &document)) {
+        let text = files::read(top, &document);
+        for path in named(&folders, &text) {
             if !top.join(path.trim_end_matches('/')).exists() {
+                faults.push(format!("{}: `{path}`", document.display()));
+            }
+        }
+        if TRIED.iter().any(|tried| document == Path::new(tried)) {
+            continue;
+        }
+        for path in paths(&text).filter(|path| is_end_of_code(&folders, path)) {
+            let end = format!("/{path}").replace("/src/", "/");
+            if !code.iter().any(|file| file.ends_with(&end)) {
                 faults.push(format!("{}: `{path}`", document.display()));
             }
         }
@@ -35,13 +49,31 @@ pub(crate) fn faults(top: &Path) -> Vec<String> {
     faults
 }
 
-/// The paths that a document names, in the repository's folders.
-fn named(folders: &[String], document: &str) -> Vec<String> {
+/// The paths of the crates' code, as in `/scheduler/lane.rs`: without `src`.
+fn code(top: &Path) -> Vec<String> {
+    let files = files::below(top, Path::new(""), |name| name.ends_with(".rs")).into_iter();
+    files.map(|file| format!("/{}", file.display()).replace("/src/", "/")).collect()
+}
+
+/// What a document has in backticks, written out.
+fn paths(document: &str) -> impl Iterator<Item = String> {
     let code = Parser::new(document).filter_map(|event| match event {
         Event::Code(code) => Some(code.into_string()),
         _ => None,
     });
-    code.flat_map(|code| written_out(&code)).filter(|path| is_ours(folders, path)).collect()
+    code.flat_map(|code| written_out(&code))
+}
+
+/// The paths that a document names, in the repository's folders.
+fn named(folders: &[String], document: &str) -> Vec<String> {
+    paths(document).filter(|path| is_ours(folders, path)).collect()
+}
+
+/// Whether it is the end of a path of code, as in `transport/threads.rs` and `scheduler/src/tests.rs`.
+fn is_end_of_code(folders: &[String], path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    path.ends_with(".rs") && path.chars().all(is_plain) && !folders.iter().any(|f| f == top)
 }
 
 /// `a/{b,c}` is two paths.
@@ -88,8 +120,13 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let top = scratch.path();
         std::fs::create_dir_all(top.join("docs")).unwrap();
-        std::fs::write(top.join("docs/a.md"), "`docs/a.md`, `docs/none.md`").unwrap();
+        std::fs::create_dir_all(top.join("crates/b/src/c")).unwrap();
+        std::fs::write(top.join("crates/b/src/c/d.rs"), "").unwrap();
+        let document =
+            "`docs/a.md`, `docs/none.md`, `b/src/c/d.rs`, `b/c/{d, e}.rs`, `c/d.rs`, `x.rs`";
+        std::fs::write(top.join("docs/a.md"), document).unwrap();
         std::fs::write(top.join("CHANGELOG.md"), "`docs/gone.md`").unwrap();
-        assert_eq!(faults(top), ["docs/a.md: `docs/none.md`"]);
+        let missing = ["docs/none.md", "b/c/e.rs", "x.rs"];
+        assert_eq!(faults(top), missing.map(|path| format!("docs/a.md: `{path}`")));
     }
 }

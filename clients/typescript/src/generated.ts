@@ -223,7 +223,7 @@ export interface paths {
          * Similarity of words or sets of words
          * @description The cosine similarity of each pair. A pair is a list of two sides; each side is a word
          *     or a list of words. For two words it is the score, to the bit, that `/nearest` gives one
-         *     as a neighbour of the other. A list of words stands for the sum of their unit vectors,
+         *     as a neighbour of the other (under `dot`, without the neighbour's bias). A list of words stands for the sum of their unit vectors,
          *     rounded to float32 like an analogy; a repeated word is added each time. No query
          *     parameters.
          */
@@ -279,8 +279,8 @@ export interface paths {
          *
          *     Questions take turns with other callers' queries, so they do not block them. All
          *     together have the timeout of one request. If it passes, the answer is 504; then send
-         *     fewer questions or methods at once. `3cosmul` and `pairdirection` take by far the most
-         *     time. No query parameters.
+         *     fewer questions or methods at once. `3cosmul` and `pairdirection` take more time
+         *     than `3cosadd`. No query parameters.
          */
         post: operations["postEvaluate"];
         delete?: never;
@@ -385,10 +385,10 @@ export interface paths {
         put?: never;
         /**
          * Load the models again
-         * @description Reads the API keys, the certificates and the setting `model` again, and loads new models
-         *     and versions while the old ones keep serving. The signal SIGHUP does the same. Needs an
-         *     admin key; a service without API keys only takes the signal. If a model can't be loaded,
-         *     its old version stays. No body; the answer comes when everything is done.
+         * @description Reads the API keys, the certificates and the settings `model` and `head` again, and loads
+         *     new models and versions while the old ones keep serving. The signal SIGHUP does the same.
+         *     Needs an admin key; a service without API keys only takes the signal. If a model can't be
+         *     loaded, its old version stays. No body; the answer comes when everything is done.
          */
         post: operations["postReload"];
         delete?: never;
@@ -550,8 +550,8 @@ export interface components {
          */
         Word: string;
         /**
-         * @description A query vector: one finite number per dimension of the model, rounded to float32, not
-         *     all zero. `GET /model` gives the dimension as `dim`.
+         * @description A query vector: one finite number per dimension of the model, rounded to float32; under
+         *     `cosine`, not all zero. `GET /model` gives the dimension as `dim`.
          */
         Vector: number[];
         /**
@@ -590,12 +590,15 @@ export interface components {
             word: components["schemas"]["Word"];
             /** @description The word's weight in the query. */
             weight: number;
-            cosine: components["schemas"]["Score"];
+            /** @description The cosine similarity of the word and the neighbour. Not under the metric `dot`. */
+            cosine?: number;
+            /** @description Under the metric `dot`, the dot product of the word and the neighbour. */
+            dot?: number;
             /** @description Its term in the sum that is the score. */
             contribution?: number;
             /** @description Its factor in the product that is the score. With `3cosmul`. */
             factor?: number;
-        } & (unknown | unknown))[];
+        } & (unknown | unknown | unknown))[];
         /** @description With `explain`: the score and rank that the words of the query would have as neighbours. */
         Inputs: components["schemas"]["RankedWord"][];
         /** @description A word and its rank. */
@@ -841,8 +844,8 @@ export interface components {
         Neighbor: {
             word: components["schemas"]["Word"];
             /**
-             * @description The float64 cosine similarity to the query; for an analogy with a method other
-             *     than `3cosadd`, the score of that method.
+             * @description The float64 cosine similarity to the query, or the dot product plus the row's bias under the
+             *     metric `dot`; for an analogy with a method other than `3cosadd`, the score of that method.
              * @example 0.6804725969872646
              */
             score: number;
@@ -1322,13 +1325,13 @@ export interface components {
             version: components["schemas"]["Version"];
             word: components["schemas"]["Word"];
             row: components["schemas"]["Row"];
-            /** @description The norm of its vector, as float64. Zero for a word that is never a neighbour. */
+            /** @description The norm of its vector, as float64. Under `cosine`, a word with 0 is never a neighbour. */
             norm: number;
             vector?: components["schemas"]["OwnVector"];
             suggestions: components["schemas"]["Suggestions"];
         };
         /**
-         * @description A float64 cosine similarity.
+         * @description A float64 cosine similarity, or dot product under the metric `dot`.
          * @example 0.6804725969872646
          */
         Score: number;

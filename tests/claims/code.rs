@@ -1,0 +1,120 @@
+//! Names of the code in documents: routes, threads, files, functions, fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::none;
+use super::text::{Document, documents, read};
+use crate::structure::files;
+
+#[test]
+fn routes_are_called_what_the_table_calls_them() {
+    let table = read("crates/server/src/http/routes/table.rs");
+    let (architecture, openapi) = (read("ARCHITECTURE.md"), read("openapi.yaml"));
+    let bypassing = architecture.split_once(" bypass the router; all other").unwrap().0;
+    let bypassing = &bypassing[bypassing.rfind("allocated.").unwrap()..];
+    let of_a_model =
+        openapi.split_once("One of the models: ").unwrap().1.split_once(".\n").unwrap().0;
+    let (_, by_default) = openapi.split_once("(`/models`). The routes ").unwrap();
+    let by_default = by_default.split_once(" use ").unwrap().0;
+    let (mut faults, mut hot) = (Vec::new(), 0);
+    for route in table.split("Route::new(").skip(1) {
+        let (method, rest) = route.split_once(", \"").unwrap_or_default();
+        let (path, rest) = rest.split_once('"').unwrap_or_default();
+        let name = format!("`{} {path}`", method.to_uppercase());
+        let is_hot = rest.contains("\n        .hot_route(");
+        hot += usize::from(is_hot);
+        if bypassing.contains(&name) != is_hot {
+            faults.push(format!("ARCHITECTURE.md: {name} bypasses the router: {is_hot}"));
+        }
+        let top = path.split("/{").next().unwrap_or_default();
+        for (what, list) in [("servers", of_a_model), ("Models", by_default)] {
+            let is_listed = list.contains(&format!("`{top}`"));
+            if path.len() > 1 && is_listed != rest.contains(".of_a_model()") {
+                faults.push(format!("openapi.yaml, {what}: `{top}` is listed: {is_listed}"));
+            }
+        }
+    }
+    none(&faults);
+    assert!(hot > 0);
+}
+
+#[test]
+fn threads_and_unsafe_code_are_where_the_architecture_says() {
+    let architecture = read("ARCHITECTURE.md");
+    let section = |title: &str| {
+        let rest = architecture.split_once(&format!("\n## {title}\n")).expect(title).1;
+        rest.split("\n## ").next().unwrap_or_default().to_owned()
+    };
+    let (threads, without_checks) = (section("Who owns which thread"), section("Unsafe code"));
+    let mut faults = Vec::new();
+    let mut named: BTreeMap<String, String> = BTreeMap::new();
+    let is_code = |name: &str| name.ends_with(".rs");
+    for file in files::below(&files::top(), Path::new("crates"), is_code) {
+        let path = file.to_str().unwrap().to_owned();
+        if !path.contains("/src/") || path.contains("/tests") {
+            continue;
+        }
+        let code = read(&path);
+        // What names a thread: `.name("kindred-work"…`, `.thread_name(|i| format!("kindred-scan-{i}"))`.
+        let spawns = code.contains("thread::Builder") || code.contains(".thread_name(");
+        for name in code.split("\"kindred-").skip(1).filter(|_| spawns) {
+            let name = name.split('"').next().unwrap_or_default();
+            let name = name.split('{').next().unwrap_or_default().trim_end_matches('-');
+            named.insert(format!("kindred-{name}"), path.clone());
+        }
+        let short = path.trim_start_matches("crates/");
+        let parts: Vec<&str> = short.split('/').collect();
+        // By the end of its path behind `src`, or with all that is in a folder.
+        let is_named = (2..parts.len()).any(|at| {
+            let end = parts[at..].join("/");
+            end != "mod.rs" && without_checks.contains(&format!("`{end}`"))
+        }) || (2..=parts.len())
+            .any(|end| without_checks.contains(&format!("`crates/{}`", parts[..end].join("/"))));
+        if code.contains("allow(unsafe_code)") && !is_named {
+            faults.push(format!("{path} has unsafe code that \"Unsafe code\" does not name"));
+        }
+    }
+    for (name, path) in &named {
+        let is_listed =
+            [format!("`{name}`"), format!("`{name}-N`")].iter().any(|n| threads.contains(n));
+        if !is_listed {
+            faults.push(format!("{path}: the thread {name} is not in the table of threads"));
+        }
+    }
+    for listed in threads.split("`kindred-").skip(1) {
+        let name = format!("kindred-{}", listed.split('`').next().unwrap_or_default());
+        if !named.contains_key(name.trim_end_matches("-N")) {
+            faults.push(format!("no code makes a thread {name}"));
+        }
+    }
+    none(&faults);
+    assert!(named.len() >= 12, "{named:?}");
+}
+
+/// What is in backticks and has an underscore stands somewhere in the code: functions, fields, settings, tests. Metrics are made
+/// of parts; `tests/metrics.rs` compares them.
+#[test]
+fn names_of_code_in_documents_exist() {
+    // Of formulas, and of other programs.
+    const OTHERS: [&str; 6] = ["q_i", "x_i", "x_j", "weight_j", "load_state_dict", "trec_eval"];
+    let is_code = |name: &str| !name.ends_with(".md") && !name.ends_with(".svg");
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let mut known: BTreeSet<String> = OTHERS.map(str::to_owned).into();
+    for file in files::below(&files::top(), Path::new(""), is_code) {
+        let text = files::read(&files::top(), &file);
+        let names = text.split(|c| !is_part(c)).filter(|name| name.contains('_'));
+        known.extend(names.map(str::to_owned));
+    }
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for Document { path, quoted, .. } in documents() {
+        for name in quoted.iter().filter(|code| code.contains('_') && code.chars().all(is_part)) {
+            checked += 1;
+            if !known.contains(name) && !name.starts_with("kindred_") {
+                faults.push(format!("{path}: nothing is called `{name}`"));
+            }
+        }
+    }
+    none(&faults);
+    assert!(checked >= 300, "{checked}");
+}

@@ -1,0 +1,163 @@
+//! Command lines of documents: what they name exists.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use server::cli::Cli;
+
+use super::none;
+use super::text::{Document, documents, read};
+use crate::structure::files;
+
+/// Whether clap's complaint is about what a document leaves open: other arguments, or a value like N, DIR or ….
+fn is_left_open(error: &clap::Error, words: &[String]) -> bool {
+    use ErrorKind::{DisplayHelp, DisplayVersion, InvalidValue, ValueValidation};
+    use ErrorKind::{MissingRequiredArgument, MissingSubcommand};
+    let is_open = |word: &String| word.contains('…') || !word.chars().any(char::is_lowercase);
+    match error.kind() {
+        DisplayHelp | DisplayVersion | MissingRequiredArgument | MissingSubcommand => true,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+        InvalidValue | ValueValidation => words[1..].iter().any(is_open),
+        _ => false,
+    }
+}
+
+#[test]
+fn command_lines_are_those_of_the_program() {
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for Document { path, commands, .. } in documents() {
+        for words in commands.iter().filter(|words| words[0] == "kindred") {
+            checked += 1;
+            if let Err(error) = Cli::command().try_get_matches_from(words)
+                && !is_left_open(&error, words)
+            {
+                let reason = error.to_string();
+                let reason = reason.lines().next().unwrap_or_default();
+                faults.push(format!("{path}: {}: {reason}", words.join(" ")));
+            }
+        }
+    }
+    none(&faults);
+    assert!(checked >= 100, "{checked}");
+}
+
+#[test]
+fn cargo_has_what_its_command_lines_name() {
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for Document { path, commands, .. } in documents() {
+        for words in commands.iter().filter(|words| words[0] == "cargo") {
+            let after = |flag: &str| {
+                let at = words.iter().position(|word| word == flag)?;
+                words.get(at + 1).map(String::as_str)
+            };
+            let line = words.join(" ");
+            let mut fault = |what: &str| faults.push(format!("{path}: {line}: there is no {what}"));
+            let package = after("-p").unwrap_or("server");
+            let folder = match package {
+                "scheduler-schedules" => "crates/scheduler/schedules".to_owned(),
+                name => format!("crates/{name}"),
+            };
+            if !files::top().join(&folder).is_dir() {
+                fault(package);
+                continue;
+            }
+            let manifest: toml::Table = read(&format!("{folder}/Cargo.toml")).parse().unwrap();
+            for (flag, kind) in
+                [("--test", "tests"), ("--bench", "benches"), ("--example", "examples")]
+            {
+                let Some(name) = after(flag) else { continue };
+                checked += 1;
+                let declared =
+                    manifest.get(flag.trim_start_matches('-')).and_then(|all| all.as_array());
+                let mut declared = declared.into_iter().flatten().map(|one| &one["name"]);
+                let at = |file: &str| files::top().join(format!("{folder}/{kind}/{file}")).exists();
+                if !declared.any(|declared| declared.as_str() == Some(name))
+                    && !at(&format!("{name}.rs"))
+                    && !at(&format!("{name}/main.rs"))
+                {
+                    fault(&format!("{flag} {name}"));
+                }
+            }
+            for feature in after("--features").into_iter().flat_map(|all| all.split(',')) {
+                checked += 1;
+                if manifest.get("features").and_then(|all| all.get(feature)).is_none() {
+                    fault(&format!("feature {feature} of {package}"));
+                }
+            }
+            // A file of tests, as in `http::`.
+            for module in words.iter().filter_map(|word| word.strip_suffix("::")) {
+                let at = |file: String| files::top().join("tests").join(file).exists();
+                if !at(format!("{module}.rs")) && !at(module.to_owned()) && module != "NAME" {
+                    fault(&format!("file of tests {module}"));
+                }
+            }
+        }
+    }
+    none(&faults);
+    assert!(checked >= 30, "{checked}");
+}
+
+#[test]
+fn cargo_features_that_documents_name_exist() {
+    let features: BTreeSet<String> = ["crates/server", "crates/scheduler"]
+        .map(|folder| read(&format!("{folder}/Cargo.toml")).parse::<toml::Table>().unwrap())
+        .iter()
+        .flat_map(|manifest| manifest["features"].as_table().unwrap().keys().cloned())
+        .collect();
+    let (mut faults, mut found) = (Vec::new(), BTreeSet::new());
+    for Document { path, prose, commands, .. } in documents() {
+        let words = commands.iter().flat_map(|words| words.windows(2));
+        found.extend(words.filter(|pair| pair[0] == "--features").map(|pair| pair[1].clone()));
+        for after in
+            ["feature `", "the features `"].into_iter().flat_map(|by| prose.split(by).skip(1))
+        {
+            let name = after.split('`').next().unwrap_or_default().to_owned();
+            if !features.contains(&name) {
+                faults.push(format!("{path}: there is no feature `{name}`"));
+            }
+            found.insert(name);
+        }
+    }
+    none(&faults);
+    let missing: Vec<_> = features.difference(&found).collect();
+    assert!(missing.is_empty(), "no document names {missing:?}");
+}
+
+/// The long flags of a command and of those below it.
+fn flags_of(command: &clap::Command, flags: &mut BTreeSet<String>) {
+    let longs =
+        command.get_arguments().filter_map(|argument| argument.get_long_and_visible_aliases());
+    flags.extend(longs.flatten().map(|flag| format!("--{flag}")));
+    command.get_subcommands().for_each(|below| flags_of(below, flags));
+}
+
+/// In backticks, as in `--device cuda`: of the program, or of a script, a benchmark or cargo, as scripts call it.
+#[test]
+fn flags_that_documents_name_exist() {
+    // Of curl, of docker.
+    const OTHERS: [&str; 3] = ["--data-urlencode", "--build-arg", "--read-only"];
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let mut flags: BTreeSet<String> = OTHERS.map(str::to_owned).into();
+    flags_of(&Cli::command(), &mut flags);
+    for file in files::below(&files::top(), Path::new(""), |name| !name.ends_with(".md")) {
+        if !file.iter().any(|part| part == "src") {
+            let text = files::read(&files::top(), &file);
+            let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("--"));
+            flags.extend(words.map(str::to_owned));
+        }
+    }
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for Document { path, quoted, .. } in documents() {
+        for code in quoted.iter().filter(|code| code.starts_with("--") && code.len() > 2) {
+            let flag = &code[..code.find(|c| !is_part(c)).unwrap_or(code.len())];
+            checked += 1;
+            if !flags.contains(flag) {
+                faults.push(format!("{path}: there is no {flag}"));
+            }
+        }
+    }
+    none(&faults);
+    assert!(checked >= 100, "{checked}");
+}
