@@ -120,7 +120,7 @@ impl Classifiers {
             })?,
         };
         let some: Vec<&TokenText> = missing.iter().map(|&at| texts[at]).collect();
-        let found = self.on_host.scores(&self.resident.of.table(), &some, &pool);
+        let found = self.on_host.scores(&self.resident.of.table(), &some, &pool, &|| true);
         for (at, found) in missing.into_iter().zip(found) {
             scores[at] = found;
         }

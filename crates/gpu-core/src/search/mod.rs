@@ -36,7 +36,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::token_search::TermSearch;
 use contract::{
     Engine, EngineDescription, EngineError, Expansion, FullPassPart, FullPassQuery, Hit, Metric,
     PartOfExpansion, Query, QueryBatch, TokenText, UsualCosts,
@@ -285,7 +284,12 @@ impl Engine for CudaEngine {
 
     fn search(&mut self, batch: &QueryBatch<'_>) -> Result<Vec<Vec<Hit>>, EngineError> {
         let found = self.search_overlapped(batch, &mut || ())?;
-        batch.complete(found, |rest| TermSearch::scan_all(self, rest))
+        batch.complete(found, |rest| {
+            let queries = rest.queries().iter().map(|query| FullPassQuery::of_search(query));
+            let queries: Vec<FullPassQuery> = queries.collect();
+            let answers = self.full_pass(&queries.iter().collect::<Vec<_>>())?;
+            Ok(answers.into_iter().map(|answer| answer.hits).collect())
+        })
     }
 
     fn search_overlapped(
