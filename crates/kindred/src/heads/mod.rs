@@ -23,7 +23,7 @@ pub use cpu_core::heads::expand::train::{
     Settings as ExpanderSettings, StartBias,
 };
 pub use cpu_core::heads::train::{Progress, Settings};
-pub use data::{DataError, Format, Labelled, Texts};
+pub use data::{DataError, Format, Labelled, Texts, TextsOptions};
 pub use expander_training::{ExpanderTrainError, MadeExpander, Pair, Pairs, train_expander};
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};

@@ -11,7 +11,8 @@ use kindred::heads::{Cut, Tokeniser, Tokens};
 
 pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
 pub use classifiers::{
-    ClassifyArguments, ImportHeadArguments, LabelArguments, TrainClassifierArguments,
+    ClassifyArguments, ColumnsArguments, ImportHeadArguments, LabelArguments,
+    TrainClassifierArguments,
 };
 pub(super) use expanders::EXPAND_EXAMPLES;
 pub use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};

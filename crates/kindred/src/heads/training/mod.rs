@@ -114,6 +114,9 @@ pub fn train_classifier(
             None => "no text has a label".to_owned(),
         }));
     }
+    if let Some(what) = train.look_swapped() {
+        return Err(TrainError::Data(what));
+    }
     model.words().make_table();
     let vocabulary = Vocabulary::of_model(model, &options.tokens);
     let least = options.add_words.filter(|_| settings.fine_tune);
