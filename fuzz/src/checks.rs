@@ -9,7 +9,7 @@ use contract::{
 use kindred::evaluation::source::Source;
 use kindred::heads::{
     Cut, Expander, Format, Head, ImportOptions, Padding, Pair, Pairs, Probabilities, Texts,
-    Tokeniser, Tokens, import_head,
+    TextsOptions, Tokeniser, Tokens, import_head,
 };
 use kindred::retrieval::analyse::Analyser;
 use kindred::retrieval::collection::Collection;

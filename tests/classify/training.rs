@@ -165,7 +165,7 @@ fn what_is_wrong_with_data_and_options_is_said() {
             .contains("the label \"sales\" is only in the texts that decide")
     );
     assert!(refused(&["--static", "--add-words", "2"]).contains("cannot be used with"));
-    assert!(refused(&["--dropout", "1"]).contains("--dropout must be less than 1"));
+    assert!(refused(&["--dropout", "1"]).contains("at least 0 and less than 1"));
     assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
     fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
     let said = refused(&["--dev", scratch.path("latin.tsv").to_str().unwrap()]);
@@ -224,7 +224,7 @@ fn data_as_people_have_them_give_the_same_head() {
     let (found, _) = accuracy(&[&[named.to_str().unwrap()][..], &names].concat());
     assert!(found.contains("named: 60 texts, 0 without a known word"), "{found}");
     let (_, said) = accuracy(&[named.to_str().unwrap()]);
-    assert!(said.contains("--text-column: id, topic, Body"), "{said}");
+    assert!(said.contains("--text-column and --label-column: id, topic, Body"), "{said}");
 }
 
 #[test]

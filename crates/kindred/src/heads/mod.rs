@@ -12,11 +12,14 @@ mod report;
 mod tokens;
 mod training;
 
-pub use answer::{Explanation, Label, NGram, best, explain, explanation_cost, labels};
+pub use answer::{
+    Explanation, Label, NGram, ScoresNotFinite, best, explain, explanation_cost, labels,
+};
 pub use built_in::{
     BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
 };
 pub use contract::Precision;
+pub use cpu_core::heads::Diverged;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::expand::train::{
     Loss as ExpanderLoss, Means as ExpanderMeans, Progress as ExpanderProgress,

@@ -31,7 +31,7 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of_head(&arguments.model)?;
-    let options = options(arguments, &model)?;
+    let options = options(arguments, &model);
     let pool = threads(arguments.threads)?;
     let labels = texts.labels();
     let mut counts: Vec<String> =
@@ -108,34 +108,25 @@ pub(super) fn read_texts(path: &Path, options: &TextsOptions) -> Result<Texts, C
     Ok(Texts::parse(&name, &content, options)?)
 }
 
-fn options(
-    arguments: &TrainClassifierArguments,
-    model: &ModelStore,
-) -> Result<TrainingOptions, CommandError> {
+fn options(arguments: &TrainClassifierArguments, model: &ModelStore) -> TrainingOptions {
     let TrainClassifierArguments { dropout, learning_rate, .. } = *arguments;
-    if dropout >= 1.0 {
-        return Err(CommandError::Usage("--dropout must be less than 1".to_owned()));
-    }
-    if !(learning_rate.is_finite() && learning_rate > 0.0) {
-        return Err(CommandError::Usage("--learning-rate must be above 0".to_owned()));
-    }
     let settings = Settings {
-        widths: arguments.widths.iter().map(|width| width.get()).collect(),
-        channels: arguments.channels.get(),
+        widths: arguments.widths.clone(),
+        channels: arguments.channels,
         probabilities: match arguments.sigmoid {
             true => Probabilities::Sigmoid,
             false => Probabilities::Softmax,
         },
         fine_tune: !arguments.is_static,
         dropout,
-        batch: arguments.batch.get(),
+        batch: arguments.batch,
         learning_rate,
-        epochs: arguments.epochs.get(),
-        patience: arguments.patience.get(),
+        epochs: arguments.epochs,
+        patience: arguments.patience,
         seed: arguments.seed,
         ..Settings::default()
     };
     let tokens = tokens(model, arguments.tokens);
     let TrainClassifierArguments { balance, other_words, add_words, .. } = *arguments;
-    Ok(TrainingOptions { settings, tokens, balance, other_words, add_words })
+    TrainingOptions { settings, tokens, balance, other_words, add_words }
 }

@@ -38,12 +38,6 @@ impl<'de> Deserialize<'de> for Fields {
 
 /// Reads a line.
 pub(super) fn read(line: &str, options: &TextsOptions) -> Result<Labelled, String> {
-    if line.trim_start().starts_with('[') {
-        return Err(
-            "it begins an array; write an object in each line, for example with `jq -c '.[]'`"
-                .to_owned(),
-        );
-    }
     let Fields { names, values } = serde_json::from_str(line)
         .map_err(|why| format!("{why}; a line is {{\"text\": \"…\", \"label\": \"…\"}}"))?;
     let [own_text, own_label] = [&options.text, &options.label].map(Option::as_deref);

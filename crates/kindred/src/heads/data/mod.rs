@@ -87,6 +87,10 @@ impl Texts {
         match format {
             Format::Tsv | Format::Csv => columns::read(format, content, options, &mut taking)?,
             Format::JsonLines => {
+                if content.trim_start().starts_with('[') {
+                    let what = "it is one array; write an object in each line: jq -c '.[]' FILE";
+                    return Err(taking.bad(what.to_owned()));
+                }
                 taking.lines(content, |line| json::read(line, options))?;
             }
             Format::FastText => taking.lines(content, fast_text::read)?,

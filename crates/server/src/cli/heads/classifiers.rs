@@ -7,7 +7,10 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
-use super::{ModelArguments, TokensArguments, fraction, model_folder};
+use super::{
+    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, below_one, fraction, model_folder,
+    probability, up_to,
+};
 use crate::cli::{one_of, thread_counts};
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
@@ -96,28 +99,29 @@ pub struct TrainClassifierArguments {
         value_name = "N",
         value_delimiter = ',',
         default_value = "3,4,5",
-        help_heading = "Training"
+        help_heading = "Training",
+        value_parser = up_to(100)
     )]
-    pub widths: Vec<NonZeroUsize>,
+    pub widths: Vec<usize>,
     /// Channels of each width
-    #[arg(long, value_name = "N", default_value = "100", help_heading = "Training")]
-    pub channels: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training", value_parser = up_to(10_000))]
+    pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
-    #[arg(value_parser = fraction())]
+    #[arg(value_parser = below_one())]
     pub dropout: f32,
     /// Texts of a step
-    #[arg(long, value_name = "N", default_value = "50", help_heading = "Training")]
-    pub batch: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training", value_parser = up_to(100_000))]
+    pub batch: usize,
     /// The size of steps
-    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
     pub learning_rate: f32,
     /// The most passes over the data
-    #[arg(long, value_name = "N", default_value = "12", help_heading = "Training")]
-    pub epochs: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    pub epochs: usize,
     /// Stop after this number of epochs without a better result
-    #[arg(long, value_name = "N", default_value = "4", help_heading = "Training")]
-    pub patience: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    pub patience: usize,
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
     pub seed: u64,
@@ -230,7 +234,7 @@ pub struct LabelArguments {
     #[arg(long, value_name = "N")]
     pub top: Option<NonZeroUsize>,
     /// Give only labels of at least this probability
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = probability)]
     pub threshold: Option<f64>,
 }
 
