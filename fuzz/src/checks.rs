@@ -9,7 +9,7 @@ use contract::{
 use kindred::evaluation::source::Source;
 use kindred::heads::{
     Cut, Expander, Format, Head, ImportOptions, Padding, Pair, Pairs, Probabilities, Texts,
-    Tokeniser, Tokens, import_head,
+    TextsOptions, Tokeniser, Tokens, import_head,
 };
 use kindred::retrieval::analyse::Analyser;
 use kindred::retrieval::collection::Collection;
@@ -114,7 +114,10 @@ pub fn refused_or_labelled_texts(bytes: &[u8]) -> bool {
     let Ok(content) = std::str::from_utf8(bytes) else { return false };
     let mut accepted = false;
     for format in Format::ALL.into_iter().map(Some).chain([None]) {
-        let parse = |skips| Texts::parse("fuzzed", content, format, skips);
+        let parse = |skip_bad_rows| {
+            let options = TextsOptions { format, skip_bad_rows, ..TextsOptions::default() };
+            Texts::parse("fuzzed", content, &options)
+        };
         if let Ok(texts) = parse(false) {
             assert!(
                 texts.texts.iter().all(|one| !one.text.trim().is_empty()) && texts.skipped == 0

@@ -165,9 +165,91 @@ fn what_is_wrong_with_data_and_options_is_said() {
             .contains("the label \"sales\" is only in the texts that decide")
     );
     assert!(refused(&["--static", "--add-words", "2"]).contains("cannot be used with"));
-    assert!(refused(&["--dropout", "1"]).contains("--dropout must be less than 1"));
+    assert!(refused(&["--dropout", "1"]).contains("at least 0 and less than 1"));
     assert!(refused(&["--other-words", "2"]).contains("a number from 0 to 1"));
     fs::write(scratch.path("latin.tsv"), b"a\tx\nb\t\xff\n").unwrap();
     let said = refused(&["--dev", scratch.path("latin.tsv").to_str().unwrap()]);
     assert!(said.contains("line 2: it is not UTF-8"), "{said}");
+}
+
+/// The small data of `data()` in other forms.
+#[test]
+fn data_as_people_have_them_give_the_same_head() {
+    let scratch = Scratch::new();
+    let content = fs::read_to_string(data()).unwrap();
+    let rows: Vec<(&str, &str)> =
+        content.lines().filter_map(|line| line.split_once('\t')).collect();
+    let each = |row: &dyn Fn(&str, &str) -> String| -> String {
+        rows.iter().map(|(label, text)| row(label, text) + "\n").collect()
+    };
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let weights = |name: &str, content: String, more: &[&str]| {
+        let file = scratch.path(name);
+        fs::write(&file, content).unwrap();
+        let output = scratch.train_from(&file, &format!("of-{name}"), more);
+        let said = errors(&output);
+        assert!(output.status.success(), "{name}: {said}");
+        assert!(said.contains("billing: 20, delivery: 20, technical: 20"), "{name}: {said}");
+        fs::read(scratch.path(&format!("of-{name}")).join("weights.safetensors")).unwrap()
+    };
+    let expected = weights("plain.tsv", content.clone(), &[]);
+    let names = ["--text-column", "body", "--label-column", "Topic"];
+    let numbers = ["--text-column", "2", "--label-column", "1"];
+    for (name, content, more) in [
+        ("glue.tsv", format!("sentence\tlabel\n{}", each(&|l, t| format!("{t}\t{l}"))), &[][..]),
+        ("header.tsv", format!("Label\tText\n{content}"), &[]),
+        ("named.tsv", format!("id\ttopic\tBody\n{}", each(&|l, t| format!("7\t{l}\t{t}"))), &names),
+        ("numbered.tsv", content.clone(), &numbers),
+        ("case.csv", format!("Text,Label\n{}", each(&|l, t| format!("{},{l}", quoted(t)))), &[]),
+        ("end.txt", each(&|l, t| format!("{t} __label__{l}")), &[]),
+        (
+            "named.jsonl",
+            each(&|l, t| json!({"BODY": t, "topic": l, "text": "no"}).to_string()),
+            &names,
+        ),
+    ] {
+        assert!(weights(name, content, more) == expected, "{name}");
+    }
+
+    let header = scratch.path("header.tsv");
+    let accuracy = |more: &[&str]| {
+        let mut eval = kindred(&["eval"]);
+        eval.arg(&scratch.model).arg("--head").arg(scratch.path("of-plain.tsv"));
+        let output = eval.arg("--classification").args(more).output().unwrap();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), errors(&output))
+    };
+    let (found, _) = accuracy(&[header.to_str().unwrap()]);
+    assert!(found.contains("header: 60 texts, 0 without a known word"), "{found}");
+    let named = scratch.path("named.tsv");
+    let (found, _) = accuracy(&[&[named.to_str().unwrap()][..], &names].concat());
+    assert!(found.contains("named: 60 texts, 0 without a known word"), "{found}");
+    let (_, said) = accuracy(&[named.to_str().unwrap()]);
+    assert!(said.contains("--text-column and --label-column: id, topic, Body"), "{said}");
+}
+
+#[test]
+fn data_that_would_teach_nonsense_are_refused() {
+    let scratch = Scratch::new();
+    let content = fs::read_to_string(data()).unwrap();
+    let swapped: String = content
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(label, text)| format!("{text}\t{label}\n"))
+        .collect();
+    let refused = |name: &str, content: String| {
+        let file = scratch.path(name);
+        fs::write(&file, content).unwrap();
+        let output = scratch.train_from(&file, "head", &[]);
+        assert!(!output.status.success() && !scratch.path("head").exists(), "{name}");
+        errors(&output)
+    };
+    let said = refused("swapped.tsv", swapped);
+    assert!(said.contains("60 different labels") && said.contains("--text-column"), "{said}");
+    assert!(said.len() < 2000, "not every label is listed: {said}");
+    let said = refused("names.tsv", format!("Topic\tRequest\n{content}"));
+    assert!(said.contains("--text-column Request --label-column Topic"), "{said}");
+    let said = refused("commas.csv", "label,text\na,x, y\nb,z\n".to_owned());
+    assert!(said.contains("commas.csv, line 2: it has 3 columns") && said.contains("quotes"));
+    let said = refused("array.json", "[{\"text\": \"x\", \"label\": 1}]\n".to_owned());
+    assert!(said.contains("jq"), "{said}");
 }

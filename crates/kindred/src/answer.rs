@@ -3,6 +3,7 @@
 use model_store::ModelStore;
 
 use crate::asking::Times;
+use crate::heads::ScoresNotFinite;
 use crate::heads::{Cause, Expander, Head, Tokenised, WantedTerms, cause, labels};
 use crate::question::{Notes, Placed, Term, placed};
 use crate::search::SearchResult;
@@ -118,14 +119,18 @@ impl ImpliedTerms {
 }
 
 impl Classified {
-    pub(crate) fn new(head: &Head, scores: &[f64], text: Tokenised) -> Self {
+    pub(crate) fn new(
+        head: &Head,
+        scores: &[f64],
+        text: Tokenised,
+    ) -> Result<Self, ScoresNotFinite> {
         let names = &head.description().labels;
-        let labels = labels(head, scores).into_iter().map(|label| NamedLabel {
+        let labels = labels(head, scores)?.into_iter().map(|label| NamedLabel {
             name: names[label.class].clone(),
             probability: label.probability,
             score: label.score,
         });
-        Self { labels: labels.collect(), unknown: text.unknown, is_cut: text.is_cut }
+        Ok(Self { labels: labels.collect(), unknown: text.unknown, is_cut: text.is_cut })
     }
 }
 

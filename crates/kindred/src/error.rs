@@ -4,6 +4,7 @@ use contract::{AnalogyError, QueryError, Row, ScoringError};
 use model_store::ModelStore;
 
 use crate::expression::ExpressionError;
+use crate::heads::ScoresNotFinite;
 use crate::options;
 use crate::queue::SubmitError;
 
@@ -38,7 +39,7 @@ pub enum Error {
         /// The model's.
         expected: usize,
     },
-    /// A query that is not a finite vector.
+    /// A query that is not a finite vector, or class scores that are not finite.
     #[error("{reason}")]
     NotFinite {
         /// What is not finite.
@@ -201,6 +202,12 @@ pub(crate) fn zero_row(model: &ModelStore, row: Row) -> Error {
         "the vector of `{word}` is zero: it has no direction, so it can't be compared or added"
     );
     Error::ZeroQuery { reason }
+}
+
+impl From<ScoresNotFinite> for Error {
+    fn from(error: ScoresNotFinite) -> Self {
+        Self::NotFinite { reason: error.to_string() }
+    }
 }
 
 impl From<QueryError> for Error {

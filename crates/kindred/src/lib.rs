@@ -28,6 +28,7 @@ pub mod background;
 #[cfg(feature = "cuda")]
 pub mod borrowed_terms;
 pub mod bulk;
+mod delimited;
 pub mod demo;
 pub mod device;
 pub mod engines;

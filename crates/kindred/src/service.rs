@@ -421,7 +421,7 @@ impl Kindred {
                     return Err(no_word(text));
                 }
                 let scores = scores.next().ok_or(Error::Internal)?;
-                Ok(Classified::new(&head, &scores, text))
+                Ok(Classified::new(&head, &scores, text)?)
             });
             Ok(answers.collect())
         })

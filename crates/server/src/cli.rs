@@ -36,8 +36,9 @@ pub use graph::GraphArguments;
 
 use heads::{CLASSIFY_EXAMPLES, EXPAND_EXAMPLES, IMPORT_HEAD_EXAMPLES, TRAIN_EXAMPLES};
 pub use heads::{
-    ClassifyArguments, ExpandArguments, ImportHeadArguments, LabelArguments, ModelArguments,
-    TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand, TrainExpanderArguments,
+    ClassifyArguments, ColumnsArguments, ExpandArguments, ImportHeadArguments, LabelArguments,
+    ModelArguments, TermArguments, TokensArguments, TrainClassifierArguments, TrainCommand,
+    TrainExpanderArguments,
 };
 pub use retrieval::{RetrievalArguments, RetrievalRun};
 
@@ -332,6 +333,7 @@ Examples:
 
 /// Arguments of `eval`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_args(of_classification))]
 pub struct EvalArguments {
     /// Model folder written by `kindred prepare` [default: the built-in model]
     #[arg(value_name = "DIR")]
@@ -348,6 +350,9 @@ pub struct EvalArguments {
     /// Head folder written by `kindred train classifier`
     #[arg(long, value_name = "DIR", requires = "classification")]
     pub head: Option<PathBuf>,
+    /// The columns of the files of texts with labels.
+    #[command(flatten)]
+    pub columns: ColumnsArguments,
     /// Retrieval.
     #[command(flatten)]
     pub retrieval: RetrievalArguments,
@@ -367,6 +372,14 @@ pub struct EvalArguments {
     /// Number of CPU engine threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = thread_counts())]
     pub threads: usize,
+}
+
+/// Columns are those of files of texts with labels.
+fn of_classification(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "text_column" | "label_column" => argument.requires("classification"),
+        _ => argument,
+    }
 }
 
 const API_KEY_EXAMPLES: &str = "\

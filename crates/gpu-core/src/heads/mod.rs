@@ -3,7 +3,7 @@
 //! A token's products with all filters are computed when a text has it for the first time (`products`), and a text's features are
 //! sums and maxima of what its tokens gave. Dense layers run on tensor cores (`pass`). A text has the same scores in every batch,
 //! because no sum depends on what is beside it. What overflows float16 becomes NaN, and texts with such scores are classified on
-//! the host, as are all texts of a classifier for which the device has no memory.
+//! the host, as are all texts of a classifier for which the device has no memory, or whose sums might overflow float32.
 
 pub(crate) mod abi;
 pub(crate) mod expand;
@@ -238,7 +238,7 @@ impl Classifiers {
 }
 
 impl OnDevice {
-    /// `None` if the device has too little memory.
+    /// `None` if the device has too little memory, or float32 does not hold all sums.
     fn new(
         head: &Arc<dyn TokenClassifier>,
         resident: &Resident,
@@ -246,6 +246,9 @@ impl OnDevice {
         kept: Kept,
     ) -> Result<Option<Self>, GpuError> {
         let has_hidden = head.classifier().layers().len() > 1;
+        if !classify::float16::float32_holds(&**head, &resident.of.table()) {
+            return Ok(None);
+        }
         let fits = classify::float16::holds(&**head, &resident.of.table())
             && (kernels.have_dense_half() || !has_hidden);
         let precision = if fits { kept.precision } else { Precision::Float32 };

@@ -246,7 +246,7 @@ fn learns_the_same_with_a_gpu() {
         ("long steps", long, None),
         ("many terms", many, Some(true)),
     ] {
-        let expected = train(data, &settings, &pool, go_on);
+        let expected = train(data, &settings, &pool, go_on).unwrap();
         let counts = Rc::new(RefCell::new([0; 2]));
         let accelerate = &mut |vectors: &[f32], biases: &[f32], norm: f64| {
             let device = DeviceTerms::of_vectors(vectors, biases, norm, Options::default())?;

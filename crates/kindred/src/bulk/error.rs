@@ -13,7 +13,7 @@ use crate::Error;
 pub enum BulkError {
     /// The name of the input does not say its format.
     #[error(
-        "{}: the name does not say the format; give it: csv, jsonl, lines or parquet (with `kindred bulk`, --from FORMAT)",
+        "{}: the name does not say the format; give it: csv, tsv, jsonl, lines or parquet (with `kindred bulk`, --from FORMAT)",
         .0.display()
     )]
     InputName(PathBuf),
@@ -60,6 +60,27 @@ pub enum BulkError {
         column: String,
         /// Those that it has.
         found: String,
+    },
+    /// The input has two columns of this name, or two whose names differ from it in case only.
+    #[error(
+        "{file}: `{column}` may be its column `{}` or its column `{}`; rename one (with `kindred bulk`, --column and --id name them)",
+        found[0], found[1]
+    )]
+    Columns {
+        /// The input.
+        file: String,
+        /// The column that was asked for.
+        column: String,
+        /// Those that it may be.
+        found: [String; 2],
+    },
+    /// The row with the names of the columns is no such row.
+    #[error(
+        "{file}: its first row, which names the columns, has a quote that is not closed, or is too large; correct it"
+    )]
+    FirstRow {
+        /// The input.
+        file: String,
     },
     /// Options that do not go together, or have an impossible value.
     #[error("{0}")]

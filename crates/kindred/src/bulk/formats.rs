@@ -11,6 +11,8 @@ pub enum BulkFormat {
     Lines,
     /// Columns with names in the first line; quotes as in RFC 4180.
     Csv,
+    /// Columns with tabs between them, and with names in the first line; quotes are plain characters. Only to read.
+    Tsv,
     /// A JSON object in each line.
     JsonLines,
     /// Apache Parquet, in a file. Only in builds with the feature `parquet`.
@@ -37,7 +39,7 @@ pub enum BulkOutput<'a> {
 
 impl BulkFormat {
     /// All formats.
-    pub const ALL: [Self; 4] = [Self::Lines, Self::Csv, Self::JsonLines, Self::Parquet];
+    pub const ALL: [Self; 5] = [Self::Lines, Self::Csv, Self::Tsv, Self::JsonLines, Self::Parquet];
 
     /// The formats that are written.
     pub const WRITTEN: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
@@ -47,6 +49,7 @@ impl BulkFormat {
         match self {
             Self::Lines => "lines",
             Self::Csv => "csv",
+            Self::Tsv => "tsv",
             Self::JsonLines => "jsonl",
             Self::Parquet => "parquet",
         }
@@ -55,6 +58,7 @@ impl BulkFormat {
     fn of_extension(extension: &str) -> Option<Self> {
         match extension {
             "csv" => Some(Self::Csv),
+            "tsv" => Some(Self::Tsv),
             "jsonl" | "ndjson" => Some(Self::JsonLines),
             "txt" => Some(Self::Lines),
             "parquet" => Some(Self::Parquet),
@@ -89,7 +93,7 @@ impl BulkInput<'_> {
         }
     }
 
-    /// The format that is given, or else the one that the name asks for. Other names, such as `train.tsv`, are refused: read as
+    /// The format that is given, or else the one that the name asks for. Other names, such as `train.json`, are refused: read as
     /// lines, they would give answers that nobody wants.
     pub(super) fn format(&self, given: Option<BulkFormat>) -> Result<BulkFormat, BulkError> {
         let found = match (given, self) {
@@ -175,19 +179,20 @@ mod tests {
             ("a.ndjson.zst", Some(BulkFormat::JsonLines)),
             ("a.txt.xz", Some(BulkFormat::Lines)),
             ("texts", Some(BulkFormat::Lines)),
-            ("a.tsv", None),
+            ("a.tsv", Some(BulkFormat::Tsv)),
+            ("texts.TSV.zst", Some(BulkFormat::Tsv)),
             ("a.json", None),
         ] {
             assert_eq!(read(name), expected, "{name}");
         }
-        let given = BulkInput::File(Path::new("a.tsv")).format(Some(BulkFormat::Csv));
+        let given = BulkInput::File(Path::new("a.json")).format(Some(BulkFormat::Csv));
         assert_eq!(given.unwrap(), BulkFormat::Csv);
         assert_eq!(BulkInput::Stdin.format(None).unwrap(), BulkFormat::Lines);
 
         let written = |name: &str| BulkOutput::File(Path::new(name)).format(None).ok();
         assert_eq!(written("a.csv"), Some((BulkFormat::Csv, false)));
         assert_eq!(written("a.jsonl.gz"), Some((BulkFormat::JsonLines, true)));
-        assert_eq!([written("a.txt"), written("a"), written("a.gz")], [None; 3]);
+        assert_eq!(["a.txt", "a.tsv", "a", "a.gz"].map(written), [None; 4]);
         assert_eq!(BulkOutput::Stdout.format(None).unwrap(), (BulkFormat::JsonLines, false));
     }
 

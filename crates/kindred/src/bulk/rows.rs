@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::read::{Part, RawRow};
 use super::{BulkFormat, Fault};
+use crate::delimited::same_in_any_case;
 
 /// A row that was read.
 pub(super) struct Row<'a> {
@@ -101,13 +102,16 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
 fn of_json<'a>(line: u64, bytes: &'a [u8], column: &str, id: Option<&str>) -> Row<'a> {
     let read = utf8(bytes).and_then(|text| fields(text, column, id));
     let (found, text) = match read {
-        Ok(found) => (found.id, text_of(found.text, column)),
-        Err(fault) => (None, Err(fault)),
+        Ok(found) => (found.id.value(id.unwrap_or_default()), {
+            found.text.value(column).and_then(|text| text_of(text, column))
+        }),
+        Err(fault) => (Ok(None), Err(fault)),
     };
     let (id, text) = match (id, found) {
         (None, _) => (Id::Line(line), text),
-        (Some(_), Some(found)) => (Id::Json(found.get()), text),
-        (Some(name), None) => (Id::Missing, text.and_then(|_| Err(missing(name)))),
+        (Some(_), Ok(Some(found))) => (Id::Json(found.get()), text),
+        (Some(name), Ok(None)) => (Id::Missing, text.and_then(|_| Err(missing(name)))),
+        (Some(_), Err(fault)) => (Id::Missing, text.and(Err(fault))),
     };
     Row { line, id, text }
 }
@@ -129,9 +133,42 @@ fn text_of<'a>(found: Option<&'a RawValue>, column: &str) -> Result<Cow<'a, str>
 }
 
 /// The fields of a line that matter.
+#[derive(Default)]
 struct Found<'a> {
-    text: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
+    text: Field<'a>,
+    id: Field<'a>,
+}
+
+/// What a line has under a name, in any case.
+#[derive(Default)]
+struct Field<'a> {
+    /// Under exactly this name.
+    exact: Option<&'a RawValue>,
+    /// Under names that differ in case: at most two.
+    alike: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Field<'a> {
+    fn take(&mut self, wanted: &str, key: &Cow<'a, str>, value: &'a RawValue) {
+        if key == wanted {
+            self.exact = Some(value);
+        } else if same_in_any_case(key, wanted) && self.alike.len() < 2 {
+            self.alike.push((key.clone(), value));
+        }
+    }
+
+    fn value(&self, wanted: &str) -> Result<Option<&'a RawValue>, Fault> {
+        match (self.exact, &self.alike[..]) {
+            (None, [(first, _), (second, _), ..]) => {
+                let detail = format!(
+                    "`{wanted}` may be its field `{first}` or its field `{second}`; rename one"
+                );
+                Err(Fault { code: "invalid_request", detail })
+            }
+            (None, [(_, only)]) => Ok(Some(only)),
+            (exact, _) => Ok(exact),
+        }
+    }
 }
 
 fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Found<'a>, Fault> {
@@ -152,15 +189,17 @@ fn fields<'a>(line: &'a str, column: &str, id: Option<&str>) -> Result<Found<'a>
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<'de>, A::Error> {
-            let mut found = Found { text: None, id: None };
+            let mut found = Found::default();
             while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
-                match (key == self.column, self.id.is_some_and(|id| key == id)) {
-                    (false, false) => drop(map.next_value::<IgnoredAny>()?),
-                    (is_text, is_id) => {
-                        let value = Some(map.next_value::<&'de RawValue>()?);
-                        found.text = if is_text { value } else { found.text };
-                        found.id = if is_id { value } else { found.id };
-                    }
+                let is_id = |id| same_in_any_case(&key, id);
+                if !same_in_any_case(&key, self.column) && !self.id.is_some_and(is_id) {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                let value = map.next_value::<&'de RawValue>()?;
+                found.text.take(self.column, &key, value);
+                if let Some(id) = self.id {
+                    found.id.take(id, &key, value);
                 }
             }
             Ok(found)
@@ -202,6 +241,8 @@ mod tests {
                 r#""\u0041""#,
                 "last",
             ),
+            (r#"{"ID": 1, "Text": "a", "TEXT": "b", "text": "c"}"#, "1", "c"),
+            (r#"{"Id": 1, "TEXT": "b"}"#, "1", "b"),
         ] {
             assert_eq!(read(line), (id.to_owned(), Ok(text.to_owned())), "{line}");
         }
@@ -221,6 +262,8 @@ mod tests {
             ("\"a\"", "null", "not_json", "an object with the field `text`"),
             ("{\"id\": 1}", "1", "invalid_request", "it has no field `text`"),
             ("{\"text\": \"a\"}", "null", "invalid_request", "it has no field `id`"),
+            ("{\"Text\": \"a\", \"TEXT\": \"b\", \"id\": 1}", "1", "invalid_request", "`Text`"),
+            ("{\"text\": \"a\", \"ID\": 1, \"Id\": 2}", "null", "invalid_request", "`ID` or"),
             ("{\"id\": 1, \"text\": 2}", "1", "invalid_value", "`text` must be a string"),
             ("{\"id\": 1, \"text\": \"\\ud800\"}", "1", "invalid_value", "`text` must be a string"),
         ] {

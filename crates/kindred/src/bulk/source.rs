@@ -1,10 +1,10 @@
 //! The bytes of an input, from where work goes on, with a hash of all that was used.
 
-use memchr::memchr_iter;
 use model_store::prepare::Unpacked;
 use serde::{Deserialize, Serialize};
 
 use super::BulkError;
+use crate::delimited::{Bytes, count_lines};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
@@ -79,18 +79,6 @@ impl<'r, 'i> Source<'r, 'i> {
         self.used += bytes as u64;
     }
 
-    /// The next bytes were used. Counts the ends of lines in them as CSV has them: `\n`, `\r` or both.
-    pub(super) fn use_up_lines(&mut self, bytes: usize) {
-        let used = &self.buffer[self.at..self.at + bytes];
-        let Some(&last) = used.last() else { return };
-        let continues = u64::from(self.after_return && used[0] == b'\n');
-        let pairs = memchr_iter(b'\r', &used[..bytes - 1]).filter(|&at| used[at + 1] == b'\n');
-        let both = memchr_iter(b'\n', used).count() + memchr_iter(b'\r', used).count();
-        self.lines += both as u64 - pairs.count() as u64 - continues;
-        self.after_return = last == b'\r';
-        self.use_up(bytes);
-    }
-
     fn hash(&mut self) {
         self.hasher.update(&self.buffer[self.hashed..self.at]);
         self.hashed = self.at;
@@ -121,5 +109,27 @@ impl<'r, 'i> Source<'r, 'i> {
     /// Bytes of the file that were read, before decompression.
     pub(super) fn bytes_read(&self) -> u64 {
         self.unpacked.bytes_read()
+    }
+}
+
+impl Bytes for Source<'_, '_> {
+    type Error = BulkError;
+
+    fn rest(&self) -> &[u8] {
+        self.rest()
+    }
+
+    fn more(&mut self) -> Result<bool, BulkError> {
+        self.more()
+    }
+
+    fn use_up_lines(&mut self, bytes: usize) {
+        let used = &self.buffer[self.at..self.at + bytes];
+        self.lines += count_lines(used, &mut self.after_return);
+        self.use_up(bytes);
+    }
+
+    fn lines(&self) -> u64 {
+        self.lines
     }
 }

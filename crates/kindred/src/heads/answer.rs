@@ -34,8 +34,22 @@ pub fn best(numbers: &[f64]) -> usize {
     (0..numbers.len()).reduce(larger).expect("a number")
 }
 
+/// Class scores that are no numbers, or infinite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the class scores of this text are not finite, because the head's weights are too large; train it again with a lower \
+     --learning-rate, or scale the weights down and import them again"
+)]
+pub struct ScoresNotFinite;
+
 /// All labels, the most probable first; of equally probable ones, the head's first.
-pub fn labels(head: &Head, scores: &[f64]) -> Vec<Label> {
+///
+/// # Errors
+/// If a score is not finite.
+pub fn labels(head: &Head, scores: &[f64]) -> Result<Vec<Label>, ScoresNotFinite> {
+    if !scores.iter().all(|score| score.is_finite()) {
+        return Err(ScoresNotFinite);
+    }
     let description = head.description();
     let temperature = description.temperature;
     let probabilities: Vec<f64> = match description.probabilities {
@@ -45,7 +59,7 @@ pub fn labels(head: &Head, scores: &[f64]) -> Vec<Label> {
     let label = |(class, (&score, probability))| Label { class, probability, score };
     let mut labels: Vec<Label> = scores.iter().zip(probabilities).enumerate().map(label).collect();
     labels.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    labels
+    Ok(labels)
 }
 
 /// Why a text has its most probable label, or what speaks for and against another one. JSON has these names, in this order.

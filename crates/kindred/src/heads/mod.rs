@@ -13,19 +13,20 @@ mod tokens;
 mod training;
 
 pub use answer::{
-    Explanation, Label, MAX_NGRAM_BYTES, NGram, best, explain, explanation_cost, labels,
+    Explanation, Label, MAX_NGRAM_BYTES, NGram, ScoresNotFinite, best, explain, explanation_cost, labels,
 };
 pub use built_in::{
     BUILT_IN, BUILT_IN_EXPANDER, OWN_TERMS, built_in, built_in_expander, has_no_capitals, own_terms,
 };
 pub use contract::Precision;
+pub use cpu_core::heads::Diverged;
 pub use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 pub use cpu_core::heads::expand::train::{
     Loss as ExpanderLoss, Means as ExpanderMeans, Progress as ExpanderProgress,
     Settings as ExpanderSettings, StartBias,
 };
 pub use cpu_core::heads::train::{Progress, Settings};
-pub use data::{DataError, Format, Labelled, Texts};
+pub use data::{DataError, Format, Labelled, Texts, TextsOptions};
 pub use expander_training::{ExpanderTrainError, MadeExpander, Pair, Pairs, train_expander};
 pub use expansion::{Cause, Form, Formed, Wanted as WantedTerms, cause, token_rows};
 pub use import::{ImportError, ImportOptions, Imported, Padding, import_head};

@@ -108,7 +108,18 @@ fn odd_inputs_lose_no_row() {
             format!("{bom}\"x\",\" text \"\r\n1,\"good, \"\"very\"\"\nfilm\"\r\n\r\n2,bad\n3\n,\"\"\n5,bad").into(),
             "2 ok, 5 ok, 6 invalid_request, 7 invalid_value, 8 ok",
         ),
-        ("a.csv", format!("text,x\n\"{large}\",\n\"good\"\n{bom}bad,1").into(), "2 ok, 3 ok, 4 ok"),
+        ("a.csv", format!("text,x\n\"{large}\",\n\"good\",\n{bom}bad,1").into(), "2 ok, 3 ok, 4 ok"),
+        (
+            "a.csv",
+            b"x,text\n1,well, an awful, stupid story\n2,dull\n3\n4,\"well, dull\"".into(),
+            "2 invalid_request, 3 ok, 4 invalid_request, 5 ok",
+        ),
+        (
+            "a.tsv",
+            format!("{bom}x\tText\r\n1\t\"good, bad\r\n\r\n\"2\"\tbad\"\n3\tbad\tx\n4\n\t\n5\tdull").into(),
+            "2 ok, 4 ok, 5 invalid_request, 6 invalid_request, 7 invalid_value, 8 ok",
+        ),
+        ("a.tsv", b"text\n\"bad\nand, so, on\n".into(), "2 ok, 3 ok"),
         ("a.csv", b"text\rgood\r\rbad\r".into(), "2 ok, 4 ok"),
         ("a.csv", b"text\ngood\n\"bad\nand, so, on\n".into(), "2 ok, 3 not_csv"),
         ("a.csv", b"text\ngood\n\"b\xff\"\n\"\"\"bad\"\"\"".into(), "2 ok, 3 not_utf8, 4 ok"),
@@ -153,6 +164,14 @@ fn columns_ids_and_compression() {
     let ids: Vec<&str> = found.iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["a", "b,1", "c"]);
 
+    // The same rows with tabs and in lines of JSON, with names in any case. A row that is too long has no id.
+    let tabs = "KEY\ttext\tBody\na\tx\tgood film\nb,1\tx\t?!\nc\tx\tbad film\nd\tx\ty\tz\n";
+    let (of_tabs, _) = scratch.answers(&kindred, &work, &scratch.file("in.tsv", tabs), &options);
+    assert_eq!((&of_tabs[..3], &of_tabs[3]["id"]), (&found[..], &Value::Null));
+    let json = "\n{\"Key\": \"a\", \"BODY\": \"good film\"}\n{\"key\": \"b,1\", \"Key\": 1, \"body\": \"?!\"}\n";
+    let (of_json, _) = scratch.answers(&kindred, &work, &scratch.file("in.jsonl", json), &options);
+    assert_eq!(of_json[..], found[..2]);
+
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(rows.as_bytes()).unwrap();
     let packed = scratch.file("in.csv.gz", gzip.finish().unwrap());
@@ -178,6 +197,13 @@ fn columns_ids_and_compression() {
     };
     let none = BulkOptions { column: Some("none".into()), ..options.clone() };
     refused("in.csv", &none, "no column `none`; choose one of its columns: key, text, body");
+    scratch.file("two.tsv", "Body\tBODY\tkey\ngood\tbad\t1\n");
+    refused("two.tsv", &options, "may be its column `Body` or its column `BODY`");
+    scratch.file("open.csv", "\"key,body\n1,good\n");
+    refused("open.csv", &options, "its first row");
+    scratch.file("wide.csv", "key,body\n1,good\n2,well, bad\n");
+    let strict = BulkOptions { strict: true, ..options.clone() };
+    refused("wide.csv", &strict, "line 3: invalid_request: it has 3 columns; the first line has 2");
     refused("missing.csv", &options, "missing.csv");
     scratch.file("a.txt", "good\n");
     refused("a.txt", &options, "leave out --column and --id");

@@ -11,7 +11,8 @@ use kindred::heads::{Cut, Tokeniser, Tokens};
 
 pub(super) use classifiers::{CLASSIFY_EXAMPLES, IMPORT_HEAD_EXAMPLES};
 pub use classifiers::{
-    ClassifyArguments, ImportHeadArguments, LabelArguments, TrainClassifierArguments,
+    ClassifyArguments, ColumnsArguments, ImportHeadArguments, LabelArguments,
+    TrainClassifierArguments,
 };
 pub(super) use expanders::EXPAND_EXAMPLES;
 pub use expanders::{ExpandArguments, TermArguments, TrainExpanderArguments};
@@ -69,8 +70,16 @@ pub struct TokensArguments {
 }
 
 fn limits() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=Tokens::MOST as u64)
+    up_to(Tokens::MOST as u64)
 }
+
+/// Parses a whole number from 1 to `most`.
+fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
+/// Passes over the data that anyone waits for.
+const MOST_EPOCHS: u64 = 1_000_000;
 
 fn tokenisers() -> impl TypedValueParser<Value = Tokeniser> {
     one_of([Tokeniser::Unicode, Tokeniser::Ptb, Tokeniser::Words], |one| match one {
@@ -107,8 +116,16 @@ fn number(is_right: fn(f32) -> bool, must_be: &'static str) -> impl TypedValuePa
 
 /// Parses a number from 0 to 1.
 fn fraction() -> impl TypedValueParser<Value = f32> {
-    |text: &str| match text.parse::<f32>() {
-        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        _ => Err("it must be a number from 0 to 1"),
-    }
+    number(|number| (0.0..=1.0).contains(&number), "it must be a number from 0 to 1")
+}
+
+/// Parses a probability.
+fn probability(text: &str) -> Result<f64, &'static str> {
+    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or("it must be a number from 0 to 1")
+}
+
+/// Parses a number of at least 0 and less than 1.
+fn below_one() -> impl TypedValueParser<Value = f32> {
+    number(|number| (0.0..1.0).contains(&number), "it must be at least 0 and less than 1")
 }

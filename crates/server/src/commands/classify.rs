@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kindred::heads::{
     Classification, Classifying, Description, Explanation, Head, Judged, Label, PRODUCTS_MEMORY,
-    Probabilities, Texts, ThreadPool, Tokenised, Vocabulary, built_in, explain, labels,
+    Probabilities, ScoresNotFinite, Texts, ThreadPool, Tokenised, Vocabulary, built_in, explain,
+    labels,
 };
 use model_store::ModelStore;
 use serde_json::json;
@@ -19,6 +20,9 @@ const TOGETHER: usize = 1024;
 
 /// N-grams that are named as reasons.
 const REASONS: usize = 5;
+
+/// Characters of a text that are shown in an error.
+const SHOWN: usize = 80;
 
 /// Prints the labels of texts.
 ///
@@ -43,7 +47,7 @@ pub fn classify(arguments: &ClassifyArguments) -> Result<(), CommandError> {
     match asked.unanswered {
         0 => Ok(()),
         count => Err(CommandError::Usage(format!(
-            "{count} of the texts have no label: the model has none of their words"
+            "{count} of the texts have no label; each has its error"
         ))),
     }
 }
@@ -72,11 +76,11 @@ impl Asked<'_> {
         let answers = answers(self.model, self.head, &mut self.engine, &self.pool, &tokenised);
         for ((text, tokens), labels) in texts.iter().zip(&tokenised).zip(answers) {
             let line = match (labels, self.arguments.json) {
-                (Some(labels), true) => self.json(text, tokens, &labels),
-                (Some(labels), false) => escaped_lines(&self.lines(text, tokens, &labels)),
-                (None, is_json) => {
+                (Ok(labels), true) => self.json(text, tokens, &labels),
+                (Ok(labels), false) => escaped_lines(&self.lines(text, tokens, &labels)),
+                (Err(error), is_json) => {
                     self.unanswered += 1;
-                    let error = "the model has none of its words";
+                    let error = error.to_string();
                     match is_json {
                         true => json!({"text": text, "error": error, "unknown": tokens.unknown})
                             .to_string(),
@@ -150,20 +154,32 @@ impl Asked<'_> {
     }
 }
 
-/// The labels of each text; `None` for a text without a known word.
+/// Why a text has no labels.
+#[derive(Debug, thiserror::Error)]
+enum NoLabels {
+    /// No word of it is known.
+    #[error("the model has none of its words")]
+    NoWord,
+    /// The head can't be used for it.
+    #[error(transparent)]
+    NotFinite(#[from] ScoresNotFinite),
+}
+
+/// The labels of each text.
 fn answers(
     model: &ModelStore,
     head: &Head,
     engine: &mut Classifying,
     pool: &ThreadPool,
     texts: &[Tokenised],
-) -> Vec<Option<Vec<Label>>> {
+) -> Vec<Result<Vec<Label>, NoLabels>> {
     let known: Vec<_> =
         texts.iter().map(|text| &text.tokens[..]).filter(|tokens| !tokens.is_empty()).collect();
     let scores = engine.scores(&model.table(), &known, pool);
     let mut scores = scores.chunks_exact(head.description().labels.len());
-    let labels_of = |text: &Tokenised| {
-        (!text.tokens.is_empty()).then(|| labels(head, scores.next().expect("scores of each text")))
+    let labels_of = |text: &Tokenised| match text.tokens.is_empty() {
+        true => Err(NoLabels::NoWord),
+        false => Ok(labels(head, scores.next().expect("scores of each text"))?),
     };
     texts.iter().map(labels_of).collect()
 }
@@ -207,7 +223,14 @@ pub(super) fn evaluate(
                 labels.sort_by_key(|label| label.class);
                 labels.iter().map(|label| label.probability).collect()
             };
-            let probabilities = labels.map(of_classes);
+            let probabilities = match labels {
+                Ok(labels) => Some(of_classes(labels)),
+                Err(NoLabels::NoWord) => None,
+                Err(NoLabels::NotFinite(error)) => {
+                    let text: String = one.text.chars().take(SHOWN).collect();
+                    return Err(CommandError::Usage(format!("{set}: {text:?}: {error}")));
+                }
+            };
             judged.push(Judged { right: right(&one.labels)?, probabilities });
         }
     }

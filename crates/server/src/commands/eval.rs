@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 use super::classify::evaluate;
 use super::eval_retrieval::eval_retrieval;
 use super::progress::bar;
-use super::train::read_texts;
+use super::train::{read_texts, texts_options};
 use super::{CommandError, model_of, print, threads};
 use crate::cli::EvalArguments;
 use kindred::device::Placement;
@@ -39,10 +39,11 @@ pub fn eval(arguments: &EvalArguments) -> Result<(), CommandError> {
         arguments.analogies.iter().map(|path| read_analogies(path)).collect::<Result<_, _>>()?;
     let pairs: Vec<_> =
         arguments.similarities.iter().map(|path| read_pairs(path)).collect::<Result<_, _>>()?;
+    let how = texts_options(&arguments.columns, None, false);
     let texts: Vec<_> = arguments
         .classification
         .iter()
-        .map(|path| Ok((name(path), read_texts(path, None, false)?)))
+        .map(|path| Ok((name(path), read_texts(path, &how)?)))
         .collect::<Result<_, CommandError>>()?;
     let model = model_of(arguments.model.as_deref(), None)?;
     if let Some(folder) = &arguments.head {

@@ -6,15 +6,18 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kindred::heads::{
-    Format, Made, Probabilities, Progress, Settings, Texts, TrainingOptions, quality_name,
-    train_classifier as train,
+    Format, Made, Probabilities, Progress, Settings, Texts, TextsOptions, TrainingOptions,
+    quality_name, train_classifier as train,
 };
 use model_store::ModelStore;
 
 use super::{
     CommandError, check_is_free, model_of_head, prepare, progress, read_text, threads, tokens,
 };
-use crate::cli::TrainClassifierArguments;
+use crate::cli::{ColumnsArguments, TrainClassifierArguments};
+
+/// Labels whose texts are counted on standard error.
+const NAMED: usize = 30;
 
 /// Trains a classifier, and writes its folder.
 ///
@@ -22,16 +25,20 @@ use crate::cli::TrainClassifierArguments;
 /// If the data, the model or the options can't be used, or the folder can't be written.
 pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), CommandError> {
     let started = Instant::now();
-    let read = |path: &Path| read_texts(path, arguments.format, arguments.skip_bad_rows);
+    let how = texts_options(&arguments.columns, arguments.format, arguments.skip_bad_rows);
+    let read = |path: &Path| read_texts(path, &how);
     let texts = read(&arguments.data)?;
     let dev = arguments.dev.as_deref().map(read).transpose()?;
     check_is_free(&arguments.out, arguments.replace)?;
     let model = model_of_head(&arguments.model)?;
-    let options = options(arguments, &model)?;
+    let options = options(arguments, &model);
     let pool = threads(arguments.threads)?;
     let labels = texts.labels();
-    let counts: Vec<String> =
-        labels.iter().map(|(label, count)| format!("{label}: {count}")).collect();
+    let mut counts: Vec<String> =
+        labels.iter().take(NAMED).map(|(label, count)| format!("{label}: {count}")).collect();
+    if labels.len() > NAMED {
+        counts.push(format!("and {} more labels", labels.len() - NAMED));
+    }
     eprintln!("{} texts; {}", texts.texts.len(), counts.join(", "));
     let probabilities = options.probabilities(&texts, dev.as_ref());
     if probabilities == Probabilities::Sigmoid && !arguments.sigmoid {
@@ -84,45 +91,42 @@ pub fn train_classifier(arguments: &TrainClassifierArguments) -> Result<(), Comm
     )
 }
 
-/// Reads a file of texts with labels.
-pub(super) fn read_texts(
-    path: &Path,
+/// How files of texts with labels are read.
+pub(super) fn texts_options(
+    columns: &ColumnsArguments,
     format: Option<Format>,
     skip_bad_rows: bool,
-) -> Result<Texts, CommandError> {
-    let name = path.display().to_string();
-    let content = read_text(path, "a file of texts with labels")?;
-    Ok(Texts::parse(&name, &content, format, skip_bad_rows)?)
+) -> TextsOptions {
+    let ColumnsArguments { text_column, label_column } = columns.clone();
+    TextsOptions { format, text: text_column, label: label_column, skip_bad_rows }
 }
 
-fn options(
-    arguments: &TrainClassifierArguments,
-    model: &ModelStore,
-) -> Result<TrainingOptions, CommandError> {
+/// Reads a file of texts with labels.
+pub(super) fn read_texts(path: &Path, options: &TextsOptions) -> Result<Texts, CommandError> {
+    let name = path.display().to_string();
+    let content = read_text(path, "a file of texts with labels")?;
+    Ok(Texts::parse(&name, &content, options)?)
+}
+
+fn options(arguments: &TrainClassifierArguments, model: &ModelStore) -> TrainingOptions {
     let TrainClassifierArguments { dropout, learning_rate, .. } = *arguments;
-    if dropout >= 1.0 {
-        return Err(CommandError::Usage("--dropout must be less than 1".to_owned()));
-    }
-    if !(learning_rate.is_finite() && learning_rate > 0.0) {
-        return Err(CommandError::Usage("--learning-rate must be above 0".to_owned()));
-    }
     let settings = Settings {
-        widths: arguments.widths.iter().map(|width| width.get()).collect(),
-        channels: arguments.channels.get(),
+        widths: arguments.widths.clone(),
+        channels: arguments.channels,
         probabilities: match arguments.sigmoid {
             true => Probabilities::Sigmoid,
             false => Probabilities::Softmax,
         },
         fine_tune: !arguments.is_static,
         dropout,
-        batch: arguments.batch.get(),
+        batch: arguments.batch,
         learning_rate,
-        epochs: arguments.epochs.get(),
-        patience: arguments.patience.get(),
+        epochs: arguments.epochs,
+        patience: arguments.patience,
         seed: arguments.seed,
         ..Settings::default()
     };
     let tokens = tokens(model, arguments.tokens);
     let TrainClassifierArguments { balance, other_words, add_words, .. } = *arguments;
-    Ok(TrainingOptions { settings, tokens, balance, other_words, add_words })
+    TrainingOptions { settings, tokens, balance, other_words, add_words }
 }

@@ -1,6 +1,6 @@
 //! float16 numbers as their bits.
 
-use contract::classifier::Classifier;
+use contract::classifier::{Classifier, Convolution};
 use contract::{Table, Token, TokenClassifier, VectorSource, score};
 use rayon::prelude::*;
 
@@ -21,9 +21,30 @@ pub fn from_float32(value: f32) -> u16 {
     sign | bits as u16
 }
 
-/// Whether products, and sums of as many as a window has, stay in the range of float16, by the norms of tokens and filters.
+/// Whether products, and sums of as many as a window has, stay in the range of float16.
 pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
-    const LARGEST: f64 = 65_000.0;
+    largest_feature(head, table) < 65_000.0
+}
+
+/// Whether they stay in that of float32, and the sums of hidden layers as well.
+pub fn float32_holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
+    const LARGEST: f64 = f32::MAX as f64 / 2.0;
+    let layers = head.classifier().layers();
+    let mut largest = largest_feature(head, table);
+    largest < LARGEST
+        && layers[..layers.len() - 1].iter().all(|layer| {
+            let rows = layer.weights.chunks_exact(layer.weights.len() / layer.bias.len());
+            let sum = |row: &[f32]| row.iter().map(|&x| f64::from(x.abs())).sum::<f64>();
+            let outputs = rows.zip(&layer.bias);
+            largest = outputs
+                .map(|(row, bias)| sum(row) * largest + f64::from(bias.abs()))
+                .fold(0.0, f64::max);
+            largest < LARGEST
+        })
+}
+
+/// A bound of the amount of products and of sums of as many as a window has, by the norms of tokens and filters.
+fn largest_feature(head: &dyn TokenClassifier, table: &Table<'_>) -> f64 {
     let norm = |values: &[f32]| values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     let of_token = |token: u32| match head.source(Token(token)) {
         VectorSource::Row { row, scale } => f64::from(scale.abs()) * table.norm(row),
@@ -33,12 +54,14 @@ pub fn holds(head: &dyn TokenClassifier, table: &Table<'_>) -> bool {
     let tokens = 0..head.tokens() as u32;
     let largest = tokens.into_par_iter().map(of_token).reduce(|| 0.0, f64::max);
     let classifier: &Classifier = head.classifier();
-    classifier.convolutions().iter().all(|one| {
+    let of_convolution = |one: &Convolution| {
         let filter =
             |weights: &[f32]| weights.chunks_exact(classifier.dim()).map(norm).sum::<f64>();
         let filters = one.weights.chunks_exact(classifier.dim() * one.width).map(filter);
-        filters.zip(&one.bias).all(|(sum, bias)| sum * largest + f64::from(bias.abs()) < LARGEST)
-    })
+        let sums = filters.zip(&one.bias).map(|(sum, bias)| sum * largest + f64::from(bias.abs()));
+        sums.fold(0.0, f64::max)
+    };
+    classifier.convolutions().iter().map(of_convolution).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

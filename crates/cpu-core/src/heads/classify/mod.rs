@@ -4,6 +4,8 @@
 //! convolutions are sums of what its tokens gave (`loops`). A token's products are computed when a text has it for the first
 //! time: in float64, in the order of components, and rounded to float16 or float32 once. Every sum has one order, so a text's scores have
 //! the same bits in every batch, and with any number of threads.
+//!
+//! A classifier with weights so large that a sum might overflow float32 is computed by the formula instead.
 
 pub mod float16;
 mod loops;
@@ -35,6 +37,8 @@ pub struct Classifying {
     head: Arc<dyn TokenClassifier>,
     instructions: InstructionSet,
     products: Products,
+    /// Whether float32 holds all products and their sums; `None` before the first texts.
+    fits: Option<bool>,
 }
 
 /// The classifiers that an engine was asked for.
@@ -162,7 +166,7 @@ impl Classifying {
         instructions: InstructionSet,
     ) -> Self {
         let products = Products::new(&*head, memory, precision, instructions);
-        Self { head, instructions, products }
+        Self { head, instructions, products, fits: None }
     }
 
     /// The class scores of texts, `[texts, classes]`. Texts are tokens of the classifier, of which there may be none. The table is
@@ -182,6 +186,15 @@ impl Classifying {
     ) -> Vec<f64> {
         let classes = self.head.classifier().classes();
         let mut scores = vec![0.0; texts.len() * classes];
+        let head = &*self.head;
+        if !*self.fits.get_or_insert_with(|| float16::float32_holds(head, table)) {
+            pool.install(|| {
+                let parts = scores.par_chunks_mut(classes).zip(texts);
+                parts
+                    .for_each(|(scores, text)| scores.copy_from_slice(&formula(head, table, text)));
+            });
+            return scores;
+        }
         let mut done = 0;
         while done < texts.len() {
             let loaded = self.products.load(table, &*self.head, &texts[done..], pool, go_on);
@@ -232,6 +245,13 @@ impl Classifying {
         }
         self.instructions.dense(last, &space.inputs, scores);
     }
+}
+
+/// The class scores of a text in float64, by the formula: slower, and right where float32 overflows.
+fn formula(head: &dyn TokenClassifier, table: &Table<'_>, text: &[Token]) -> Vec<f64> {
+    let vectors: Vec<_> = text.iter().map(|&token| head.vector(table, token)).collect();
+    let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
+    head.classifier().forward(&vectors).scores
 }
 
 /// A thread's buffers.

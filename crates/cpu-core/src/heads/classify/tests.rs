@@ -112,3 +112,63 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn weights_too_large_for_float32_give_the_scores_of_the_formula() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let text: Vec<Token> = (0..9).map(|n| Token(n * 7 % (WORDS as u32 + 2))).collect();
+    // Of filters, of hidden layers.
+    for (filters, dense, fits) in
+        [(1.0, 1.0, true), (1e38, 1.0, false), (1e20, 1e10, true), (1.0, 1e38, false)]
+    {
+        let (model, plain) = head(&[(3, 2, 20), (1, 0, 9)], &[6]);
+        let of = plain.classifier();
+        let scaled = |all: &[f32], by: f32| -> Vec<f32> { all.iter().map(|x| x * by).collect() };
+        let convolutions = of
+            .convolutions()
+            .iter()
+            .map(|one| Convolution { weights: scaled(&one.weights, filters), ..one.clone() });
+        let layers = of
+            .layers()
+            .iter()
+            .map(|one| Layer { weights: scaled(&one.weights, dense), bias: one.bias.clone() });
+        let classifier = Classifier::new(12, convolutions.collect(), layers.collect()).unwrap();
+        let large = Arc::new(Large { of: plain.clone(), classifier });
+        let table = model.table();
+        assert_eq!(float16::float32_holds(&*large, &table), fits, "{filters} {dense}");
+        let expected = formula(&*large, &table, &text);
+        let texts = [&text[..], &text[..1], &text[..]];
+        let found = Classifying::new(large, 1 << 20).scores(&table, &texts, &pool);
+        assert_eq!(found[..3], found[6..]);
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(
+                found.is_finite() && (found - expected).abs() <= 1e-5 * expected.abs().max(1.0)
+            );
+        }
+    }
+}
+
+/// The tokens of a head with other weights.
+#[derive(Debug)]
+struct Large {
+    of: Arc<Head>,
+    classifier: Classifier,
+}
+
+impl TokenClassifier for Large {
+    fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    fn tokens(&self) -> usize {
+        self.of.tokens()
+    }
+
+    fn longest_text(&self) -> usize {
+        self.of.longest_text()
+    }
+
+    fn source(&self, token: Token) -> contract::VectorSource<'_> {
+        self.of.source(token)
+    }
+}

@@ -145,7 +145,10 @@ pub(super) fn text_weight(settings: &Settings, example: &Example) -> f32 {
 fn one_class(settings: &Settings, scores: &[f64], class: u32) -> (f64, Vec<f32>) {
     let weight = class_weight(settings, class);
     let probabilities = softmax(scores, 1.0);
-    let loss = -f64::from(weight) * probabilities[class as usize].max(f64::MIN_POSITIVE).ln();
+    let own = probabilities[class as usize];
+    // What is no number stays none.
+    let own = if own < f64::MIN_POSITIVE { f64::MIN_POSITIVE } else { own };
+    let loss = -f64::from(weight) * own.ln();
     let derivative = |(output, probability): (usize, f64)| {
         let target = if output == class as usize { 1.0 } else { 0.0 };
         (probability - target) as f32 * weight

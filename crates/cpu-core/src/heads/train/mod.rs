@@ -22,6 +22,7 @@ use contract::classifier::{Classifier, Convolution, Layer};
 use model_store::head::Probabilities;
 use rayon::ThreadPool;
 
+use super::Diverged;
 use adam::{Adam, NEVER_MET, NOT_MET};
 use backward::Gradients;
 use batch::{Batch, Forward};
@@ -161,6 +162,9 @@ struct Trainer<'a> {
 /// Trains a classifier. Calls `on_progress` after each batch and each epoch; if it breaks, the best so far is returned; `None` if
 /// there is none yet.
 ///
+/// # Errors
+/// If the loss or a weight is not finite any more.
+///
 /// # Panics
 /// If there are no texts or classes, or an example has a word or a class that does not exist, or not one class where there must be
 /// one.
@@ -169,7 +173,7 @@ pub fn train(
     settings: &Settings,
     pool: &ThreadPool,
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Option<Trained> {
+) -> Result<Option<Trained>, Diverged> {
     assert!(!data.train.is_empty() && data.classes > 0 && data.dim > 0, "something to learn from");
     let words = data.vectors.len() / data.dim;
     let is_one = settings.probabilities == Probabilities::Softmax;
@@ -188,12 +192,18 @@ pub fn train(
         for batch in order.chunks(settings.batch.max(1)) {
             let examples: Vec<&Example> = batch.iter().map(|&index| &data.train[index]).collect();
             loss += trainer.step(&examples);
+            if !loss.is_finite() {
+                return Err(Diverged { epoch });
+            }
             texts += examples.len();
             let mean = loss / texts as f64;
             let progress = Progress { epoch, texts, loss: mean, quality: None };
             if on_progress(progress).is_break() {
-                return best;
+                return Ok(best);
             }
+        }
+        if !trainer.is_finite() {
+            return Err(Diverged { epoch });
         }
         let quality = trainer.quality();
         // The later of two equal results has seen more.
@@ -207,7 +217,7 @@ pub fn train(
             break;
         }
     }
-    best
+    Ok(best)
 }
 
 impl<'a> Trainer<'a> {
@@ -278,6 +288,12 @@ impl<'a> Trainer<'a> {
         gradients.loss
     }
 
+    fn is_finite(&self) -> bool {
+        let filters = self.filters.iter().flat_map(|one| [&one.weights, &one.bias]);
+        let mut all = filters.chain([&self.dense.weights, &self.dense.bias, &self.vectors]);
+        all.all(|weights| weights.iter().all(|weight| weight.is_finite()))
+    }
+
     fn features(&self) -> usize {
         self.filters.iter().map(Convolution::channels).sum()
     }
@@ -314,7 +330,7 @@ impl<'a> Trainer<'a> {
     fn trained(&self, quality: f64, epoch: usize) -> Trained {
         let classifier =
             Classifier::new(self.data.dim, self.filters.clone(), vec![self.dense.clone()])
-                .expect("shapes");
+                .expect("shapes that fit, and finite weights");
         let vectors = self.settings.fine_tune.then(|| self.vectors.clone());
         Trained { classifier, vectors, quality, epoch }
     }

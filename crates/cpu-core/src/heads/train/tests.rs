@@ -255,7 +255,7 @@ fn the_same_weights_on_any_number_of_threads_and_others_for_another_seed() {
     let data = Data { train: &train_on, dev: &dev, vectors: &vectors, dim, classes: 2 };
     let trained = |threads, seed| {
         let settings = Settings { epochs: 3, channels: 7, batch: 16, seed, ..Settings::default() };
-        train(data, &settings, &pool(threads), &mut go_on).unwrap()
+        train(data, &settings, &pool(threads), &mut go_on).unwrap().unwrap()
     };
     let one = trained(1, 1);
     assert_eq!(one, trained(2, 1));
@@ -276,6 +276,7 @@ fn it_learns_what_only_the_order_of_words_tells() {
             last = last.max(progress.epoch);
             ControlFlow::Continue(())
         })
+        .unwrap()
         .unwrap();
         assert!(found.quality > 0.97, "{fine_tune}: {}", found.quality);
         assert!(found.epoch <= last);
@@ -299,11 +300,43 @@ fn stopped_early_it_gives_the_best_so_far_or_nothing() {
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
+        .unwrap()
     };
     assert_eq!(stopped_after(2), None, "in the first epoch");
     // Three batches and the end of the epoch.
     assert_eq!(stopped_after(4).unwrap().epoch, 1);
     assert_eq!(stopped_after(6).unwrap().epoch, 1, "in the second");
+}
+
+#[test]
+fn steps_that_leave_the_numbers_end_the_training() {
+    let (dim, words) = (4, 20);
+    let (texts, vectors) = (examples(60, words), vectors(20, dim));
+    let data = Data { train: &texts, dev: &texts, vectors: &vectors, dim, classes: 2 };
+    let mut diverged = 0;
+    for learning_rate in (-3..=38).map(|power| 10f32.powi(power)).chain([f32::MAX]) {
+        for probabilities in [Probabilities::Softmax, Probabilities::Sigmoid] {
+            for fine_tune in [false, true] {
+                let settings = Settings {
+                    channels: 5,
+                    batch: 20,
+                    epochs: 3,
+                    learning_rate,
+                    probabilities,
+                    fine_tune,
+                    ..Settings::default()
+                };
+                match train(data, &settings, &pool(2), &mut go_on) {
+                    Ok(found) => assert!(found.is_some() && learning_rate < 1e30),
+                    Err(Diverged { epoch }) => {
+                        assert!(epoch <= 3 && learning_rate > 10.0, "{learning_rate}");
+                        diverged += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(diverged >= 36, "{diverged}");
 }
 
 #[test]
@@ -324,13 +357,13 @@ fn it_learns_any_number_of_classes() {
     let data = Data { train: train_on, dev, vectors: &vectors, dim, classes: 2 };
     let probabilities = Probabilities::Sigmoid;
     let settings = Settings { channels: 30, epochs: 20, probabilities, ..Settings::default() };
-    let found = train(data, &settings, &pool(2), &mut go_on).unwrap();
+    let found = train(data, &settings, &pool(2), &mut go_on).unwrap().unwrap();
     assert!(found.quality > 0.95, "{}", found.quality);
     // A class that counts for much is found more often than it is there.
     let given = |weight: f32| {
         let class_weights = vec![1.0, weight];
         let settings = Settings { epochs: 1, class_weights, ..settings.clone() };
-        let found = train(data, &settings, &pool(2), &mut go_on).unwrap();
+        let found = train(data, &settings, &pool(2), &mut go_on).unwrap().unwrap();
         let vectors = found.vectors.unwrap();
         let is_given = |one: &&Example| {
             let row = |&word: &u32| &vectors[word as usize * dim..][..dim];

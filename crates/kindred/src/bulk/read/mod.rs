@@ -2,7 +2,7 @@
 //!
 //! Where a part ends depends on the input and the options only, so a part of a resumed run is one of an undisturbed run.
 
-mod csv;
+mod columns;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -13,12 +13,10 @@ use model_store::prepare::{Input, read_unpacked};
 
 use super::source::{Position, Source};
 use super::{BulkError, BulkFormat, BulkInput, Fault};
+use crate::delimited::{self, Dialect, MOST_ROW_BYTES, NotFound};
 
 /// A part ends after the row that makes it longer.
 const PART_BYTES: usize = 1 << 20;
-
-/// Longer rows are not answered, so that a quote that is never closed does not take all memory.
-pub(super) const MOST_ROW_BYTES: usize = 16 << 20;
 
 /// Rows that are answered together.
 #[derive(Default)]
@@ -134,16 +132,20 @@ impl Reading<'_> {
         };
         read_unpacked(input, |unpacked| {
             let mut source = Source::new(unpacked)?;
-            match self.format {
-                BulkFormat::Csv => {
-                    let Some(mut csv) = csv::Csv::new(&mut source, self)? else {
-                        return Ok(Ended::AtTheEnd);
-                    };
-                    let next = |source: &mut _, part: &mut _| csv.next(source, part);
+            let dialect = match self.format {
+                BulkFormat::Csv => Some(Dialect::Csv),
+                BulkFormat::Tsv => Some(Dialect::Tsv),
+                _ => None,
+            };
+            match dialect {
+                Some(dialect) => {
+                    let columns = columns::Columns::new(dialect, &mut source, self)?;
+                    let Some(mut columns) = columns else { return Ok(Ended::AtTheEnd) };
+                    let next = |source: &mut _, part: &mut _| columns.next(source, part);
                     self.cut(&mut OfText { source, next }, take)
                 }
-                format => {
-                    let skips_blank = format == BulkFormat::JsonLines;
+                None => {
+                    let skips_blank = self.format == BulkFormat::JsonLines;
                     let next =
                         |source: &mut _, part: &mut _| lines::next(source, part, skips_blank);
                     self.cut(&mut OfText { source, next }, take)
@@ -183,10 +185,17 @@ impl Reading<'_> {
 
     /// The place of a column among those that the input has.
     fn find(&self, column: &str, names: &[String]) -> Result<usize, BulkError> {
-        names.iter().position(|name| name == column).ok_or_else(|| BulkError::Column {
-            file: self.input.name(),
-            column: column.to_owned(),
-            found: names.join(", "),
+        delimited::find(names, column).map_err(|why| match why {
+            NotFound::Missing => BulkError::Column {
+                file: self.input.name(),
+                column: column.to_owned(),
+                found: names.join(", "),
+            },
+            NotFound::Several([first, second]) => BulkError::Columns {
+                file: self.input.name(),
+                column: column.to_owned(),
+                found: [first, second].map(|place| names[place].clone()),
+            },
         })
     }
 }

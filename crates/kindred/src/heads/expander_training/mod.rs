@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use contract::Row;
+use cpu_core::heads::Diverged;
 use cpu_core::heads::expand::train::{
-    Data, Example, Loss, Progress, Settings, Terms, Trained, train_with,
+    Data, Example, Failure, Loss, Progress, Settings, StartBias, Terms, Trained, train_with,
 };
 use gpu_core::GpuError;
 use model_store::ModelStore;
@@ -40,6 +41,19 @@ pub enum ExpanderTrainError {
         without: usize,
         /// All pairs.
         of: usize,
+    },
+    /// The loss or a weight is not finite any more.
+    #[error("{0} or --bias-learning-rate, or the other factors")]
+    Diverged(Diverged),
+    /// A step would take more memory than anyone means.
+    #[error(
+        "a step would give {found} terms to its texts; at most {most} are possible: lower --batch, --terms or --vocab"
+    )]
+    TooLarge {
+        /// Terms of all texts of a step.
+        found: u128,
+        /// The limit.
+        most: u128,
     },
     /// The GPU that was asked for can't be used.
     #[error(
@@ -75,7 +89,7 @@ pub struct MadeExpander {
 /// Trains an expander whose terms are the first `terms` words of the model. The device changes nothing but the time.
 ///
 /// # Errors
-/// If there is nothing to learn from, or the GPU can't be used.
+/// If there is nothing to learn from, a step would be too large, training diverges, or the GPU can't be used.
 pub fn train_expander(
     model: &Arc<ModelStore>,
     [train_pairs, dev_pairs]: [&Pairs; 2],
@@ -132,6 +146,7 @@ pub fn train_expander(
         dim: model.dim(),
         terms: Terms::First(terms),
     };
+    check_size(&data, terms, settings)?;
     let mut on_gpu = false;
     let accelerate = &mut |vectors: &[f32], biases: &[f32], token_norm: f64| {
         // Training takes one.
@@ -146,7 +161,12 @@ pub fn train_expander(
         Ok(accelerator)
     };
     let Trained { biases, projection, vectors, steps, quality, accelerator_failure: gpu_failure } =
-        train_with(data, settings, pool, accelerate, on_progress)?;
+        train_with(data, settings, pool, accelerate, on_progress).map_err(
+            |failure| match failure {
+                Failure::Accelerator(error) => error,
+                Failure::Diverged(diverged) => ExpanderTrainError::Diverged(diverged),
+            },
+        )?;
     let rows = (terms < model.rows()).then(|| (0..terms as u32).map(Row).collect());
     let pairs = [train_examples.len(), dev.len()];
     let loss = match settings.loss {
@@ -178,4 +198,24 @@ pub fn train_expander(
     };
     let weights = ExpanderWeights { rows, vectors, biases: Some(biases), projection };
     Ok(MadeExpander { description, weights, quality, pairs, left_out, on_gpu, gpu_failure })
+}
+
+/// Refuses what would take more memory than anyone means, before it is allocated.
+fn check_size(
+    data: &Data<'_>,
+    terms: usize,
+    settings: &Settings,
+) -> Result<(), ExpanderTrainError> {
+    /// Of 32 bytes, at the same time.
+    const MOST: u128 = 1 << 27;
+    let of_text = match settings.bias {
+        StartBias::TermsPerText(wanted) => (wanted as usize).min(terms),
+        StartBias::Value(_) => 0,
+    };
+    // A query, a relevant and an irrelevant text.
+    let texts = 3 * settings.batch.min(data.train.len()) as u128;
+    match texts * of_text as u128 {
+        found if found > MOST => Err(ExpanderTrainError::TooLarge { found, most: MOST }),
+        _ => Ok(()),
+    }
 }

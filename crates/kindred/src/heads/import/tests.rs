@@ -123,7 +123,7 @@ fn conv1d_and_conv2d_give_the_same_head() {
     let text = "not the good film";
     let tokenised = crate::heads::Vocabulary::of_head(&head, &model).tokenise(text);
     let why = explain(&model, &head, text, &tokenised, 1, 5);
-    assert_eq!(labels(&head, &[why.score, why.score]).len(), 2);
+    assert_eq!(labels(&head, &[why.score, why.score]).unwrap().len(), 2);
 }
 
 #[test]

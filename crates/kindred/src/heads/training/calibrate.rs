@@ -5,6 +5,7 @@ use std::sync::Arc;
 use contract::classifier::{
     calibration_error, fit_sigmoid_temperature, fit_temperature, sigmoid, softmax,
 };
+use cpu_core::heads::Diverged;
 use cpu_core::heads::classify::{Classifying, PRODUCTS_MEMORY};
 use model_store::ModelStore;
 use model_store::head::{Head, Parts, Probabilities, Token};
@@ -25,12 +26,16 @@ pub(super) fn calibrate(
     model: &Arc<ModelStore>,
     parts: &mut Parts,
     texts: &[Encoded],
+    epoch: usize,
     pool: &ThreadPool,
 ) -> Result<[f64; 2], TrainError> {
     let head = Arc::new(Head::from_memory(parts, model)?);
     let mut engine = Classifying::new(head, PRODUCTS_MEMORY);
     let tokens: Vec<&[Token]> = texts.iter().map(|one| &one.tokens[..]).collect();
     let scores = engine.scores(&model.table(), &tokens, pool);
+    if !scores.iter().all(|score| score.is_finite()) {
+        return Err(Diverged { epoch }.into());
+    }
     let scores: Vec<Vec<f64>> =
         scores.chunks_exact(parts.description.labels.len()).map(<[f64]>::to_vec).collect();
     let few = scores.len() < LEAST_TO_FIT;

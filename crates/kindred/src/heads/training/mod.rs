@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use contract::Row;
+use cpu_core::heads::Diverged;
 use cpu_core::heads::train::{self, Data, Example, Progress, Settings, Trained};
 use model_store::ModelStore;
 use model_store::head::{
@@ -84,6 +85,9 @@ pub enum TrainError {
     /// The data do not suffice.
     #[error("{0}")]
     Data(String),
+    /// The loss or a weight is not finite any more.
+    #[error(transparent)]
+    Diverged(#[from] Diverged),
     /// The head does not fit its model. That would be a fault of ours.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -93,7 +97,8 @@ pub enum TrainError {
 /// breaks, the best so far is made; `None` if there is none yet.
 ///
 /// # Errors
-/// If the texts have fewer than two labels (with sigmoids: none), `dev` has other labels, or no text has a known word.
+/// If the texts have fewer than two labels (with sigmoids: none) or about as many labels as there are texts, `dev` has other labels,
+/// no text has a known word, the head would be too large, or training diverges.
 pub fn train_classifier(
     model: &Arc<ModelStore>,
     train: &Texts,
@@ -113,6 +118,9 @@ pub fn train_classifier(
             }
             None => "no text has a label".to_owned(),
         }));
+    }
+    if let Some(what) = train.look_swapped() {
+        return Err(TrainError::Data(what));
     }
     model.words().make_table();
     let vocabulary = Vocabulary::of_model(model, &options.tokens);
@@ -182,7 +190,9 @@ pub fn train_classifier(
         dim,
         classes: labels.len(),
     };
-    let Some(trained) = train::train(data, &settings, pool, on_progress) else { return Ok(None) };
+    check_size(&data, &settings)?;
+    let trained = train::train(data, &settings, pool, on_progress)?;
+    let Some(trained) = trained else { return Ok(None) };
 
     let Trained { classifier, vectors, quality, epoch } = trained;
     // The words' own vectors, by token: those of rows before those of words that the model does not have.
@@ -219,7 +229,7 @@ pub fn train_classifier(
         added: vectors_of(of_added),
         unknown: None,
     };
-    let calibration = calibrate(model, &mut parts, &deciding, pool)?;
+    let calibration = calibrate(model, &mut parts, &deciding, epoch, pool)?;
     let made = Made {
         train: learned.len(),
         dev: deciding.len(),
@@ -230,6 +240,36 @@ pub fn train_classifier(
         parts,
     };
     Ok(Some(described(made, &settings)))
+}
+
+/// Refuses what would take more memory than anyone means, before it is allocated.
+fn check_size(data: &Data<'_>, settings: &Settings) -> Result<(), TrainError> {
+    /// With gradients, Adam's moments and the best so far, 20 bytes each.
+    const MOST_WEIGHTS: u128 = 1 << 27;
+    /// Of 4 bytes, at the same time.
+    const MOST_PRODUCTS: u128 = 1 << 31;
+    /// Texts of which the quality is measured at the same time.
+    const MEASURED: usize = 256;
+    let channels = settings.channels as u128;
+    let widths = settings.widths.iter().map(|&width| width as u128).sum::<u128>();
+    let features = channels * settings.widths.len() as u128;
+    let weights = channels * widths * data.dim as u128 + features * data.classes as u128;
+    let texts = settings.batch.min(data.train.len()).max(MEASURED.min(data.dev.len()));
+    let longest = data.train.iter().chain(data.dev).map(|one| one.words.len()).max().unwrap_or(0);
+    let words = (texts * longest).min(data.vectors.len() / data.dim) as u128;
+    let products = words * channels * widths + texts as u128 * features;
+    let too_large = |what: &str, found: u128, most: u128, cure: &str| {
+        TrainError::Data(format!("{what} {found} numbers; at most {most} are possible: {cure}"))
+    };
+    if weights > MOST_WEIGHTS {
+        let cure = "lower --channels or --widths, or give fewer labels";
+        return Err(too_large("the head would have", weights, MOST_WEIGHTS, cure));
+    }
+    if products > MOST_PRODUCTS {
+        let cure = "lower --channels, --widths, --batch or --limit";
+        return Err(too_large("a step would compute", products, MOST_PRODUCTS, cure));
+    }
+    Ok(())
 }
 
 /// The name of [`Made::quality`].

@@ -7,15 +7,22 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use kindred::heads::{Format, Padding, TrainingOptions};
 
-use super::{ModelArguments, TokensArguments, fraction, model_folder};
+use super::{
+    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, below_one, fraction, model_folder,
+    probability, up_to,
+};
 use crate::cli::{one_of, thread_counts};
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
-FILE has a text and its label in each line: `label`, a tab and the text (no header; quotes are plain characters); or \
-CSV whose first line names the columns `label` and `text`; or JSON lines with `label` and `text`; or `__label__x text`. \
-The format is detected from the first line.
+FILE has a text and its label in each line:
+  - TSV: a first line with the names `label` and `text` (or `sentence`), in any case and order, among other columns; or no names \
+and two columns, the label first. Quotes are plain characters.
+  - CSV: the same names in its first line. Quotes are those of RFC 4180.
+  - JSON lines with `label` and `text`.
+  - fastText: `__label__x` anywhere in a line.
+The format is detected from the first line. Columns and fields with other names are given with --text-column and --label-column.
 
-If texts have several labels or none (JSON lines with a list `labels`, `__label__x __label__y text`), each label gets a \
+If texts have several labels or none (a list `labels` in JSON lines, two labels of fastText), each label gets a \
 probability of its own, and F1 over all labels decides when to stop.
 
 The same data, options and seed give the same weights on every machine. Ctrl-C keeps the best weights so far.
@@ -23,8 +30,21 @@ The same data, options and seed give the same weights on every machine. Ctrl-C k
 Examples:
   kindred train classifier --model models/glove.6B.50d --data train.tsv --dev dev.tsv --out heads/sentiment
   kindred train classifier --data reviews.csv --out heads/reviews    # the built-in model
+  kindred train classifier --data imdb.csv --text-column review --label-column sentiment --out heads/imdb
   kindred train classifier --data topics.jsonl --balance --skip-bad-rows --out heads/topics
   kindred classify --head heads/reviews \"I don't like it.\"";
+
+/// The columns of files of texts with labels.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ColumnsArguments {
+    /// Column of CSV or TSV, or field of JSON lines, with the text: its name in any case, or its number from 1 if the
+    /// first line has no names [default: text, or else sentence]
+    #[arg(long, value_name = "NAME")]
+    pub text_column: Option<String>,
+    /// Column or field with the label, or with a list of labels [default: label; in JSON lines also labels]
+    #[arg(long, value_name = "NAME")]
+    pub label_column: Option<String>,
+}
 
 /// Arguments of `train classifier`.
 #[derive(Debug, Clone, Args)]
@@ -47,6 +67,9 @@ pub struct TrainClassifierArguments {
     /// Format of the files [default: detected from the first line]
     #[arg(long, value_parser = formats())]
     pub format: Option<Format>,
+    /// The columns of the files.
+    #[command(flatten)]
+    pub columns: ColumnsArguments,
     /// Skip and count invalid lines instead of stopping at the first
     #[arg(long)]
     pub skip_bad_rows: bool,
@@ -76,28 +99,29 @@ pub struct TrainClassifierArguments {
         value_name = "N",
         value_delimiter = ',',
         default_value = "3,4,5",
-        help_heading = "Training"
+        help_heading = "Training",
+        value_parser = up_to(100)
     )]
-    pub widths: Vec<NonZeroUsize>,
+    pub widths: Vec<usize>,
     /// Channels of each width
-    #[arg(long, value_name = "N", default_value = "100", help_heading = "Training")]
-    pub channels: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Training", value_parser = up_to(10_000))]
+    pub channels: usize,
     /// The part of the features that each step leaves out
     #[arg(long, value_name = "X", default_value_t = 0.5, help_heading = "Training")]
-    #[arg(value_parser = fraction())]
+    #[arg(value_parser = below_one())]
     pub dropout: f32,
     /// Texts of a step
-    #[arg(long, value_name = "N", default_value = "50", help_heading = "Training")]
-    pub batch: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Training", value_parser = up_to(100_000))]
+    pub batch: usize,
     /// The size of steps
-    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
     pub learning_rate: f32,
     /// The most passes over the data
-    #[arg(long, value_name = "N", default_value = "12", help_heading = "Training")]
-    pub epochs: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 12, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    pub epochs: usize,
     /// Stop after this number of epochs without a better result
-    #[arg(long, value_name = "N", default_value = "4", help_heading = "Training")]
-    pub patience: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    pub patience: usize,
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Training")]
     pub seed: u64,
@@ -210,7 +234,7 @@ pub struct LabelArguments {
     #[arg(long, value_name = "N")]
     pub top: Option<NonZeroUsize>,
     /// Give only labels of at least this probability
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = probability)]
     pub threshold: Option<f64>,
 }
 

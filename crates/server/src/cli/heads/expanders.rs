@@ -8,7 +8,9 @@ use clap::builder::RangedU64ValueParser;
 use kindred::device::Device;
 use kindred::heads::{Form, WantedTerms};
 
-use super::{ModelArguments, TokensArguments, above_zero, model_folder, not_negative};
+use super::{
+    MOST_EPOCHS, ModelArguments, TokensArguments, above_zero, model_folder, not_negative, up_to,
+};
 use crate::cli::thread_counts;
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
@@ -92,11 +94,11 @@ pub struct TrainExpanderArguments {
     #[arg(long, help_heading = "Training")]
     pub linear: bool,
     /// Pairs of a step
-    #[arg(long, value_name = "N", default_value = "64", help_heading = "Training")]
-    pub batch: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Training", value_parser = up_to(8192))]
+    pub batch: usize,
     /// Passes over the data
-    #[arg(long, value_name = "N", default_value = "10", help_heading = "Training")]
-    pub epochs: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Training", value_parser = up_to(MOST_EPOCHS))]
+    pub epochs: usize,
     /// The size of steps of projection and vectors
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training", value_parser = above_zero())]
     pub learning_rate: f32,

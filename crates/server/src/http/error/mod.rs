@@ -114,7 +114,7 @@ pub enum ApiError {
         /// The number in the model.
         expected: usize,
     },
-    /// A query that is not a finite vector.
+    /// A query that is not a finite vector, or class scores that are not finite.
     NotFinite {
         /// What is not finite.
         reason: String,

@@ -150,9 +150,9 @@ fn answer<'a>(
     scores: &[f64],
     shown: Shown,
     explained: Option<usize>,
-) -> LabelsAnswer<'a> {
+) -> Result<LabelsAnswer<'a>, ApiError> {
     let names = &head.description().labels;
-    let all = labels(head, scores);
+    let all = labels(head, scores).map_err(kindred::Error::from)?;
     let is_shown = |label: &&Label| label.probability >= shown.threshold;
     let label = |label: &Label| LabelAnswer {
         label: &names[label.class],
@@ -163,10 +163,10 @@ fn answer<'a>(
         let class = explained.unwrap_or(all[0].class);
         explain(&served.model, head, &known.text, &known.tokenised, class, REASONS)
     });
-    LabelsAnswer {
+    Ok(LabelsAnswer {
         labels: all.iter().take(shown.top).take_while(is_shown).map(label).collect(),
         unknown: &known.tokenised.unknown,
         cut: known.tokenised.is_cut,
         explanation,
-    }
+    })
 }

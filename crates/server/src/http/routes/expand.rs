@@ -89,7 +89,7 @@ pub(in crate::http) async fn post_expand(call: Call, received: Received) -> Answ
         let mut terms = timed.terms.iter();
         let terms = |text| {
             let terms = terms.next().expect("terms of each text");
-            TermsAnswer::new(&shown, text, terms)
+            Ok(TermsAnswer::new(&shown, text, terms))
         };
         let whole = HeadAnswer::new((&served, &name), &known, is_single, patience, terms)?;
         Ok(render::json_in(&whole, room))

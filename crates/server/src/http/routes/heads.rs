@@ -1,5 +1,7 @@
 //! The heads of a model: finding one, looking up the words of its texts, the form of its answers, and `GET /heads`.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use kindred::UnknownWord;
@@ -111,24 +113,26 @@ pub(super) struct HeadAnswer<'a, T> {
 #[serde(untagged)]
 enum TextAnswer<'a, T> {
     Found(T),
-    Failed { error: &'a ApiError },
+    Failed { error: Cow<'a, ApiError> },
 }
 
 impl<'a, T> HeadAnswer<'a, T> {
-    /// The answers that `found` gives to texts, and the errors of the others.
+    /// The answers that `found` gives to texts, and the errors of the others. The error of a single text is that of the request.
     pub(super) fn new<K>(
         (served, head): (&'a ServedModel, &'a str),
         texts: &'a [Result<K, ApiError>],
         is_single: bool,
         patience: &Patience,
-        mut found: impl FnMut(&'a K) -> T,
+        mut found: impl FnMut(&'a K) -> Result<T, ApiError>,
     ) -> Result<Self, ApiError> {
         let mut results = Vec::with_capacity(texts.len());
         for text in texts {
             check_deadline(patience)?;
-            results.push(match text {
-                Ok(text) => TextAnswer::Found(found(text)),
-                Err(error) => TextAnswer::Failed { error },
+            results.push(match text.as_ref().map(&mut found) {
+                Ok(Ok(answer)) => TextAnswer::Found(answer),
+                Ok(Err(error)) if is_single => return Err(error),
+                Ok(Err(error)) => TextAnswer::Failed { error: Cow::Owned(error) },
+                Err(error) => TextAnswer::Failed { error: Cow::Borrowed(error) },
             });
         }
         Ok(Self {

@@ -34,6 +34,7 @@ use std::ops::ControlFlow;
 use model_store::synth::split_mix;
 use rayon::ThreadPool;
 
+use crate::heads::Diverged;
 use crate::heads::train::shuffled;
 use accelerator::{Accelerated, token_norm};
 use batch::Batch;
@@ -102,6 +103,15 @@ pub struct Trained {
     pub accelerator_failure: Option<String>,
 }
 
+/// Why nothing was trained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure<E> {
+    /// No accelerator can be made.
+    Accelerator(E),
+    /// The loss or a weight is not finite any more.
+    Diverged(Diverged),
+}
+
 /// Deciding examples that are ranked together.
 const RANKED_TOGETHER: usize = 256;
 
@@ -109,6 +119,9 @@ const RANKED_TOGETHER: usize = 256;
 ///
 /// With deciding examples the best epoch is returned, the later of two equal ones, among those that ended after the warm-up: before,
 /// more terms than wanted are touched. If there is none, or no deciding examples, the last step is.
+///
+/// # Errors
+/// If the loss or a weight is not finite any more.
 ///
 /// # Panics
 /// If there is nothing to learn from, or an example or the terms name a word that does not exist, or [`Loss::Margin`] lacks an
@@ -118,15 +131,17 @@ pub fn train(
     settings: &Settings,
     pool: &ThreadPool,
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Trained {
+) -> Result<Trained, Diverged> {
     let host = &mut |_: &[f32], _: &[f32], _| Ok::<_, Infallible>(None);
-    train_with(data, settings, pool, host, on_progress).unwrap_or_else(|never| match never {})
+    train_with(data, settings, pool, host, on_progress).map_err(|failure| match failure {
+        Failure::Diverged(diverged) => diverged,
+    })
 }
 
 /// The same with an accelerator. It changes nothing but the time.
 ///
 /// # Errors
-/// If none can be made, by `accelerate`.
+/// If none can be made, by `accelerate`; as [`train`].
 ///
 /// # Panics
 /// As [`train`].
@@ -136,10 +151,11 @@ pub fn train_with<E>(
     pool: &ThreadPool,
     accelerate: Accelerate<'_, E>,
     on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Trained, E> {
+) -> Result<Trained, Failure<E>> {
     settings::check(data, settings);
     let mut trainer = Trainer::new(data, settings, pool);
-    let accelerator = accelerate(&trainer.vectors, &trainer.biases, token_norm(data))?;
+    let accelerator = accelerate(&trainer.vectors, &trainer.biases, token_norm(data))
+        .map_err(Failure::Accelerator)?;
     trainer.accelerated = Accelerated::new(accelerator);
     let mut best: Option<Trained> = None;
     'epochs: for epoch in 1..=settings.epochs {
@@ -155,7 +171,8 @@ pub fn train_with<E>(
         };
         for batch in order.chunks_exact(together) {
             let examples: Vec<&Example> = batch.iter().map(|&index| &data.train[index]).collect();
-            sums = sums.map2(trainer.step(&examples), |sum, own| sum + own);
+            let means = trainer.step(&examples).ok_or(Failure::Diverged(Diverged { epoch }))?;
+            sums = sums.map2(means, |sum, own| sum + own);
             count += 1;
             if on_progress(progress(sums, count, trainer.steps(), None)).is_break() {
                 break 'epochs;

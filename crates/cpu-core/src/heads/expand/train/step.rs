@@ -99,6 +99,13 @@ impl<'a> Trainer<'a> {
         self.steps
     }
 
+    /// Whether biases, projection and the vectors of these terms are finite.
+    fn are_finite(&self, terms: &[u32]) -> bool {
+        let (dim, projection) = (self.data.dim, self.projection.as_deref().unwrap_or_default());
+        let rows = terms.iter().flat_map(|&term| &self.vectors[term as usize * dim..][..dim]);
+        self.biases.iter().chain(projection).chain(rows).all(|weight| weight.is_finite())
+    }
+
     pub(super) fn trained(&self, quality: Option<f64>) -> Trained {
         Trained {
             biases: self.biases.clone(),
@@ -110,8 +117,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Learns from some examples.
-    pub(super) fn step(&mut self, examples: &[&Example]) -> Means {
+    /// Learns from some examples. `None` if the loss, or a weight that has changed, is not finite any more.
+    pub(super) fn step(&mut self, examples: &[&Example]) -> Option<Means> {
         self.steps += 1;
         let gradients = self.gradients(&Batch::new(examples), self.flops_factors());
         let Self { settings, steps, start_bias, .. } = *self;
@@ -137,8 +144,11 @@ impl<'a> Trainer<'a> {
             );
             with_vectors = terms;
         }
+        if !(gradients.means.loss.is_finite() && self.are_finite(with_vectors)) {
+            return None;
+        }
         self.accelerated.replace(&before, &self.biases, with_vectors, &self.vectors, dim);
-        gradients.means
+        Some(gradients.means)
     }
 
     /// The regulariser's factors at this step.

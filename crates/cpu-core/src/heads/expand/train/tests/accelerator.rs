@@ -89,7 +89,7 @@ fn an_accelerator_changes_nothing_but_the_time() {
     let data = Data { train: learned, dev, vectors: &vectors, dim, terms: Terms::First(120) };
     for own_vectors in [false, true] {
         let settings = Settings { own_vectors, epochs: 3, ..planted_settings() };
-        let expected = train(data, &settings, &pool(2), &mut go_on);
+        let expected = train(data, &settings, &pool(2), &mut go_on).unwrap();
         for (too_many, fails, failure) in
             [(0, 0, None), (4, 0, None), (0, 1, Some("question 1")), (8, 35, Some("question 35"))]
         {

@@ -94,7 +94,7 @@ fn a_planted_projection_is_learned() {
     let (dim, terms) = (2 * HIDDEN, Terms::First(PLANTED_TERMS));
     let data = Data { train: learned, dev, vectors: &vectors, dim, terms };
     let untrained = Settings { epochs: 0, ..planted_settings() };
-    let before = recall(&vectors, &train(data, &untrained, &pool(2), &mut go_on));
+    let before = recall(&vectors, &train(data, &untrained, &pool(2), &mut go_on).unwrap());
     assert!(before < 0.7, "{before}");
     for (loss, own_vectors) in [
         (Loss::InfoNce { temperature: 4.0 }, false),
@@ -111,7 +111,7 @@ fn a_planted_projection_is_learned() {
         dev.iter_mut().for_each(|one| one.irrelevant = Some(vec![0]));
         let data = Data { train: &learned, dev: &dev, ..data };
         let settings = Settings { loss, own_vectors, ..planted_settings() };
-        let trained = train(data, &settings, &pool(2), &mut go_on);
+        let trained = train(data, &settings, &pool(2), &mut go_on).unwrap();
         // With vectors of their own, terms may come to mean something else; texts are found all the same.
         if !own_vectors {
             let recall = recall(&vectors, &trained);
@@ -138,7 +138,8 @@ fn a_larger_regulariser_leaves_fewer_terms() {
         train(data, &settings, &pool(2), &mut |progress| {
             last = progress.means;
             ControlFlow::Continue(())
-        });
+        })
+        .unwrap();
         (last.terms_per_query, last.terms_per_text)
     };
     let (few, many) = (touched(1.0), touched(0.0));
@@ -155,7 +156,7 @@ fn the_same_weights_on_any_number_of_threads_and_others_for_another_seed() {
     let trained = |threads, seed| {
         let settings =
             Settings { epochs: 2, own_vectors: true, warm_up: 0, seed, ..planted_settings() };
-        train(data, &settings, &pool(threads), &mut go_on)
+        train(data, &settings, &pool(threads), &mut go_on).unwrap()
     };
     let one = trained(1, 1);
     assert_eq!(one, trained(1, 1));
@@ -183,7 +184,8 @@ fn stopped_early_it_gives_the_last_step_or_the_best_epoch() {
             );
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        })
+        .unwrap();
         (trained.steps, trained.quality.is_some())
     };
     assert_eq!(stopped(2, 0, 30), (2, false), "in the first epoch");
@@ -211,7 +213,8 @@ fn texts_touch_as_many_terms_as_wanted_at_the_start() {
         let trained = train(data, &settings, &pool(2), &mut |progress| {
             found = progress.means.terms_per_text;
             ControlFlow::Continue(())
-        });
+        })
+        .unwrap();
         let wanted = f64::from(wanted).min(PLANTED_TERMS as f64);
         assert!((found - wanted).abs() < 0.1 * wanted + 0.1, "{found} instead of {wanted}");
         assert!(trained.biases.iter().all(|bias| *bias == trained.biases[0]));
@@ -226,13 +229,59 @@ fn texts_without_terms_and_empty_texts_change_nothing() {
     let (dim, terms) = (2 * HIDDEN, Terms::First(PLANTED_TERMS));
     let data = Data { train: &examples, dev: &examples, vectors: &vectors, dim, terms };
     let settings = Settings { bias: StartBias::Value(-1e3), warm_up: 0, ..planted_settings() };
-    let trained = train(data, &settings, &pool(1), &mut go_on);
+    let trained = train(data, &settings, &pool(1), &mut go_on).unwrap();
     assert!(trained.biases.iter().all(|bias| *bias == -1e3));
     // All scores are equal, so the relevant text comes last.
     assert_eq!(trained.quality, Some(0.25));
     let settings = Settings { bias: StartBias::Value(0.0), ..settings };
-    let trained = train(data, &settings, &pool(1), &mut go_on);
+    let trained = train(data, &settings, &pool(1), &mut go_on).unwrap();
     assert!(trained.biases.iter().all(|bias| bias.is_finite()));
+}
+
+#[test]
+fn settings_that_leave_the_numbers_end_the_training() {
+    let (vectors, mut examples) = planted(96);
+    examples.iter_mut().for_each(|one| one.irrelevant = Some(vec![0]));
+    let (dim, terms) = (2 * HIDDEN, Terms::First(PLANTED_TERMS));
+    let data = Data { train: &examples, dev: &examples[..9], vectors: &vectors, dim, terms };
+    let large = [1.0, 1e9, 1e20, 1e30, f32::MAX];
+    let mut diverged = 0;
+    for learning_rate in large {
+        for bias_learning_rate in large {
+            for (loss, flops) in [
+                (Loss::InfoNce { temperature: 1.0 }, 0.1),
+                (Loss::InfoNce { temperature: f32::MIN_POSITIVE }, f32::MAX),
+                (Loss::Margin { margin: f32::MAX }, 1e20),
+            ] {
+                for (log1p, own_vectors) in [(true, false), (false, true)] {
+                    let settings = Settings {
+                        learning_rate,
+                        bias_learning_rate,
+                        loss,
+                        log1p,
+                        own_vectors,
+                        flops_queries: flops,
+                        flops_texts: flops,
+                        epochs: 3,
+                        ..planted_settings()
+                    };
+                    match train(data, &settings, &pool(2), &mut go_on) {
+                        Ok(found) => {
+                            let vectors = found.vectors.into_iter().flatten();
+                            let all = found.biases.into_iter().chain(vectors);
+                            let mut all = all.chain(found.projection.into_iter().flatten());
+                            assert!(all.all(f32::is_finite), "{settings:?}");
+                        }
+                        Err(Diverged { epoch }) => {
+                            assert!(epoch <= 3);
+                            diverged += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(diverged > 20, "{diverged}");
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! Rows of CSV and TSV.
+
+use super::{BulkError, Fault, Part, Reading, Source, too_large};
+use crate::delimited::{Dialect, Problem, Reader, Row};
+
+/// Rows of CSV or TSV, of which two columns matter.
+pub(super) struct Columns {
+    reader: Reader,
+    text: usize,
+    id: Option<usize>,
+}
+
+impl Columns {
+    /// Reads the names of the columns. `None` if the input is empty.
+    pub(super) fn new(
+        dialect: Dialect,
+        source: &mut Source<'_, '_>,
+        wanted: &Reading<'_>,
+    ) -> Result<Option<Self>, BulkError> {
+        let mut reader = Reader::new(dialect);
+        let Some(head) = reader.next(source)? else { return Ok(None) };
+        if head.problem.is_some() {
+            return Err(BulkError::FirstRow { file: wanted.input.name() });
+        }
+        let name = |column| String::from_utf8_lossy(reader.field(column)).trim().to_owned();
+        let names: Vec<String> = (0..head.columns).map(name).collect();
+        let text = wanted.find(wanted.column, &names)?;
+        let id = wanted.id.map(|id| wanted.find(id, &names)).transpose()?;
+        Ok(Some(Self { reader, text, id }))
+    }
+
+    /// Appends the next row to a part; `false` at the end.
+    pub(super) fn next(
+        &mut self,
+        source: &mut Source<'_, '_>,
+        part: &mut Part,
+    ) -> Result<bool, BulkError> {
+        let Some(Row { line, columns, problem }) = self.reader.next(source)? else {
+            return Ok(false);
+        };
+        let Some(problem) = problem else {
+            let id = self.id.map(|id| self.reader.field(id));
+            part.push(line, self.reader.field(self.text), id, None);
+            return Ok(true);
+        };
+        let (fault, has_id) = match problem {
+            Problem::TooLarge => (too_large(), false),
+            Problem::OpenQuote => {
+                let detail = "it has a quote that is opened and not closed".to_owned();
+                (Fault { code: "not_csv", detail }, false)
+            }
+            Problem::Columns { found, expected } => {
+                let detail = self.reader.dialect().other_width(found, expected);
+                // Before one column too many, the id may be a piece of another.
+                (Fault { code: "invalid_request", detail }, found < expected)
+            }
+        };
+        let id = self.id.filter(|&id| has_id && id < columns).map(|id| self.reader.field(id));
+        part.push(line, b"", id, Some(fault));
+        Ok(true)
+    }
+}

@@ -1,0 +1,42 @@
+//! Rows of CSV and TSV, by the same rules wherever texts are read: for training, evaluation and bulk work.
+//!
+//! - A row ends with `\n`, `\r` or both. In CSV, quotes are those of RFC 4180; in TSV, a quote is a character as any other.
+//! - Columns are found by name in any case ([`find`]).
+//! - A row with more or fewer columns than the first one is bad: a cut text would pass for the whole one.
+
+mod names;
+mod reader;
+mod whole;
+
+pub(crate) use names::{NotFound, find, same_in_any_case};
+pub(crate) use reader::{Bytes, Problem, Reader, Row, count_lines};
+pub(crate) use whole::Whole;
+
+/// A row with more bytes is bad, so that a quote that is never closed does not take all memory.
+pub(crate) const MOST_ROW_BYTES: usize = 16 << 20;
+
+/// Sign between columns, and quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Commas, and quotes as in RFC 4180.
+    Csv,
+    /// Tabs; quotes are plain characters.
+    Tsv,
+}
+
+impl Dialect {
+    /// The error of a row that has not as many columns as the first one.
+    pub(crate) fn other_width(self, found: usize, expected: usize) -> String {
+        let cure = match (self, found > expected) {
+            (Self::Csv, true) => "; put a text with commas between quotes",
+            (Self::Tsv, true) => "; a text can't have tabs, nor be between quotes",
+            _ => "",
+        };
+        let found = match (self, found) {
+            (Self::Tsv, 1) => "no tab".to_owned(),
+            (_, 1) => "1 column".to_owned(),
+            _ => format!("{found} columns"),
+        };
+        format!("it has {found}; the first line has {expected}{cure}")
+    }
+}

@@ -1,0 +1,179 @@
+//! Cuts bytes into rows and fields, as they come.
+
+use csv_core::{ReadRecordResult, ReaderBuilder};
+use memchr::memchr_iter;
+
+use super::{Dialect, MOST_ROW_BYTES};
+
+/// A row with more columns is bad.
+const MOST_COLUMNS: usize = 1 << 16;
+
+/// Bytes that are read piece by piece.
+pub(crate) trait Bytes {
+    /// Why they can't be read on.
+    type Error;
+
+    /// Those that were read and not used.
+    fn rest(&self) -> &[u8];
+
+    /// Reads on; `false` at the end.
+    fn more(&mut self) -> Result<bool, Self::Error>;
+
+    /// The next bytes were used.
+    fn use_up_lines(&mut self, bytes: usize);
+
+    /// The number of ends of lines among those that were used.
+    fn lines(&self) -> u64;
+}
+
+/// The ends of lines in bytes that follow others: `\n`, `\r` or both. `after_return`: whether the last byte was a `\r`.
+pub(crate) fn count_lines(bytes: &[u8], after_return: &mut bool) -> u64 {
+    let [first, .., last] = *bytes else {
+        let Some(&only) = bytes.first() else { return 0 };
+        let ends = matches!(only, b'\n' | b'\r') && !(*after_return && only == b'\n');
+        *after_return = only == b'\r';
+        return u64::from(ends);
+    };
+    let continues = u64::from(*after_return && first == b'\n');
+    let before_last = &bytes[..bytes.len() - 1];
+    let pairs = memchr_iter(b'\r', before_last).filter(|&at| bytes[at + 1] == b'\n').count();
+    let both = memchr_iter(b'\n', bytes).count() + memchr_iter(b'\r', bytes).count();
+    *after_return = last == b'\r';
+    both as u64 - pairs as u64 - continues
+}
+
+/// Reads rows. The fields of the last one are in it.
+pub(crate) struct Reader {
+    core: csv_core::Reader,
+    dialect: Dialect,
+    /// The number of columns that a row must have; any until the first was read.
+    columns: Option<usize>,
+    fields: Vec<u8>,
+    /// Where each field ends.
+    ends: Vec<usize>,
+}
+
+/// A row that was read.
+pub(crate) struct Row {
+    /// Its first line, from 1.
+    pub(crate) line: u64,
+    /// The number of its fields.
+    pub(crate) columns: usize,
+    /// What is wrong with it.
+    pub(crate) problem: Option<Problem>,
+}
+
+/// What is wrong with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// It has more than [`MOST_ROW_BYTES`], or too many columns. It has no fields then.
+    TooLarge,
+    /// A quote is opened and not closed.
+    OpenQuote,
+    /// It has not as many columns as the first row.
+    Columns {
+        /// Its own.
+        found: usize,
+        /// Those of the first row.
+        expected: usize,
+    },
+}
+
+impl Reader {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        let mut core = match dialect {
+            Dialect::Csv => csv_core::Reader::new(),
+            Dialect::Tsv => ReaderBuilder::new().delimiter(b'\t').quoting(false).build(),
+        };
+        // A byte order mark in the middle of a file is text, and there a resumed run begins to read.
+        let _ = core.read_record(b"\n", &mut [0], &mut [0]);
+        Self { core, dialect, columns: None, fields: vec![0; 4096], ends: vec![0; 64] }
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// A field of the last row.
+    ///
+    /// # Panics
+    /// If the row has no such column.
+    pub(crate) fn field(&self, column: usize) -> &[u8] {
+        let start = column.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.fields[start..self.ends[column]]
+    }
+
+    /// Reads a row. `None` at the end. Empty lines are no rows.
+    pub(crate) fn next<B: Bytes>(&mut self, bytes: &mut B) -> Result<Option<Row>, B::Error> {
+        loop {
+            let is_text = |byte: &u8| !matches!(byte, b'\n' | b'\r');
+            let blank = bytes.rest().iter().position(is_text).unwrap_or(bytes.rest().len());
+            bytes.use_up_lines(blank);
+            if !bytes.rest().is_empty() {
+                break;
+            }
+            if !bytes.more()? {
+                return Ok(None);
+            }
+        }
+        let line = bytes.lines() + 1;
+        let (mut filled, mut columns) = (0, 0);
+        let (mut is_too_large, mut is_open) = (false, false);
+        loop {
+            let (result, used, out, ended) = self.core.read_record(
+                bytes.rest(),
+                &mut self.fields[filled..],
+                &mut self.ends[columns..],
+            );
+            bytes.use_up_lines(used);
+            (filled, columns) = (filled + out, columns + ended);
+            match result {
+                ReadRecordResult::InputEmpty => {
+                    if !bytes.more()? {
+                        is_open = self.end(filled, &mut columns);
+                        break;
+                    }
+                }
+                ReadRecordResult::OutputFull if self.fields.len() < MOST_ROW_BYTES => {
+                    self.fields.resize(2 * self.fields.len(), 0);
+                }
+                ReadRecordResult::OutputEndsFull if self.ends.len() < MOST_COLUMNS => {
+                    self.ends.resize(2 * self.ends.len(), 0);
+                }
+                // The rest is read, and forgotten.
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    (is_too_large, filled, columns) = (true, 0, 0);
+                }
+                ReadRecordResult::Record => break,
+                ReadRecordResult::End => return Ok(None),
+            }
+        }
+        if is_too_large {
+            columns = 0;
+        }
+        let expected = *self.columns.get_or_insert(columns);
+        let problem = match (is_too_large, is_open) {
+            (true, _) => Some(Problem::TooLarge),
+            (_, true) => Some(Problem::OpenQuote),
+            _ if columns != expected => Some(Problem::Columns { found: columns, expected }),
+            _ => None,
+        };
+        Ok(Some(Row { line, columns, problem }))
+    }
+
+    /// Ends the last row, as the end of a line would. Returns whether a quote is open: within quotes, that is text.
+    fn end(&mut self, filled: usize, columns: &mut usize) -> bool {
+        // Room for a byte and a column.
+        self.fields.resize(self.fields.len().max(filled + 1), 0);
+        self.ends.resize(self.ends.len().max(*columns + 1), 0);
+        for (end, is_open) in [(&b"\n"[..], false), (b"", true)] {
+            let (fields, ends) = (&mut self.fields[filled..], &mut self.ends[*columns..]);
+            let (result, _, _, ended) = self.core.read_record(end, fields, ends);
+            if result == ReadRecordResult::Record {
+                *columns += ended;
+                return is_open;
+            }
+        }
+        true
+    }
+}

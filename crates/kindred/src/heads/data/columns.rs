@@ -1,0 +1,165 @@
+//! Texts with labels in the columns of CSV and TSV.
+
+use super::{DataError, Format, Labelled, TEXT, Taking, TextsOptions, wanted};
+use crate::delimited::{Dialect, Problem, Reader, Whole};
+
+/// Where the text and the label are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Places {
+    text: usize,
+    label: usize,
+    first_line: FirstLine,
+}
+
+/// The content of the first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstLine {
+    /// The names of the columns.
+    Names,
+    /// A text and its label, because nobody says otherwise.
+    Text,
+    /// The same, because columns are given by numbers.
+    SurelyText,
+}
+
+/// Reads the rows of a file.
+pub(super) fn read(
+    format: Format,
+    content: &str,
+    options: &TextsOptions,
+    taking: &mut Taking<'_>,
+) -> Result<(), DataError> {
+    let dialect = if format == Format::Csv { Dialect::Csv } else { Dialect::Tsv };
+    let (mut reader, mut bytes) = (Reader::new(dialect), Whole::new(content.as_bytes()));
+    let mut found: Option<Places> = None;
+    loop {
+        let Ok(row) = reader.next(&mut bytes);
+        let Some(row) = row else { break };
+        let field = |column| str::from_utf8(reader.field(column)).expect("cut at ASCII signs");
+        if (0..row.columns).all(|column| field(column).trim().is_empty()) && row.columns > 0 {
+            continue;
+        }
+        let is_first = found.is_none();
+        let places = match found {
+            Some(places) => places,
+            None => {
+                let names: Vec<String> =
+                    (0..row.columns).map(|column| field(column).trim().to_owned()).collect();
+                let places = match row.problem {
+                    Some(problem) => Err(format!("its first line: {}", said(problem, dialect))),
+                    None => places(&names, dialect, options),
+                };
+                *found.insert(places.map_err(|what| taking.bad(what))?)
+            }
+        };
+        if is_first && places.first_line == FirstLine::Names {
+            continue;
+        }
+        let one = match row.problem {
+            Some(problem) => Err(said(problem, dialect)),
+            None => Ok(Labelled {
+                labels: vec![field(places.label).to_owned()],
+                text: field(places.text).trim().to_owned(),
+            }),
+        };
+        taking.take(row.line, one)?;
+    }
+    match found {
+        Some(Places { first_line: FirstLine::Text, .. }) => match looks_like_names(taking) {
+            Some(what) => Err(taking.bad(what)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn said(problem: Problem, dialect: Dialect) -> String {
+    match problem {
+        Problem::TooLarge => "it is longer than 16 MiB".to_owned(),
+        Problem::OpenQuote => "it has a quote that is opened and not closed".to_owned(),
+        Problem::Columns { found, expected } => dialect.other_width(found, expected),
+    }
+}
+
+/// Where the text and the label are, by the first line.
+fn places(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<Places, String> {
+    let number = |name: &Option<String>| name.as_deref()?.parse::<usize>().ok();
+    let places = match (number(&options.text), number(&options.label)) {
+        (Some(text), Some(label)) => of_numbers([text, label], names.len())?,
+        (None, None) => of_names(names, dialect, options)?,
+        _ => {
+            return Err(
+                "--text-column and --label-column must both be numbers, for columns without names, or both names"
+                    .to_owned(),
+            );
+        }
+    };
+    match places.text == places.label {
+        true => Err(format!(
+            "--text-column and --label-column both mean its column {}; name two",
+            places.text + 1
+        )),
+        false => Ok(places),
+    }
+}
+
+fn of_numbers(numbers: [usize; 2], columns: usize) -> Result<Places, String> {
+    let place = |number: usize| {
+        (1..=columns).contains(&number).then(|| number - 1).ok_or_else(|| {
+            format!(
+                "it has no column {number}; --text-column and --label-column may be numbers from 1 to {columns}"
+            )
+        })
+    };
+    let [text, label] = numbers.map(place);
+    Ok(Places { text: text?, label: label?, first_line: FirstLine::SurelyText })
+}
+
+fn of_names(names: &[String], dialect: Dialect, options: &TextsOptions) -> Result<Places, String> {
+    let given = [options.text.as_deref(), options.label.as_deref()];
+    let is_given = given.iter().any(Option::is_some);
+    let text_names = if given[0].is_some() { given[0].as_slice() } else { TEXT };
+    let label_names = if given[1].is_some() { given[1].as_slice() } else { &["label"] };
+    let [text, label] = wanted("column", [text_names, label_names]);
+    // With a tab, the first line may be a text.
+    let or_numbers = |what: String| match dialect {
+        Dialect::Tsv => format!(
+            "{what} (if its first line is a text, give the numbers of the columns, such as --text-column 2 --label-column 1)"
+        ),
+        Dialect::Csv => what,
+    };
+    match (text.place(names)?, label.place(names)?) {
+        (Some(text), Some(label)) => Ok(Places { text, label, first_line: FirstLine::Names }),
+        (None, None) if dialect == Dialect::Tsv && !is_given => match names.len() {
+            1 => Err("its first line has no tab; a line is a label, a tab and the text".to_owned()),
+            2 => Ok(Places { text: 1, label: 0, first_line: FirstLine::Text }),
+            columns => Err(or_numbers(format!(
+                "its first line has {columns} columns, none of which is named `text`, `sentence` or `label`; name two of them \
+                 with --text-column and --label-column: {}",
+                names.join(", ")
+            ))),
+        },
+        (None, _) => Err(or_numbers(text.missing(names))),
+        (_, None) => Err(or_numbers(label.missing(names))),
+    }
+}
+
+/// Why the first line seems to be names of columns: no other has its label, and it is two words among longer texts.
+fn looks_like_names(taking: &Taking<'_>) -> Option<String> {
+    const FEWEST: usize = 10;
+    let [first, others @ ..] = &taking.found.texts[..] else { return None };
+    let is_long = |text: &str| text.trim().contains(char::is_whitespace);
+    let is_alone = taking.first == Some(true)
+        && others.len() >= FEWEST
+        && others.iter().all(|one| one.labels != first.labels)
+        && !is_long(&first.text)
+        && !is_long(&first.labels[0])
+        && 2 * others.iter().filter(|one| is_long(&one.text)).count() > others.len();
+    is_alone.then(|| {
+        let (label, text) = (&first.labels[0], &first.text);
+        format!(
+            "its first line seems to name the columns, because no other has the label `{label}`; say so with --text-column {text} \
+             --label-column {label}, or, if it is a text, give the numbers of the columns: --text-column 2 --label-column 1"
+        )
+    })
+}

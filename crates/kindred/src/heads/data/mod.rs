@@ -1,0 +1,246 @@
+//! Texts with labels, from files of several formats.
+//!
+//! - `format`: which format a file has;
+//! - `columns`: CSV and TSV, and which columns are the text and the label;
+//! - `json`, `fast_text`: the others, line by line.
+
+mod columns;
+mod fast_text;
+mod format;
+mod json;
+
+pub use format::Format;
+
+use crate::delimited::{NotFound, find};
+
+/// A text and its labels: one, or any number where several can be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its labels, each once.
+    pub labels: Vec<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// The texts of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// In the order of the file.
+    pub texts: Vec<Labelled>,
+    /// Bad lines that were skipped.
+    pub skipped: u64,
+}
+
+/// How a file of texts with labels is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextsOptions {
+    /// Its format; `None`: the first line decides.
+    pub format: Option<Format>,
+    /// The column or field with the text: its name in any case, or in CSV and TSV without names its number from 1.
+    /// `None`: `text`, or `sentence`.
+    pub text: Option<String>,
+    /// The column or field with the label, or the list of labels. `None`: `label`, in JSON also `labels`.
+    pub label: Option<String>,
+    /// Whether bad lines are skipped and counted.
+    pub skip_bad_rows: bool,
+}
+
+/// Why a file gives no texts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// A line is bad.
+    #[error(
+        "{file}, line {line}: {what} (correct the line, or skip such lines with --skip-bad-rows)"
+    )]
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// The file as a whole is.
+    #[error("{file}: {what}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+}
+
+impl Texts {
+    /// Reads the content of a file.
+    ///
+    /// # Errors
+    /// If a line is bad and must not be skipped, no text is left, or the columns of text and label can't be told.
+    pub fn parse(file: &str, content: &str, options: &TextsOptions) -> Result<Self, DataError> {
+        // Some programs put a byte order mark before UTF-8.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+        let format = match options.format {
+            Some(format) => format,
+            None => Format::of(file, content, options)?,
+        };
+        let mut taking =
+            Taking { file, skips: options.skip_bad_rows, found: Self::default(), first: None };
+        match format {
+            Format::Tsv | Format::Csv => columns::read(format, content, options, &mut taking)?,
+            Format::JsonLines => {
+                if content.trim_start().starts_with('[') {
+                    let what = "it is one array; write an object in each line: jq -c '.[]' FILE";
+                    return Err(taking.bad(what.to_owned()));
+                }
+                taking.lines(content, |line| json::read(line, options))?;
+            }
+            Format::FastText => taking.lines(content, fast_text::read)?,
+        }
+        let found = taking.found;
+        if found.texts.is_empty() {
+            let what = format!("it has no texts ({} bad lines were skipped)", found.skipped);
+            return Err(DataError::File { file: file.to_owned(), what });
+        }
+        Ok(found)
+    }
+
+    /// Whether a text has several labels, or none.
+    pub fn any_number(&self) -> bool {
+        self.texts.iter().any(|one| one.labels.len() != 1)
+    }
+
+    /// The labels, sorted, and how many texts have each.
+    pub fn labels(&self) -> Vec<(&str, usize)> {
+        let mut counts = std::collections::BTreeMap::new();
+        for label in self.texts.iter().flat_map(|text| &text.labels) {
+            *counts.entry(label.as_str()).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+
+    /// Why nothing can be learnt from the labels, if there are about as many of them as texts, so that they are rather texts or
+    /// ids. Few texts say nothing; and a text may have several labels, so that there are many of them.
+    pub fn look_swapped(&self) -> Option<String> {
+        const FEWEST: usize = 10;
+        let labels = self.labels();
+        let given: usize = labels.iter().map(|(_, count)| count).sum();
+        let texts = self.texts.len();
+        if texts < FEWEST || 2 * labels.len() <= texts.max(given) {
+            return None;
+        }
+        let example: String = labels[0].0.chars().take(40).collect();
+        Some(format!(
+            "{texts} texts have {} different labels, such as {example:?}, and most labels need several texts to be learnt; if \
+             the columns are swapped, name the right ones with --text-column and --label-column",
+            labels.len()
+        ))
+    }
+}
+
+/// Takes what lines give.
+struct Taking<'a> {
+    file: &'a str,
+    skips: bool,
+    found: Texts,
+    /// Whether the first line gave a text.
+    first: Option<bool>,
+}
+
+impl Taking<'_> {
+    fn lines(
+        &mut self,
+        content: &str,
+        read: impl Fn(&str) -> Result<Labelled, String>,
+    ) -> Result<(), DataError> {
+        for (number, line) in (1..).zip(content.lines()) {
+            if !line.trim().is_empty() {
+                self.take(number, read(line))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: u64, found: Result<Labelled, String>) -> Result<(), DataError> {
+        let found = found.and_then(checked);
+        self.first.get_or_insert(found.is_ok());
+        match found {
+            Ok(text) => self.found.texts.push(text),
+            Err(_) if self.skips => self.found.skipped += 1,
+            Err(what) => return Err(DataError::Line { file: self.file.to_owned(), line, what }),
+        }
+        Ok(())
+    }
+
+    fn bad(&self, what: String) -> DataError {
+        DataError::File { file: self.file.to_owned(), what }
+    }
+}
+
+fn checked(found: Labelled) -> Result<Labelled, String> {
+    let mut labels: Vec<String> = Vec::with_capacity(found.labels.len());
+    for label in &found.labels {
+        let label = label.trim();
+        if label.is_empty() {
+            return Err("a label is empty".to_owned());
+        }
+        if !labels.iter().any(|known| known == label) {
+            labels.push(label.to_owned());
+        }
+    }
+    match found.text.trim().is_empty() {
+        true => Err("the text is empty".to_owned()),
+        false => Ok(Labelled { labels, ..found }),
+    }
+}
+
+/// A column or field that a text has two of, or none.
+struct Wanted<'a> {
+    /// `column` or `field`.
+    kind: &'static str,
+    /// The first of these names that there is counts.
+    names: &'a [&'a str],
+    /// The flag that names another.
+    flag: &'static str,
+}
+
+impl<'a> Wanted<'a> {
+    /// The place among these names; `None` if it is not there.
+    fn place(&self, names: &[String]) -> Result<Option<usize>, String> {
+        for wanted in self.names {
+            match find(names, wanted) {
+                Ok(place) => return Ok(Some(place)),
+                Err(NotFound::Missing) => {}
+                Err(NotFound::Several(two)) => {
+                    let [first, second] = two.map(|place| &names[place]);
+                    let Self { kind, flag, .. } = self;
+                    return Err(format!(
+                        "`{wanted}` may be the {kind} `{first}` or the {kind} `{second}`; rename one, or name another with {flag}"
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn missing(&self, names: &[String]) -> String {
+        let Self { kind, flag, names: wanted } = self;
+        let wanted: Vec<String> = wanted.iter().map(|name| format!("`{name}`")).collect();
+        let wanted = wanted.join(" or ");
+        let found = names.join(", ");
+        format!("it has no {kind} {wanted}; name one of its {kind}s with {flag}: {found}")
+    }
+}
+
+/// The names of the text and of the label: those that are given, or else the usual ones.
+fn wanted<'a>(kind: &'static str, [text, label]: [&'a [&'a str]; 2]) -> [Wanted<'a>; 2] {
+    [("--text-column", text), ("--label-column", label)].map(|(flag, names)| Wanted {
+        kind,
+        names,
+        flag,
+    })
+}
+
+/// Usual names of texts, the likelier first.
+const TEXT: &[&str] = &["text", "sentence"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! Files as people have them, and as nobody should.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn parse(content: &str) -> Result<Texts, DataError> {
+    Texts::parse("data", content, &TextsOptions::default())
+}
+
+fn skipping() -> TextsOptions {
+    TextsOptions { skip_bad_rows: true, ..TextsOptions::default() }
+}
+
+fn named(text: &str, label: &str) -> TextsOptions {
+    let name = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    TextsOptions { text: name(text), label: name(label), ..TextsOptions::default() }
+}
+
+/// Labels and texts.
+fn pairs(file: &str, content: &str, options: &TextsOptions) -> Vec<(String, String)> {
+    let texts = Texts::parse(file, content, options).unwrap_or_else(|e| panic!("{content}: {e}"));
+    texts.texts.into_iter().map(|one| (one.labels.join("+"), one.text)).collect()
+}
+
+fn refused(file: &str, content: &str, options: &TextsOptions) -> String {
+    Texts::parse(file, content, options).unwrap_err().to_string()
+}
+
+#[test]
+fn every_format_is_known_by_its_first_line() {
+    let expected = [("good", "a \"fine\" film, it 's"), ("bad", "dull")];
+    let expected = expected.map(|(label, text)| (label.to_owned(), text.to_owned()));
+    for content in [
+        "good\ta \"fine\" film, it 's\nbad\tdull\n",
+        "\u{feff}good\ta \"fine\" film, it 's\r\n\r\n bad \t dull \r\n",
+        "label\ttext\ngood\ta \"fine\" film, it 's\nbad\tdull",
+        "\u{feff}id\tSentence\tLABEL\n1\ta \"fine\" film, it 's\tgood\n\t\t\n2\tdull\tbad\n",
+        "id,text,label\n1,\"a \"\"fine\"\" film, it 's\",good\n2,dull,bad\n",
+        "\"Text\",\"Label\"\n\"a \"\"fine\"\" film, it 's\",good\n , \ndull,bad\n",
+        "Label , Sentence\ngood,\"a \"\"fine\"\" film, it 's\"\nbad,dull\n",
+        "{\"text\": \"a \\\"fine\\\" film, it 's\", \"label\": \"good\"}\n{\"label\": \"bad\", \"text\": \"dull\"}",
+        " {\"Sentence\": \"a \\\"fine\\\" film, it 's\", \"LABEL\": \"good\"}\n{\"labels\": [\"bad\"], \"Text\": \"dull\"}",
+        "__label__good a \"fine\" film, it 's\n__label__bad dull",
+        "__label__good\ta \"fine\" film, it 's\n__label__bad\tdull",
+        "a \"fine\" film, it 's __label__good\ndull\t__label__bad\n",
+        "a \"fine\" __label__good film, it 's\n__label__bad dull __label__bad",
+    ] {
+        assert_eq!(pairs("data", content, &TextsOptions::default()), expected, "{content}");
+    }
+    let several =
+        "{\"text\": \"x\", \"labels\": [\"a\", 2, true]}\n{\"text\": \"y\", \"labels\": []}";
+    assert_eq!(pairs("data", several, &TextsOptions::default())[0].0, "a+2+true");
+    let several = "__label__a x __label__b y __label__a";
+    let found = pairs("data", several, &TextsOptions::default());
+    assert_eq!(found[0], ("a+b".to_owned(), "x y".to_owned()));
+    let texts = parse("b\tx\na\ty\nb\tz").unwrap();
+    assert_eq!(texts.labels(), [("a", 1), ("b", 2)]);
+}
+
+#[test]
+fn columns_and_fields_are_those_that_are_named() {
+    let expected = [("1", "good film"), ("0", "dull, very")];
+    let expected = expected.map(|(label, text)| (label.to_owned(), text.to_owned()));
+    for (file, content, text, label) in [
+        ("d", "review\tsentiment\ngood film\t1\ndull, very\t0\n", "Review", "SENTIMENT"),
+        ("d", "review,sentiment\ngood film,1\n\"dull, very\",0\n", "review", "sentiment"),
+        ("d", "review,label\ngood film,1\n\"dull, very\",0\n", "review", ""),
+        ("d", "sentence,gold\ngood film,1\n\"dull, very\",0\n", "", "gold"),
+        ("d", "good film\t1\ndull, very\t0\n", "1", "2"),
+        ("d", "7\tgood film\tx\t1\n8\tdull, very\tx\t0\n", "2", "4"),
+        ("d", "good film,1\n\"dull, very\",0\n", "1", "2"),
+        // The first line would be names otherwise.
+        ("d", "1\tgood film\n0\tdull, very", "2", "1"),
+        (
+            "d",
+            "{\"Body\": \"good film\", \"y\": 1}\n{\"body\": \"dull, very\", \"y\": [0]}",
+            "body",
+            "y",
+        ),
+        // An exact name wins, and the first of the usual names.
+        ("d", "Text\ttext\tlabel\nno\tgood film\t1\nno\tdull, very\t0\n", "", ""),
+        ("d", "sentence\ttext\tlabel\nno\tgood film\t1\nno\tdull, very\t0\n", "", ""),
+    ] {
+        assert_eq!(pairs(file, content, &named(text, label)), expected, "{content}");
+    }
+}
+
+#[test]
+fn numbers_as_json_has_them_are_labels_as_people_write_them() {
+    for (json, expected) in [
+        ("1.0", "1"),
+        ("-0.0", "0"),
+        ("-3.0", "-3"),
+        ("1e3", "1000"),
+        ("0.5", "0.5"),
+        ("9007199254740993", "9007199254740993"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("false", "false"),
+        ("\" 1.0 \"", "1.0"),
+    ] {
+        let content = format!("{{\"text\": \"x\", \"label\": {json}}}");
+        let found = pairs("data", &content, &TextsOptions::default());
+        assert_eq!(found[0].0, expected, "{json}");
+    }
+}
+
+#[test]
+fn columns_that_can_not_be_told_are_refused_with_the_cure() {
+    let sentences = "sentence1\tsentence2\tlabel\nx\ty\t1\n";
+    for (file, content, (text, label), expected) in [
+        (
+            "d",
+            sentences,
+            ("", ""),
+            &["`text` or `sentence`", "--text-column", "sentence1, sentence2"][..],
+        ),
+        (
+            "d",
+            "premise,hypothesis,label\nx,y,1\n",
+            ("", ""),
+            &["--text-column: premise, hypothesis"],
+        ),
+        ("d", "text\tgold\nx\t1\n", ("", ""), &["no column `label`", "--label-column: text, gold"]),
+        ("d", "category\ttext\n1\tx\n", ("", ""), &["--label-column: category, text", "numbers"]),
+        ("d", "name,text\na,x\n", ("", ""), &["no column `label`", "--label-column: name, text"]),
+        ("d.csv", "review,sentiment\nx,1\n", ("", ""), &["--text-column: review, sentiment"]),
+        ("d", "1\tx\ty\n0\tz\ty\n", ("", ""), &["3 columns", "--text-column 2", "1, x, y"]),
+        ("d", "review,sentiment\nx,1\n", ("reviews", ""), &["no tab", "--text-column"]),
+        (
+            "d",
+            "review\tsentiment\nx\t1\n",
+            ("reviews", "sentiment"),
+            &["`reviews`", "review, sent"],
+        ),
+        ("d", "Text\tTEXT\tlabel\nx\ty\t1\n", ("", ""), &["`Text`", "`TEXT`", "--text-column"]),
+        ("d", "label,text,label\n1,x,2\n", ("", ""), &["`label`", "--label-column"]),
+        ("d", "1\tx\n", ("2", ""), &["both"]),
+        ("d", "1\tx\n", ("2", "label"), &["both"]),
+        ("d", "1\tx\n", ("3", "1"), &["no column 3", "from 1 to 2"]),
+        ("d", "1\tx\n", ("0", "1"), &["no column 0", "from 1 to 2"]),
+        ("d", "1\tx\n", ("2", "2"), &["both mean its column 2"]),
+        ("d", "text,label\nx,1\n", ("text", "TEXT"), &["both mean its column 1"]),
+        ("d", "{\"review\": \"x\", \"label\": 1}", ("", ""), &["--text-column: review, label"]),
+        ("d", "{\"text\": \"x\", \"gold\": 1}", ("", ""), &["--label-column: text, gold"]),
+        ("d", "{\"text\": \"x\", \"labels\": 1, \"label\": 1}", ("", ""), &["either"]),
+        (
+            "d",
+            "{\"Text\": \"x\", \"TEXT\": \"x\", \"label\": 1}",
+            ("", ""),
+            &["`Text` or the field"],
+        ),
+        ("d", "{\"text\": \"x\", \"label\": 1, \"label\": 0}", ("", ""), &["`label` or the field"]),
+        ("d", "{\"text\": 1, \"label\": 1}", ("", ""), &["must be a string"]),
+        ("d", "{\"text\": \"x\", \"label\": null}", ("", ""), &["a number"]),
+        ("d", "{\"text\": \"x\", \"label\": {\"a\": 1}}", ("", ""), &["a number"]),
+        ("d", "[{\"text\": \"x\", \"label\": 1}]", ("", ""), &["one array", "jq"]),
+        ("d", "[\n{\"text\": \"x\", \"label\": 1}]", ("", ""), &["one array", "jq"]),
+        ("d", "\"text,label\nx,1\n", ("", ""), &["a quote"]),
+        ("d", "name,\"text\n", ("", ""), &["its first line", "a quote"]),
+    ] {
+        let error = refused(file, content, &named(text, label));
+        for part in expected {
+            assert!(error.contains(part), "{content}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_first_line_of_names_is_no_text() {
+    let lines = |first: &str| format!("{first}\n{}", "1\ta film\n0\tdull\n1\tso so\n".repeat(4));
+    let error = refused("d", &lines("sentiment\treview"), &TextsOptions::default());
+    let cure = "--text-column review --label-column sentiment";
+    assert!(error.contains(cure) && error.contains("--text-column 2"), "{error}");
+    for (first, options) in [
+        ("2\tso so", TextsOptions::default()),
+        ("so so\tfine", TextsOptions::default()),
+        ("1\tfine", TextsOptions::default()),
+        ("sentiment\treview", named("2", "1")),
+    ] {
+        assert_eq!(pairs("d", &lines(first), &options).len(), 13, "{first}");
+    }
+    let words = format!("noun\tfilm\n{}", "verb\tsee\n".repeat(12));
+    assert_eq!(pairs("d", &words, &TextsOptions::default()).len(), 13, "all texts are words");
+    let few = "sentiment\treview\n1\tgood film\n";
+    assert_eq!(pairs("d", few, &TextsOptions::default()).len(), 2, "too few to tell");
+}
+
+#[test]
+fn as_many_labels_as_texts_are_no_labels() {
+    let swapped = |content: &str| parse(content).unwrap().look_swapped();
+    let texts = |count: usize, line: &dyn Fn(usize) -> String| {
+        swapped(&(0..count).map(line).collect::<Vec<_>>().join("\n"))
+    };
+    let said = texts(100, &|n| format!("the film number {n}\tpos")).unwrap();
+    for part in ["100 texts", "100 different", "the film number 0", "--text-column"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(texts(100, &|n| format!("{}\tfilm", n.min(50))).is_some(), "51 labels");
+    assert!(texts(100, &|n| format!("{}\tfilm", n / 2)).is_none(), "two texts of each");
+    assert!(texts(9, &|n| format!("{n}\tfilm")).is_none(), "too few to tell");
+    // Tags: more of them than half of the texts, and each of several texts.
+    let tags = |n: usize| {
+        let labels: Vec<String> =
+            (0..6).map(|tag| format!("__label__{}", (n * 7 + tag * 5) % 16)).collect();
+        format!("{} a question", labels.join(" "))
+    };
+    assert!(texts(20, &tags).is_none());
+    assert!(texts(20, &|n| format!("__label__a{n} __label__b{n} text")).is_some());
+    let none = |n: usize| match n {
+        0 => "{\"text\": \"x\", \"labels\": [\"rare\"]}".to_owned(),
+        _ => "{\"text\": \"x\", \"labels\": []}".to_owned(),
+    };
+    assert!(texts(50, &none).is_none(), "texts without labels count");
+}
+
+#[test]
+fn a_bad_line_is_named_with_its_cure_or_skipped() {
+    for (content, line, expected) in [
+        ("1 no tab here\n", 1, "it has no tab after a label"),
+        ("a\tx\n\nb no tab\n", 3, "it has no tab; the first line has 2"),
+        ("a\tx\nb\ty\tz\n", 2, "it has 3 columns; the first line has 2; a text can't have tabs"),
+        ("a\tx\nb\t \n", 2, "the text is empty"),
+        ("a\tx\n\ty\n", 2, "a label is empty"),
+        ("label\ttext\na\tx\n\ty\n", 3, "a label is empty"),
+        ("label,text\na,x\nb\n", 3, "it has 1 column; the first line has 2"),
+        ("label,text\na,x\nb,y, z\n", 3, "put a text with commas between quotes"),
+        ("label,text\na,x\nb,\"y\nc,z\n", 3, "a quote that is opened and not closed"),
+        ("{\"text\": \"x\", \"label\": \"a\"}\n{\"text\": \"x\"", 2, "EOF"),
+        ("{\"text\": \"x\"}\n", 1, "either `label` or `labels`"),
+        ("{\"text\": \"x\", \"label\": 0}\n[1]", 2, "expected an object"),
+        ("__label__a x\ny\n", 2, "it has no label"),
+        ("__label__a x\ny __label__\n", 2, "a label is empty"),
+        ("x __label__a\n__label__b\n", 2, "the text is empty"),
+    ] {
+        let error = parse(content).unwrap_err();
+        let DataError::Line { line: found, what, .. } = &error else { panic!("{error}") };
+        assert!(*found == line && what.contains(expected), "{content:?}: {error}");
+        assert!(error.to_string().contains("--skip-bad-rows"));
+        if line > 1 {
+            let texts = Texts::parse("data", content, &skipping()).unwrap();
+            assert_eq!((texts.texts.len(), texts.skipped), (1, 1), "{content:?}");
+        }
+    }
+    for (content, expected) in [("", "it has no texts"), (" \n\n", "it has no texts")] {
+        let error = parse(content).unwrap_err();
+        assert!(matches!(error, DataError::File { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let none = refused("data", "a\t\nb\t", &skipping());
+    assert!(none.contains("2 bad lines were skipped"), "{none}");
+    let tsv = TextsOptions { format: Some(Format::Tsv), ..TextsOptions::default() };
+    assert!(refused("data", "1 x\n0 y\n", &tsv).contains("no tab"));
+}
+
+proptest! {
+    #[test]
+    fn any_content_is_refused_or_becomes_texts(
+        content in "([a-c{}\\[\\]\":,\t\n\r_ ]|text|label|__label__|1){0,30}",
+        skip_bad_rows: bool,
+        names in prop_oneof![Just(["", ""]), Just(["a", "b"]), Just(["1", "2"])],
+    ) {
+        for format in Format::ALL.into_iter().map(Some).chain([None]) {
+            let options = TextsOptions { format, skip_bad_rows, ..named(names[0], names[1]) };
+            if let Ok(found) = Texts::parse("data", &content, &options) {
+                prop_assert!(!found.texts.is_empty() && (skip_bad_rows || found.skipped == 0));
+                let is_whole = |one: &Labelled| !one.text.trim().is_empty()
+                    && one.labels.iter().all(|label| !label.is_empty() && label.trim() == label);
+                prop_assert!(found.texts.iter().all(is_whole));
+            }
+        }
+    }
+
+    #[test]
+    fn csv_tsv_and_json_lines_give_the_same_texts(
+        rows in prop::collection::vec(("[a-z]{1,5}", "[a-z\", é]{0,12}[a-z]"), 1..8),
+    ) {
+        let expected: Vec<(String, String)> =
+            rows.iter().map(|(label, text)| (label.clone(), text.trim().to_owned())).collect();
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let csv = rows.iter().map(|(label, text)| format!("{},{label},x\n", quoted(text)));
+        let csv = format!("Text,Label,other\n{}", csv.collect::<String>());
+        let tsv = rows.iter().map(|(label, text)| format!("x\t{label}\t{text}\n"));
+        let tsv = format!("other\tlabel\tsentence\n{}", tsv.collect::<String>());
+        let json = rows.iter().map(|(label, text)| {
+            serde_json::json!({"text": text.trim(), "label": label}).to_string() + "\n"
+        });
+        for content in [csv, tsv, json.collect::<String>()] {
+            prop_assert_eq!(pairs("data", &content, &TextsOptions::default()), expected.clone());
+        }
+    }
+}
