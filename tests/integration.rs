@@ -38,4 +38,5 @@ mod support;
 mod tls;
 #[cfg(feature = "traces")]
 mod traces;
+mod verified;
 mod words;

@@ -12,6 +12,7 @@ mod rolling;
 mod served;
 mod service;
 mod set;
+mod verification;
 mod words_as_json;
 
 pub use heads::{AnyHead, ServedClassifier, ServedHead};
