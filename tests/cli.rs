@@ -86,6 +86,8 @@ fn what_can_not_be_served_is_said_with_the_cure() {
         (vec!["serve", "--placement", "split", "--model"], "use auto, replicate or shard"),
         (vec!["serve", "--placement", "other=shard", "--model"], "must name served models"),
         (vec!["serve", "--log-level", "=loud=", "--model"], "log_level"),
+        (vec!["serve", "--log-level", "inf", "--model"], "did you mean info?"),
+        (vec!["serve", "--log-level", "info,acces=debug", "--model"], "did you mean access?"),
         (vec!["serve", "--config", "/no/such.toml", "--model"], "/no/such.toml"),
     ] {
         let output = run(&arguments, &model);
@@ -94,6 +96,11 @@ fn what_can_not_be_served_is_said_with_the_cure() {
     }
     let output = kindred(&["serve"]).env("KINDRED_LISEN", "1").output().unwrap();
     assert!(said(&output).contains("KINDRED_LISEN"), "{}", said(&output));
+    // A variable that has no effect, because its name is misspelt, is an error wherever one could have one.
+    for command in [&["health"][..], &["nearest", "frog", "--url", "http://127.0.0.1:9"]] {
+        let output = kindred(command).env("KINDRED_URLL", "http://127.0.0.1:9").output().unwrap();
+        assert!(said(&output).contains("did you mean KINDRED_URL?"), "{}", said(&output));
+    }
 }
 
 /// What a machine says that can't search on a GPU: which of these depends on the build and on it.

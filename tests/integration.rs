@@ -39,4 +39,5 @@ mod support;
 mod tls;
 #[cfg(feature = "traces")]
 mod traces;
+mod verified;
 mod words;

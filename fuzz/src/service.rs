@@ -102,6 +102,7 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
         other_words: 1.0,
         weights: String::new(),
         training: serde_json::Map::new(),
+        checksum: None,
     };
     let parts = Parts {
         description,

@@ -81,6 +81,14 @@ impl Units {
             maker.words.chunks(16).take(512).map(|some| some.join(" ")).collect();
         let classify = Asked::post("/classify", &json!({"texts": texts, "top": 1}));
         let has_head = measured.ask(&classify).status == 200;
+        let usual = measured.service.get("/words?prefix=th&limit=16").json();
+        let usual = usual["words"].as_array().expect("words").iter();
+        let usual: Vec<&str> = usual.filter_map(|one| one["word"].as_str()).collect();
+        let expand = Asked::post("/expand", &json!({"text": usual.join(" ")}));
+        // The table of its terms is derived beside the first answers.
+        for _ in 0..50 {
+            measured.ask(&expand);
+        }
         let mut median = |asked: &Asked, work: fn(Accounted) -> f64| {
             let mut took: Vec<f64> = (0..9)
                 .map(|_| {
@@ -93,14 +101,6 @@ impl Units {
             took.sort_by(f64::total_cmp);
             took[took.len() / 2]
         };
-        let usual = measured.service.get("/words?prefix=th&limit=16").json();
-        let usual = usual["words"].as_array().expect("words").iter();
-        let usual: Vec<&str> = usual.filter_map(|one| one["word"].as_str()).collect();
-        let expand = Asked::post("/expand", &json!({"text": usual.join(" ")}));
-        // The table of its terms is derived beside the first answers.
-        for _ in 0..50 {
-            measured.ask(&expand);
-        }
         Self {
             expanded: median(&expand, |_| 1.0),
             search: median(&batch, |accounted| accounted.searches),

@@ -87,6 +87,8 @@ fn settings_that_make_no_sense_stop_the_start() {
     for (arguments, said) in [
         (&["--cors-origins", "a.org"][..], "cors_origins"),
         (&["--public-routes", "health"], "public_routes"),
+        (&["--public-routes", "/,/health/read"], "`/health/read`: the service has no such route"),
+        (&["--log-level", "inf"], "did you mean info?"),
         (&["--tls-certificate", "x"], "tls_private_key"),
         (&["--api-keys-file", "/no/such/file"], "/no/such/file"),
         (&["--idle-timeout-ms", "0"], "idle_timeout_ms"),

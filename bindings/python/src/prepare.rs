@@ -29,7 +29,7 @@ fn format(name: &str) -> PyResult<VectorsFormat> {
 
 /// Prepares a model folder. Returns what was read.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, skip_bad_rows, progress))]
+#[pyo3(signature = (source, out, *, replace, format, words, metric, biases, tensor, member, dim, allow_numeric_words, skip_bad_rows, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn prepare<'py>(
     py: Python<'py>,
@@ -43,6 +43,7 @@ pub(crate) fn prepare<'py>(
     tensor: Option<String>,
     member: Option<String>,
     dim: Option<NonZeroUsize>,
+    allow_numeric_words: bool,
     skip_bad_rows: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -57,6 +58,7 @@ pub(crate) fn prepare<'py>(
         tensor,
         member,
         dim,
+        allow_numeric_words,
         skip_bad_rows,
         replace,
     };

@@ -54,6 +54,14 @@ def test_prepare_says_which_line_is_wrong(tmp_path):
     assert kindred.prepare(source, tmp_path / "model", skip_bad_rows=True)["bad_rows_skipped"] == 1
 
 
+def test_prepare_takes_numbers_for_words_only_if_it_is_told_to(tmp_path):
+    source = tmp_path / "vectors.txt"
+    source.write_text("0.5 1 2\n-1.5 1 2\n")
+    with pytest.raises(kindred.ModelError, match="`words` FILE.*add `allow_numeric_words`"):
+        kindred.prepare(source, tmp_path / "model")
+    assert kindred.prepare(source, tmp_path / "model", allow_numeric_words=True)["dim"] == 2
+
+
 def test_an_exception_in_progress_ends_the_work(folder):
     class Enough(Exception):
         pass

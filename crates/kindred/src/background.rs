@@ -3,6 +3,8 @@
 use std::panic::resume_unwind;
 use std::{io, thread};
 
+const NAME: &str = "kindred-verify";
+
 /// Lowers the priority of this thread and of those that it starts: they get a tenth of the time if others want all of
 /// it. Only on Linux; elsewhere nothing changes.
 pub fn give_way() {
@@ -23,14 +25,29 @@ pub fn give_way_a_little() {
 /// # Errors
 /// If the system has no threads left.
 pub fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    let run = || {
-        give_way();
-        let pool = rayon::ThreadPoolBuilder::new().build().map_err(io::Error::other)?;
-        Ok(pool.install(work))
-    };
     thread::scope(|scope| {
-        let thread =
-            thread::Builder::new().name("kindred-verify".into()).spawn_scoped(scope, run)?;
+        let thread = thread::Builder::new().name(NAME.into());
+        let thread = thread.spawn_scoped(scope, || at_low_priority(work))?;
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// As [`in_background`], but does not wait for it.
+///
+/// # Errors
+/// If the system has no threads left.
+pub fn start_in_background(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let run = || {
+        if let Err(error) = at_low_priority(work) {
+            tracing::warn!("background work is not done: {error}");
+        }
+    };
+    thread::Builder::new().name(NAME.into()).spawn(run).map(drop)
+}
+
+/// Runs work on threads of low priority, as many as there are cores.
+fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    give_way();
+    let pool = rayon::ThreadPoolBuilder::new().build().map_err(io::Error::other)?;
+    Ok(pool.install(work))
 }

@@ -16,6 +16,7 @@ mod error;
 pub mod export;
 pub mod format;
 pub mod head;
+mod lfs;
 mod mapped;
 pub mod npy;
 mod number;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memmap2::{Advice, Mmap, MmapMut};
 
-use crate::ModelError;
+use crate::{ModelError, lfs};
 
 /// Shared, read-only bytes that never move: a mapped file, or anonymous memory. They are page-aligned.
 #[derive(Debug, Clone)]
@@ -27,6 +27,9 @@ impl Mapped {
         // do the same with their files. This mapping is private and read-only. Editing the files of a served model
         // would break this; the documentation forbids it.
         let map = unsafe { Mmap::map(&file) }.map_err(ModelError::io("map", path))?;
+        if let Some(reason) = lfs::reason(&map) {
+            return Err(ModelError::BadInput { path: path.to_owned(), reason });
+        }
         Ok(Self(Arc::new(map)))
     }
 

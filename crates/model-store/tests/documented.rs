@@ -97,6 +97,7 @@ fn a_heads_folder_has_what_its_format_lists() {
         other_words: 0.5,
         weights: String::new(),
         training: training(),
+        checksum: None,
     };
     let convolution =
         Convolution { width: 4, padding: 1, weights: vec![1.0; 6 * 4 * 2], bias: vec![0.0; 6] };

@@ -11,7 +11,7 @@ use tokio::runtime;
 
 use crate::config::{Config, HeadPrecision, ModelSource};
 use crate::http::edge::{Edge, EdgeError};
-use crate::http::{Front, ROUTE_LABELS};
+use crate::http::{Front, ROUTE_LABELS, check_public_routes};
 use crate::models::{
     LoadError, Loader, MakeEngines, Making, ModelSet, Models, ReadSettings, Reloader, Service,
     Timeouts,
@@ -62,6 +62,7 @@ impl Assembly {
         timer: runtime::Handle,
     ) -> Result<Self, AssemblyError> {
         let edge = Edge::new(config)?;
+        check_public_routes(&config.public_routes)?;
         let traces = Traces::start(config)?;
         let loader = Loader::new(make_engines, timer);
         let load = |source: &ModelSource| loader.load(source, config);

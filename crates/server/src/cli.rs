@@ -149,8 +149,8 @@ Examples:
   kindred serve --listen 127.0.0.1:0     # listen on a free port, named in the start-up message";
 
 const PREPARE_EXAMPLES: &str = "\
-INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy or safetensors, \
-plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
+INPUT may be GloVe text, word2vec text or binary, fastText .vec, or, with --words, .npy, safetensors or \
+text of numbers, plain or compressed (.gz, .zst, .xz, .zip). The format is detected from the content, not from the name. \
 DIR is written atomically: if the command fails, DIR is unchanged.
 
 --metric dot is for vectors whose lengths matter, such as the output layer of a language model or the items of a \
@@ -174,8 +174,8 @@ pub struct PrepareArguments {
     /// Model folder to write
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// File of the words, one per line in row order; needed for npy, safetensors and binary glove-norm, which
-    /// contain no words
+    /// File of the words, one per line in row order; needed for npy, safetensors, binary glove-norm and text of numbers
+    /// only, which contain no words
     #[arg(long, value_name = "FILE")]
     pub words: Option<PathBuf>,
     /// Format of INPUT [default: detected from its content]
@@ -197,9 +197,12 @@ pub struct PrepareArguments {
     /// Components per row [default: from the file's header, or from its first line]
     #[arg(long, value_name = "N")]
     pub dim: Option<NonZeroUsize>,
-    /// Skip and count invalid rows instead of stopping at the first
+    /// Skip and count invalid rows instead of stopping at the first; more than half of the rows must be valid
     #[arg(long)]
     pub skip_bad_rows: bool,
+    /// Take the first field of each line for its word, even if all of these are numbers
+    #[arg(long, conflicts_with = "words")]
+    pub allow_numeric_words: bool,
     /// Replace an existing model in DIR
     #[arg(long)]
     pub replace: bool,

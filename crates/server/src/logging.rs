@@ -6,12 +6,11 @@ use std::io;
 
 use serde_json::Value;
 use tracing::{Subscriber, info};
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::{Config, ConfigError, LogFormat};
+use crate::config::{Config, ConfigError, LogFormat, levels};
 use crate::escape::is_harmless;
 
 /// Starts logging as the settings say. May be called once per process.
@@ -30,12 +29,8 @@ fn subscriber(
     colours: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ConfigError> {
-    // h2 warns about each client that it disconnects for flooding. These warnings appear only on request
-    // ("info,h2=warn").
-    let filter = levels(&format!("h2=error,{}", config.log_level)).ok_or(ConfigError::OutOfRange {
-        key: "log_level",
-        reason: "must be error, warn, info, debug, trace, or such per module: info,scheduler=debug",
-    })?;
+    let filter = levels(&config.log_level)
+        .map_err(|reason| ConfigError::Misspelt { key: "log_level", reason })?;
     let writer = Escaping { writer, format: config.log_format, colours };
     let log = tracing_subscriber::fmt::layer().with_writer(writer);
     let filtered = tracing_subscriber::registry().with(filter);
@@ -43,19 +38,6 @@ fn subscriber(
         LogFormat::Text => Box::new(filtered.with(log.with_ansi(colours).with_target(false))),
         LogFormat::Json => Box::new(filtered.with(log.json().flatten_event(true))),
     })
-}
-
-/// Parses log levels: one for all modules, or one per module. If a module has several, the last one counts.
-fn levels(text: &str) -> Option<Targets> {
-    let mut levels = Vec::new();
-    for level in text.split(',').map(str::trim).filter(|level| !level.is_empty()) {
-        // Levels per span or field are not supported.
-        if level.starts_with('=') || level.contains('[') {
-            return None;
-        }
-        levels.push(level.strip_suffix('=').unwrap_or(level));
-    }
-    levels.join(",").parse().ok()
 }
 
 /// Escapes what would control a terminal in log lines, because much of what is logged comes from clients. The
@@ -182,30 +164,6 @@ mod tests {
             });
             let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
             assert!(lines.contains(shown) && lines.contains("something"), "{lines}");
-        }
-    }
-
-    #[test]
-    fn levels_are_for_all_and_by_module() {
-        use tracing::Level;
-
-        let said =
-            levels("h2=error,info,, server::queue=debug,h2=WARN,quiet=off,loud,louder=").unwrap();
-        for (target, level, is_logged) in [
-            ("server", Level::INFO, true),
-            ("server", Level::DEBUG, false),
-            ("server::queue::lanes", Level::DEBUG, true),
-            ("h2::server", Level::WARN, true),
-            ("h2::server", Level::INFO, false),
-            ("quiet", Level::ERROR, false),
-            ("loud", Level::TRACE, true),
-            ("louder", Level::TRACE, true),
-        ] {
-            assert_eq!(said.would_enable(target, &level), is_logged, "{target} {level}");
-        }
-        assert!(!levels("h2=error,").unwrap().would_enable("server", &Level::ERROR));
-        for wrong in ["=loud=", "server=loud", "info,[span]=debug", "server[{id}]=debug"] {
-            assert!(levels(wrong).is_none(), "{wrong}");
         }
     }
 

@@ -138,6 +138,7 @@ def prepare(
     source: Path, out: Path, *, replace: bool = False, progress: Callable[[int, int | None], object] | None = None,
     format: str | None = None, words: Path | None = None, metric: str = "cosine", biases: Path | None = None,
     tensor: str | None = None, member: str | None = None, dim: int | None = None, skip_bad_rows: bool = False,
+    allow_numeric_words: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Reads a vectors file and writes a model folder: complete, or not at all.
 
@@ -153,7 +154,8 @@ def prepare(
         tensor: the tensor of a safetensors file, if it has several.
         member: the member of a zip archive, if it has several.
         dim: components per row, if the file does not say.
-        skip_bad_rows: whether invalid rows are counted and left out, instead of an error.
+        skip_bad_rows: whether invalid rows are counted and left out, instead of an error; more than half must be valid.
+        allow_numeric_words: whether the first field of each line is its word, even if all of these are numbers.
 
     Returns:
         What was read: ``format``, ``rows``, ``dim``, ``bad_rows_skipped``, ``first_bad_row``, ``duplicate_words_dropped``.
@@ -163,7 +165,7 @@ def prepare(
     """
     return _kindred.prepare(
         source, out, replace=replace, format=format, words=words, metric=metric, biases=biases, tensor=tensor, member=member,
-        dim=dim, skip_bad_rows=skip_bad_rows, progress=progress,
+        dim=dim, allow_numeric_words=allow_numeric_words, skip_bad_rows=skip_bad_rows, progress=progress,
     )  # fmt: skip
 
 

@@ -121,6 +121,7 @@ def prepare(
     tensor: str | None,
     member: str | None,
     dim: int | None,
+    allow_numeric_words: bool,
     skip_bad_rows: bool,
     progress: Callable[[int, int | None], object] | None,
 ) -> dict[str, Any]: ...

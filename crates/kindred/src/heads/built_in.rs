@@ -79,6 +79,7 @@ mod tests {
     fn it_fits_the_built_in_model_and_no_other() {
         let head = built_in(&crate::demo::open(Path::new("")).unwrap()).expect("a head");
         assert_eq!(head.description().labels, ["negative", "positive"]);
+        assert_eq!(head.missing_checksum(), None);
         let other = ModelStore::from_rows("other", 2, [("a", &[1.0, 0.0][..])]).unwrap();
         assert!(built_in(&other).is_none());
     }

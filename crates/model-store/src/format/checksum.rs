@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Bytes that are hashed before somebody is asked whether to go on.
+const ASK_EVERY_BYTES: usize = 32 << 20;
+
 /// A BLAKE3 checksum, written as `blake3:` and 64 hexadecimal digits (`b3sum` prints the same).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum(blake3::Hash);
@@ -11,6 +14,18 @@ impl Checksum {
     /// The checksum of these bytes, computed on all cores.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::Hasher::new().update_rayon(bytes).finalize())
+    }
+
+    /// The same, in parts; `None` as soon as `goes_on` says no.
+    pub(crate) fn of_while(bytes: &[u8], goes_on: impl Fn() -> bool) -> Option<Self> {
+        let mut hasher = blake3::Hasher::new();
+        for part in bytes.chunks(ASK_EVERY_BYTES) {
+            if !goes_on() {
+                return None;
+            }
+            hasher.update_rayon(part);
+        }
+        Some(Self::from_hasher(&hasher))
     }
 
     /// The checksum of what a hasher has seen.

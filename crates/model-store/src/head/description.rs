@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::HeadError;
+use super::{HeadError, seal};
 use crate::ModelStore;
 
 /// The version of the format that this build reads and writes.
@@ -44,6 +44,9 @@ pub struct Description {
     /// How it was made, for people: the data, settings and results.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub training: serde_json::Map<String, serde_json::Value>,
+    /// The checksum of all this. Heads of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
 }
 
 fn one() -> f32 {
@@ -88,10 +91,12 @@ impl About {
     /// Reads these fields of `head.json`.
     pub(super) fn parse(path: &Path, json: &[u8]) -> Result<Self, HeadError> {
         check_version(path, json)?;
-        serde_json::from_slice(json).map_err(|error| HeadError::Description {
+        let about = serde_json::from_slice(json).map_err(|error| HeadError::Description {
             path: path.to_owned(),
             reason: error.to_string(),
-        })
+        })?;
+        seal::check(path, json)?;
+        Ok(about)
     }
 }
 
@@ -236,12 +241,9 @@ impl Description {
         if About::parse(path, json).is_ok_and(|about| about.kind != HeadKind::Classifier) {
             return Err(damaged("it is not a classifier".to_owned()));
         }
-        serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
-    }
-
-    pub(super) fn to_json(&self) -> String {
-        let json = serde_json::to_string_pretty(self).expect("a description is JSON");
-        json + "\n"
+        let read = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        seal::check(path, json)?;
+        Ok(read)
     }
 
     /// Checks that it does not contradict itself.

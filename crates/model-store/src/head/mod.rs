@@ -1,6 +1,7 @@
 //! Heads: small trained models over a model's rows, each in a folder of its own.
 //!
 //! - `description`: `head.json`, what the head is and what it was made for;
+//! - `seal`: the checksum of `head.json`;
 //! - `tensors`: `weights.safetensors`;
 //! - here: opening a classifier beside its model, and writing one;
 //! - `expander`: the same for expanders.
@@ -8,6 +9,7 @@
 mod description;
 mod error;
 mod expander;
+mod seal;
 mod tensors;
 
 use std::collections::HashMap;
@@ -77,7 +79,7 @@ pub struct Head {
 /// What a classifier is made of.
 #[derive(Debug, Clone)]
 pub struct Parts {
-    /// Everything but the checksum of the weights, which is computed.
+    /// Everything but the checksums, which are computed.
     pub description: Description,
     /// The weights.
     pub classifier: Classifier,
@@ -90,8 +92,8 @@ pub struct Parts {
 }
 
 impl Head {
-    /// Maps a head's folder. Checks the description, that the head was made for this model, all shapes, the checksum of the
-    /// weights, and that they are finite.
+    /// Maps a head's folder. Checks the description and its checksum, that the head was made for this
+    /// model, all shapes, the checksum of the weights, and that they are finite.
     ///
     /// # Errors
     /// If the folder is no head, is damaged, or was made for another model. Each names the cure.
@@ -160,6 +162,11 @@ impl Head {
         &self.description
     }
 
+    /// The checksum that belongs into its description, if that has none.
+    pub fn missing_checksum(&self) -> Option<String> {
+        seal::missing(self.description.checksum.as_ref(), &self.description)
+    }
+
     /// The token of a row of the model.
     pub fn of_row(&self, row: Row) -> Token {
         assert!(row.0 < self.rows, "a row of the head's model");
@@ -218,7 +225,7 @@ impl Parts {
     pub fn write(&self, out: &Path, replace: bool) -> Result<(), HeadError> {
         let (description, weights) = self.files()?;
         let folder = NewFolder::beside(&HEAD, out, replace)?;
-        let description = description.to_json();
+        let description = seal::to_json(&description);
         folder.complete(&[(HEAD_FILE, description.as_bytes()), (WEIGHTS_FILE, &weights)])?;
         Ok(())
     }
@@ -238,7 +245,8 @@ impl Parts {
             layers: self.classifier.layers().iter().map(|layer: &Layer| layer.bias.len()).collect(),
             ..self.description.clone()
         };
-        Ok((description, weights))
+        let checksum = Some(seal::checksum_of(&description));
+        Ok((Description { checksum, ..description }, weights))
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::Input;
-use crate::ModelError;
 use crate::format::Checksum;
+use crate::{ModelError, lfs};
 
 /// An input before decompression.
 pub(super) struct Packed<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Packed<'a> {
     pub(super) path: PathBuf,
     /// Its size; unknown for a pipe.
     pub(super) bytes_total: Option<u64>,
-    /// Its first bytes: [`START_BYTES`], or all if there are fewer.
+    /// Its first bytes: [`START_BYTES`] at least, or all if there are fewer.
     pub(super) start: Vec<u8>,
     pub(super) seen: Arc<Seen>,
     pub(super) raw: Raw<'a>,
@@ -55,7 +55,8 @@ impl<'a> Packed<'a> {
         let mut start = Vec::new();
         let (path, bytes_total, raw) = match input {
             Input::Bytes { name, bytes } => {
-                start.extend(bytes.iter().take(START_BYTES as usize));
+                read_start(&mut &*bytes, &mut start)
+                    .map_err(ModelError::io("read", Path::new(name)))?;
                 (name.into(), Some(bytes.len() as u64), Raw::Bytes(bytes))
             }
             Input::Stdin => {
@@ -72,7 +73,7 @@ impl<'a> Packed<'a> {
                     return Err(ModelError::BadInput { path: path.to_owned(), reason });
                 }
                 if metadata.is_file() {
-                    (&mut file).take(START_BYTES).read_to_end(&mut start).map_err(can_not_read)?;
+                    read_start(&mut file, &mut start).map_err(can_not_read)?;
                     file.seek(SeekFrom::Start(0)).map_err(can_not_read)?;
                     (path.to_owned(), Some(metadata.len()), Raw::File(file))
                 } else {
@@ -80,12 +81,25 @@ impl<'a> Packed<'a> {
                 }
             }
         };
-        Ok(Self { path, bytes_total, start, seen: Arc::default(), raw })
+        match lfs::reason(&start) {
+            None => Ok(Self { path, bytes_total, start, seen: Arc::default(), raw }),
+            Some(reason) => Err(ModelError::BadInput { path, reason }),
+        }
     }
 }
 
+/// Reads the first bytes. More than [`START_BYTES`] only where they matter: the writer of a pipe may
+/// wait for an answer.
+fn read_start(reader: &mut impl Read, start: &mut Vec<u8>) -> io::Result<()> {
+    reader.take(START_BYTES).read_to_end(start)?;
+    if start.len() as u64 == START_BYTES && lfs::may_begin(start) {
+        reader.take(lfs::POINTER_BYTES as u64 - START_BYTES).read_to_end(start)?;
+    }
+    Ok(())
+}
+
 fn pipe(mut reader: impl Read + Send + 'static, start: &mut Vec<u8>) -> io::Result<Raw<'static>> {
-    (&mut reader).take(START_BYTES).read_to_end(start)?;
+    read_start(&mut reader, start)?;
     Ok(Raw::Pipe(Box::new(Cursor::new(start.clone()).chain(reader))))
 }
 

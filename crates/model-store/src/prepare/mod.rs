@@ -30,6 +30,7 @@ mod input;
 mod lines;
 mod options;
 mod pipeline;
+mod rows;
 mod unpack;
 mod vectors_file;
 mod words_file;
@@ -44,12 +45,11 @@ pub use array::{Array, read_array};
 use biases::Biases;
 pub(crate) use folder::ModelFolder;
 pub use formats::VectorsFormat;
-use formats::{BadRecord, MAX_RECORD_BYTES, Parsed, Plan, Unit, plan};
+use formats::{Expected, MAX_RECORD_BYTES, Plan, plan};
 pub(crate) use formats::{MAX_WORD_BYTES, ends_in_a_number};
 pub use options::{Input, PrepareOptions, Progress, Summary};
-use pipeline::{Position, byte_name};
+use rows::Rows;
 pub use unpack::Unpacked;
-use unpack::{ReadSoFar, file_name};
 use words_file::WordList;
 pub use writer::ModelWriter;
 
@@ -142,36 +142,24 @@ fn read_rows<W: Write + Seek>(
     unpack::read(input, options.member.as_deref(), |unpacked| {
         let so_far = unpacked.progress().clone();
         let (head, plan) = begin(unpacked, options, words)?;
-        let (unit, expected, description) = (plan.records, plan.expected, plan.description.clone());
+        let (unit, expected, description) =
+            (plan.records, plan.expected.clone(), plan.description.clone());
         let writer = ModelWriter::new(out()?, plan.dim).map_err(can_not_write)?;
         let writer = writer.under(options.metric);
-        let mut rows = Rows {
-            writer,
-            biases,
-            unit,
-            so_far,
-            skips: options.skip_bad_rows,
-            dim_is_of_line_1: options.dim.is_none(),
-            first_bad: None,
-            bad: 0,
-            repeated: 0,
-        };
+        let column = plan.first_column.clone();
+        let mut rows = Rows::new(writer, biases, unit, so_far, column, options);
         let records = pipeline::run(unpacked, head, plan, |position, parsed| {
             rows.take(position, parsed, can_not_write)?;
-            let now = Progress {
-                bytes_read: rows.so_far.bytes_read(),
-                bytes_total: rows.so_far.bytes_total,
-                rows: rows.writer.rows(),
-            };
-            if on_progress(now).is_break() { Err(ModelError::Cancelled) } else { Ok(()) }
+            if on_progress(rows.progress()).is_break() {
+                Err(ModelError::Cancelled)
+            } else {
+                Ok(())
+            }
         })?;
-        if let Some(expected) = expected
+        if let Some(Expected { rows: expected, said, cure }) = expected
             && expected != records
         {
-            return Err(rows.so_far.bad(format!(
-                "its header announces {expected} rows, but it has {records}; the file is cut off, or its \
-                 header is wrong"
-            )));
+            return Err(rows.so_far.bad(format!("{said}, but it has {records}; {cure}")));
         }
         if let Some(biases) = &rows.biases {
             biases.check_end(records, &rows.so_far.path)?;
@@ -192,119 +180,4 @@ fn begin(
     let bytes_total = so_far.bytes_total.filter(|_| so_far.packing.is_none());
     let plan = plan(&head, bytes_total, options, words).map_err(|reason| so_far.bad(reason))?;
     Ok((head, plan))
-}
-
-/// Passes rows into the model.
-struct Rows<W> {
-    writer: ModelWriter<W>,
-    biases: Option<Biases>,
-    unit: Unit,
-    so_far: ReadSoFar,
-    skips: bool,
-    dim_is_of_line_1: bool,
-    first_bad: Option<(u64, String)>,
-    bad: u64,
-    repeated: u64,
-}
-
-impl<W: Write + Seek> Rows<W> {
-    fn take(
-        &mut self,
-        position: Position,
-        parsed: Parsed,
-        can_not_write: impl Fn(io::Error) -> ModelError,
-    ) -> Result<(), ModelError> {
-        if let Some(first) = &parsed.first_bad {
-            if !self.skips || !first.may_be_skipped {
-                return Err(self.bad_record(position, first));
-            }
-            self.bad += parsed.bad.len() as u64;
-            let number = self.number(position.records + first.record);
-            self.first_bad.get_or_insert((number, first.reason.clone()));
-        }
-        let biases = self.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
-            let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
-            biases.of_chunk(position.records, &parsed, &self.so_far.path, row_name)
-        })?;
-        self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
-        Ok(())
-    }
-
-    /// The number in messages: lines count from 1, rows from 0.
-    fn number(&self, record: u64) -> u64 {
-        match self.unit {
-            Unit::Line { first } => first + record,
-            Unit::Row => record,
-        }
-    }
-
-    fn bad_record(&self, position: Position, bad: &BadRecord) -> ModelError {
-        let path = self.so_far.path.clone();
-        let number = self.number(position.records + bad.record);
-        let mut reason = bad.reason.clone();
-        match self.unit {
-            Unit::Line { .. } => {
-                if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
-                    reason += "; if the first word contains spaces, give --dim";
-                }
-                ModelError::BadLine { path, line: number, reason }
-            }
-            Unit::Row => {
-                let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
-                if bad.may_be_skipped {
-                    ModelError::BadRow { path, row: number, byte, reason }
-                } else {
-                    self.so_far.bad(format!("row {number}, {byte}: {reason}"))
-                }
-            }
-        }
-    }
-
-    fn finish(
-        self,
-        description: &str,
-        options: &PrepareOptions,
-    ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
-        let Self { writer, biases, unit, so_far, first_bad, bad, repeated, .. } = self;
-        let unit = unit.name();
-        if writer.rows() == 0 {
-            return Err(so_far.bad(match first_bad {
-                None => "it has no rows".into(),
-                Some((number, reason)) => {
-                    format!("every {unit} is invalid; the first, {unit} {number}: {reason}")
-                }
-            }));
-        }
-        let (source_bytes, source_checksum) = so_far.finish()?;
-        let mut format = description.to_owned();
-        if let Some(words) = &options.words {
-            format += &format!(" with words in {}", file_name(words));
-        }
-        if let Some(biases) = biases {
-            format += &format!(" with biases in {}", biases.name());
-        }
-        if let Some(packing) = so_far.packing {
-            format += &format!(", {packing}");
-        }
-        let provenance = Provenance {
-            source: file_name(&so_far.path),
-            source_format: format.clone(),
-            source_bytes,
-            source_checksum,
-            prepared_by: Provenance::this_program(),
-            prepared_at: Provenance::now(),
-            bad_rows_skipped: bad,
-            duplicate_words_dropped: repeated,
-        };
-        let summary = Summary {
-            format,
-            rows: writer.rows(),
-            dim: writer.dim(),
-            source_bytes,
-            bad_rows_skipped: bad,
-            first_bad_row: first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}")),
-            duplicate_words_dropped: repeated,
-        };
-        Ok((writer, summary, provenance))
-    }
 }

@@ -41,6 +41,8 @@ pub struct PrepareOptions {
     pub member: Option<String>,
     /// Components per row; by default from the header, or the number of fields in the first line minus one.
     pub dim: Option<NonZeroUsize>,
+    /// Take the first field of each line for its word, even if all of them are numbers.
+    pub allow_numeric_words: bool,
     /// Skip and count invalid rows, instead of stopping at the first.
     pub skip_bad_rows: bool,
     /// Replace an older model in the output folder.

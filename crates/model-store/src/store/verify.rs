@@ -7,13 +7,28 @@ use crate::ModelError;
 use crate::format::{Checksum, INDEX_FILE, VECTORS_FILE, WORDS_FILE};
 use contract::{Row, score};
 
+/// Rows that are checked before somebody is asked whether to go on.
+const ASK_EVERY_ROWS: u32 = 4096;
+
 impl ModelStore {
     /// Reads everything and verifies every checksum, that components and biases are finite, that norms follow the
     /// contract, and that both word maps agree. Calls `progress` with the name of each step.
     ///
     /// # Errors
     /// Names the first damaged file.
-    pub fn verify(&self, mut progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
+    pub fn verify(&self, progress: impl FnMut(&'static str)) -> Result<(), ModelError> {
+        self.verify_while(progress, || true)
+    }
+
+    /// As [`verify`](Self::verify), but stops soon after `goes_on` has said no.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify); [`ModelError::Cancelled`] if it stopped.
+    pub fn verify_while(
+        &self,
+        mut progress: impl FnMut(&'static str),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<(), ModelError> {
         let (layout, sums) = (self.header.layout(), &self.header.checksums);
         let biases = sums.biases.map(|sum| ("biases", VECTORS_FILE, self.data(layout.biases), sum));
         for (step, file, bytes, expected) in [
@@ -27,23 +42,26 @@ impl ModelStore {
         .chain(biases)
         {
             progress(step);
-            let found = Checksum::of(bytes);
+            let found = Checksum::of_while(bytes, &goes_on).ok_or(ModelError::Cancelled)?;
             if found != expected {
                 let reason = format!("the checksum of its {step} is {found}, not {expected}");
                 return Err(ModelError::damaged(&self.folder.join(file), reason));
             }
         }
         progress("contents");
-        self.verify_contents()
+        self.verify_contents(goes_on)
     }
 
-    fn verify_contents(&self) -> Result<(), ModelError> {
+    fn verify_contents(&self, goes_on: impl Fn() -> bool) -> Result<(), ModelError> {
         self.check_biases()?;
         let (table, vectors_path) = (self.table(), self.folder.join(VECTORS_FILE));
         if self.data(self.header.layout().alignment).iter().any(|&b| b != 0) {
             return Err(ModelError::damaged(&vectors_path, "its tensor `alignment` is not zero"));
         }
         for row in (0..self.rows() as u32).map(Row) {
+            if row.0.is_multiple_of(ASK_EVERY_ROWS) && !goes_on() {
+                return Err(ModelError::Cancelled);
+            }
             let components = table.row(row);
             if components.iter().any(|c| !c.is_finite()) {
                 let reason = format!("row {row} has a component that is not finite");

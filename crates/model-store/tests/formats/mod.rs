@@ -3,6 +3,7 @@
 mod bad;
 mod files;
 mod good;
+mod numbers;
 mod round_trip;
 mod seeds;
 pub(crate) mod support;

@@ -21,6 +21,7 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// # Errors
 /// If it is not ready, if nothing answers, or if the address is invalid.
 pub fn health(arguments: &HealthArguments) -> Result<(), CommandError> {
+    config::check_variables()?;
     let url = match &arguments.url {
         Some(url) => Some(url.clone()),
         None => config::variable(URL_VARIABLE)?,

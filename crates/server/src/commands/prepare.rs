@@ -35,6 +35,7 @@ pub fn prepare(arguments: &PrepareArguments) -> Result<(), CommandError> {
         tensor: arguments.tensor.clone(),
         member: arguments.member.clone(),
         dim: arguments.dim,
+        allow_numeric_words: arguments.allow_numeric_words,
         skip_bad_rows: arguments.skip_bad_rows,
         replace: arguments.replace,
     };

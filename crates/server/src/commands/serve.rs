@@ -70,6 +70,7 @@ where
     let timer = runtime.handle().clone();
     let assembly = Assembly::build(config, Box::new(read_settings), make_engines, timer)?;
     let stopping = Cell::new(None);
+    assembly.reloader.verify_in_background();
     let result = runtime.block_on(listen_and_drain(config, &assembly, &threads, hangup, &stopping));
     // The connections that are left have exceeded the drain timeout. They end with their threads.
     drop(threads);

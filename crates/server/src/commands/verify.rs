@@ -29,17 +29,31 @@ pub fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
         from.prepared_at
     )?;
     if let Some(folder) = &arguments.head {
-        // Opening it checks everything.
-        let what = match about(folder)?.kind {
+        // Opening it checks everything but the folder of terms, if there is one.
+        let (what, missing) = match about(folder)?.kind {
             HeadKind::Classifier => {
                 let head = Head::open(folder, &model)?;
-                format!("a classifier of {}", head.description().labels.join(", "))
+                let labels = head.description().labels.join(", ");
+                (format!("a classifier of {labels}"), head.missing_checksum())
             }
             HeadKind::Expander => {
-                format!("an expander with {} terms", Expander::open(folder, &model)?.len())
+                let expander = Expander::open(folder, &model)?;
+                if let Some(terms) = expander.terms_folder() {
+                    terms.verify(|step| drop(say!("checking {step} of the terms")))?;
+                }
+                let terms = expander.len();
+                (format!("an expander with {terms} terms"), expander.missing_checksum())
             }
         };
-        say!("{}: {what}, made for this model; all checksums match", folder.display())?;
+        let (head, what) = (folder.display(), format!("{what}, made for this model"));
+        match missing {
+            None => say!("{head}: {what}; all checksums match")?,
+            Some(checksum) => say!(
+                "{head}: {what}; the checksum of its weights matches, but its head.json has none of its \
+                 own, as those of earlier versions: if labels and settings are right, add \
+                 \"checksum\": \"{checksum}\" to it"
+            )?,
+        }
     }
     Ok(())
 }

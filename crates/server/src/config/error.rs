@@ -22,12 +22,14 @@ pub enum ConfigError {
         source: toml::de::Error,
     },
     /// A key that does not exist.
-    #[error("{origin}: unknown setting `{key}`; known settings: {}", known.join(", "))]
+    #[error("{origin}: unknown setting `{key}`{hint}; known settings: {}", known.join(", "))]
     UnknownKey {
         /// The file or the variable.
         origin: String,
         /// The key.
         key: String,
+        /// Which one may be meant.
+        hint: String,
         /// All keys.
         known: Vec<String>,
     },
@@ -39,7 +41,27 @@ pub enum ConfigError {
         /// `name` or `value`.
         part: &'static str,
     },
-    /// A value of the wrong kind.
+    /// A value of another kind, such as a fraction for a number of threads.
+    #[error("{origin}: the setting `{key}` is {found}; it must be {expected}")]
+    Kind {
+        /// The file or the variable.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The value, as it is written.
+        found: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A value that has a misspelt name.
+    #[error("setting `{key}`: {reason}")]
+    Misspelt {
+        /// The key.
+        key: &'static str,
+        /// What is no name, and which ones are.
+        reason: String,
+    },
+    /// A value that can't be read.
     #[error("settings: {0}")]
     Value(#[from] config::ConfigError),
     /// Two models with the same name.

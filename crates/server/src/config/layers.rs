@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use config::{Environment, File, FileFormat};
 
+use super::known::{Known, PREFIX};
 use super::{Config, ConfigError, DEFAULTS, ServeFlags};
-
-const PREFIX: &str = "KINDRED_";
 
 /// Settings with several values, comma-separated in the environment.
 const LISTS: [&str; 2] = ["cors_origins", "public_routes"];
@@ -29,18 +28,13 @@ impl Config {
         flags: &ServeFlags,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
-        let known: Vec<String> = toml::from_str::<toml::Table>(DEFAULTS)
-            .expect("pinned by a test")
-            .keys()
-            .cloned()
-            .collect();
-        let ours = ours(environment)?;
+        let known = Known::new();
+        let mut ours = ours(environment)?;
         let file = flags.config.clone().or_else(|| ours.get(CONFIG_VARIABLE).map(PathBuf::from));
-        let ours: HashMap<String, String> =
-            ours.into_iter().filter(|(key, _)| !NON_SETTINGS.contains(&key.as_str())).collect();
-        for variable in ours.keys() {
-            let key = variable[PREFIX.len()..].to_lowercase();
-            check_known(&key, &known, || format!("environment variable {variable}"))?;
+        ours.retain(|name, _| !NON_SETTINGS.contains(&name.as_str()));
+        for (variable, value) in &ours {
+            let key = known.key(variable, &NON_SETTINGS)?;
+            known.check_variable(variable, &key, value)?;
         }
 
         let mut layers =
@@ -80,6 +74,15 @@ fn ours(
     Ok(ours)
 }
 
+/// Checks the names of all `KINDRED_*` variables, for commands that use some and no setting: one that is
+/// misspelt would have no effect.
+pub(crate) fn check_variables() -> Result<(), ConfigError> {
+    let known = Known::new();
+    let ours = ours(std::env::vars_os())?;
+    let mut names = ours.keys().filter(|name| !NON_SETTINGS.contains(&name.as_str()));
+    names.try_for_each(|name| known.key(name, &NON_SETTINGS).map(drop))
+}
+
 /// The value of a `KINDRED_*` variable that is not a setting; `None` if it is not set or empty.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, ConfigError> {
     match std::env::var_os(name).map(OsString::into_string) {
@@ -94,24 +97,12 @@ fn is_service_link(variable: &str) -> bool {
     variable.starts_with("KINDRED_PORT") || variable.starts_with("KINDRED_SERVICE_")
 }
 
-fn read_file(path: &Path, known: &[String]) -> Result<String, ConfigError> {
+fn read_file(path: &Path, known: &Known) -> Result<String, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
     let table: toml::Table = toml::from_str(&text)
         .map_err(|source| ConfigError::NotToml { path: path.to_owned(), source })?;
-    for key in table.keys() {
-        check_known(key, known, || path.display().to_string())?;
-    }
+    let origin = path.display().to_string();
+    table.iter().try_for_each(|(key, value)| known.check(&origin, key, value))?;
     Ok(text)
-}
-
-fn check_known(
-    key: &str,
-    known: &[String],
-    origin: impl FnOnce() -> String,
-) -> Result<(), ConfigError> {
-    if known.iter().any(|known| known == key) {
-        return Ok(());
-    }
-    Err(ConfigError::UnknownKey { origin: origin(), key: key.to_owned(), known: known.to_vec() })
 }

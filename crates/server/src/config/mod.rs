@@ -3,8 +3,11 @@
 
 mod error;
 mod flags;
+mod known;
 mod layers;
+mod levels;
 mod source;
+mod spelling;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +23,8 @@ pub use error::ConfigError;
 pub use flags::ServeFlags;
 pub use source::{ModelPlacement, ModelSource};
 
-pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, variable};
+pub(crate) use layers::{API_KEY_VARIABLE, URL_VARIABLE, check_variables, variable};
+pub(crate) use levels::levels;
 
 use kindred::device::{Device, Placement};
 
@@ -220,6 +224,8 @@ impl Config {
 
     fn check(mut self) -> Result<Self, ConfigError> {
         self.check_names()?;
+        levels(&self.log_level)
+            .map_err(|reason| ConfigError::Misspelt { key: "log_level", reason })?;
         for list in [&mut self.cors_origins, &mut self.public_routes] {
             // An empty variable or flag is an empty list, not a list of one empty value.
             *list = list

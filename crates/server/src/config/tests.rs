@@ -130,8 +130,66 @@ fn unknown_keys_are_errors_that_name_them() {
     let said = load(&flags, &[]).unwrap_err();
     let path = file.path().to_str().unwrap();
     assert!(said.contains("`lisen`") && said.contains(path) && said.contains("listen"), "{said}");
-    let said = load(&ServeFlags::default(), &[("KINDRED_LISEN", "x")]).unwrap_err();
-    assert!(said.contains("KINDRED_LISEN"), "{said}");
+    assert!(said.contains("did you mean listen?"), "{said}");
+    for (variable, meant) in [
+        ("KINDRED_LISEN", "KINDRED_LISTEN"),
+        ("KINDRED_LOGLEVEL", "KINDRED_LOG_LEVEL"),
+        ("KINDRED_APIKEY", "KINDRED_API_KEY"),
+        ("KINDRED_CONFIGG", "KINDRED_CONFIG"),
+    ] {
+        let said = load(&ServeFlags::default(), &[(variable, "x")]).unwrap_err();
+        let expected = format!("did you mean {meant}?");
+        assert!(said.contains(variable) && said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn values_of_another_kind_are_not_converted() {
+    for (content, expected) in [
+        ("threads = 3.7", "the setting `threads` is 3.7; it must be a whole number"),
+        ("threads = true", "the setting `threads` is true; it must be a whole number"),
+        ("request_timeout_ms = 1e3", "it must be a whole number"),
+        ("request_timeout_ms = '30s'", "the setting `request_timeout_ms` is `30s`"),
+        ("keep_tables = 2", "the setting `keep_tables` is 2; it must be true or false"),
+        ("keep_tables = 'nope'", "the setting `keep_tables` is `nope`"),
+        ("access_log_query = 0.0", "it must be true or false"),
+        ("traces_sample_ratio = true", "it must be a number"),
+        ("traces_sample_ratio = '1%'", "the setting `traces_sample_ratio` is `1%`"),
+        ("[server]\nthreads = 3", "unknown setting `server`"),
+    ] {
+        let (file, flags) = file(content);
+        let said = load(&flags, &[]).unwrap_err();
+        let path = file.path().to_str().unwrap();
+        assert!(said.contains(expected) && said.contains(path), "{content}: {said}");
+    }
+    for (variable, value) in [
+        ("KINDRED_THREADS", "3.7"),
+        ("KINDRED_THREADS", "true"),
+        ("KINDRED_THREADS", ""),
+        ("KINDRED_KEEP_TABLES", "fasle"),
+        ("KINDRED_KEEP_TABLES", "2"),
+        ("KINDRED_TRACES_SAMPLE_RATIO", "true"),
+    ] {
+        let said = load(&ServeFlags::default(), &[(variable, value)]).unwrap_err();
+        assert!(said.contains(variable) && said.contains(&format!("is `{value}`")), "{said}");
+    }
+    let (_file, flags) = file("keep_tables = 'off'\ntraces_sample_ratio = 1\nthreads = '3'");
+    let config = load(&flags, &[("KINDRED_ACCESS_LOG_QUERY", "Yes")]).unwrap();
+    assert!(!config.keep_tables && config.access_log_query && config.threads == 3);
+}
+
+#[test]
+fn a_log_level_that_is_none_is_refused_wherever_it_is_from() {
+    let expected = "setting `log_level`: `inf` is not a level";
+    let (_file, from_file) = file("log_level = 'inf'");
+    let flags = ServeFlags { log_level: Some("inf".into()), ..Default::default() };
+    let from = [load(&from_file, &[]), load(&flags, &[])];
+    for said in
+        from.into_iter().chain([load(&ServeFlags::default(), &[("KINDRED_LOG_LEVEL", "inf")])])
+    {
+        let said = said.unwrap_err();
+        assert!(said.contains(expected) && said.contains("did you mean info?"), "{said}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::ConsoleError;
 use super::service::{Reply, Service, Times};
 use crate::cli::AnswerSource;
 use crate::client;
+use crate::config::check_variables;
 
 /// Size limit of an answer, in bytes. A thousand neighbours with all their details are far smaller.
 const MOST_BYTES: u64 = 256 << 20;
@@ -60,6 +61,7 @@ fn trouble(error: &ureq::Error) -> FailureKind {
 impl Remote {
     /// Sends no request yet.
     pub(super) fn new(url: &str, source: &AnswerSource) -> Result<Self, ConsoleError> {
+        check_variables()?;
         let bad =
             |(url, reason): (String, &str)| ConsoleError::BadUrl { url, reason: reason.into() };
         let parsed = client::service_url(url).map_err(bad)?;

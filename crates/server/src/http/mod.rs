@@ -21,6 +21,6 @@ pub use parse::limits::{
     MAX_EXPLAINED_TERMS, MAX_FULL_PASS_WORDS, MAX_PAIRS, MAX_QUERIES, MAX_RESULTS,
     MAX_VECTOR_COMPONENTS,
 };
-pub(crate) use routes::LABELS as ROUTE_LABELS;
 pub use routes::MAX_LISTED;
 pub use routes::all as routes;
+pub(crate) use routes::{LABELS as ROUTE_LABELS, check_public_routes};

@@ -9,7 +9,7 @@ use kindred::heads::{
     BUILT_IN, BUILT_IN_EXPANDER, Expander, Head, HeadError, HeadKind, OWN_TERMS, Token, about,
     built_in, built_in_expander, own_terms,
 };
-use model_store::ModelStore;
+use model_store::{ModelError, ModelStore};
 
 use crate::config::{Config, ModelSource};
 
@@ -131,6 +131,19 @@ pub(super) fn open(model: &Arc<ModelStore>, config: &Config) -> Result<Vec<Serve
         model.words().make_table();
     }
     Ok(heads)
+}
+
+/// Verifies what opening these heads does not: the folders that they take terms from.
+///
+/// # Errors
+/// For the first that is damaged; [`ModelError::Cancelled`] soon after `goes_on` has said no.
+pub(super) fn verify(heads: &[ServedHead], goes_on: impl Fn() -> bool) -> Result<(), ModelError> {
+    let folder = |head: &ServedHead| match &head.head {
+        AnyHead::Classifier(_) => None,
+        AnyHead::Expander(expander) => expander.terms_folder().cloned(),
+    };
+    let mut folders = heads.iter().filter_map(folder);
+    folders.try_for_each(|terms| terms.verify_while(|_| (), &goes_on))
 }
 
 /// Checks that each head of the settings was made for one of these models.

@@ -1,6 +1,7 @@
 //! Loads a model and starts its engine: when a service starts, or beside the models that it already serves.
 
 use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -182,7 +183,7 @@ impl Loader {
     }
 
     /// Opens a model while the service runs, and verifies it: every checksum matches, and there is enough memory. `None`
-    /// if this version is already served.
+    /// if this version is already served, undamaged.
     ///
     /// # Errors
     /// If the folder is not a valid model, or one of these checks fails.
@@ -193,16 +194,22 @@ impl Loader {
         served: Option<&ServedModel>,
     ) -> Result<Option<Arc<ModelStore>>, LoadError> {
         let model = Arc::new(open(source, config)?);
-        if let Some(served) = served.filter(|served| served.model.version() == model.version()) {
+        let broken = |error: io::Error| LoadError::Broken(error.to_string());
+        let is_unchanged = |served: &&ServedModel| {
+            served.model.version() == model.version() && served.readiness.damaged_files() == 0
+        };
+        if let Some(served) = served.filter(is_unchanged) {
             let mut heads = heads::open(&served.model, config)?;
+            in_background(|| heads::verify(&heads, || true)).map_err(broken)??;
             warm::reuse(&served.heads.load(), &mut heads);
             warm::warm(served, &heads, &self.timer);
             served.heads.store(Arc::new(heads));
             return Ok(None);
         }
-        heads::open(&model, config)?;
+        let heads = heads::open(&model, config)?;
         check_memory(&model, source, config)?;
-        in_background(|| model.verify(|_| ())).map_err(|e| LoadError::Broken(e.to_string()))??;
+        let verify = || model.verify(|_| ()).and_then(|()| heads::verify(&heads, || true));
+        in_background(verify).map_err(broken)??;
         Ok(Some(model))
     }
 

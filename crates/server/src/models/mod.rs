@@ -12,6 +12,7 @@ mod rolling;
 mod served;
 mod service;
 mod set;
+mod verification;
 mod warm;
 mod words_as_json;
 

@@ -1,6 +1,7 @@
 //! Checks whether a model's engine still gives the right answer to a probe.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use contract::{Filter, Hit, Metric, Query, QueryVector, Row};
@@ -30,6 +31,9 @@ pub(crate) enum NotReady {
     /// The answer did not arrive in time.
     #[error("a query took longer than {0} ms")]
     TooSlow(u128),
+    /// A file has not the content that it had when it was made.
+    #[error("its files are damaged, as the log says: copy them again, then reload the models")]
+    Damaged,
     /// The answer is not the one that the contract defines.
     #[error("the engine gave a wrong answer to a probe")]
     WrongAnswer,
@@ -42,6 +46,8 @@ pub(crate) struct Readiness {
     question: Option<(Query, Hit)>,
     timeout: Duration,
     last_good: Mutex<Option<Instant>>,
+    /// How many files were found damaged: of the model, or of those that its heads need.
+    damaged_files: AtomicU64,
     /// Allows one check at a time. A request that waits for a check uses its result, if it is good.
     checking: tokio::sync::Mutex<()>,
 }
@@ -64,8 +70,19 @@ impl Readiness {
             question,
             timeout,
             last_good: Mutex::new(None),
+            damaged_files: AtomicU64::new(0),
             checking: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// Counts a file that was found damaged. The model is not ready from now on.
+    pub(super) fn found_damage(&self) {
+        self.damaged_files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many files were found damaged.
+    pub(super) fn damaged_files(&self) -> u64 {
+        self.damaged_files.load(Ordering::Relaxed)
     }
 
     fn is_fresh(&self) -> bool {
@@ -77,13 +94,16 @@ impl Readiness {
         NotReady::TooSlow(self.timeout.as_millis())
     }
 
-    /// Checks that the engine behind this queue gives the right answers, now or within the last second: also those of the heads that
-    /// are in use.
+    /// Checks that nothing was found damaged, and that the engine behind this queue gives the right
+    /// answers, now or within the last second: also those of the heads that are in use.
     pub(crate) async fn check(
         &self,
         queue: &QueueHandle,
         heads: &[ServedHead],
     ) -> Result<(), NotReady> {
+        if self.damaged_files() > 0 {
+            return Err(NotReady::Damaged);
+        }
         // If the engine has failed since, the last good answer does not count.
         match queue.engine_state() {
             DeviceState::Working => {}

@@ -2,12 +2,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tracing::{error, info, warn};
 
+use super::verification::verify_in_background;
 use super::{LoadError, Loader, ModelSet, Models, ServedModel, rolling};
 use crate::config::{Config, ConfigError, ModelSource};
 use kindred::queue::EngineLost;
@@ -28,6 +30,8 @@ pub struct Reloader {
     reload_files: ReloadFiles,
     /// Held during a reload, so that there is only one at a time.
     turn: Arc<Mutex<()>>,
+    /// Whether nothing is verified any more, because the service ends.
+    stopped: Arc<AtomicBool>,
 }
 
 /// Why a reload did not load everything. Models that it did not load are served as before.
@@ -113,12 +117,19 @@ impl Reloader {
         read_settings: ReadSettings,
         reload_files: ReloadFiles,
     ) -> Self {
-        Self { models, loader, read_settings, reload_files, turn: Arc::default() }
+        let (turn, stopped) = Default::default();
+        Self { models, loader, read_settings, reload_files, turn, stopped }
     }
 
     /// The models.
     pub fn models(&self) -> &Models {
         &self.models
+    }
+
+    /// Verifies the current models at low priority, while they are served. One that is damaged is logged,
+    /// and is not ready from then on.
+    pub fn verify_in_background(&self) {
+        verify_in_background(&self.models.current(), self.stopped.clone());
     }
 
     /// Waits until an engine is lost for good; returns why.
@@ -128,7 +139,8 @@ impl Reloader {
 
     /// Drops the models and waits at most `timeout` for the threads of their engines. Returns whether all have ended.
     pub fn join(self, timeout: Duration) -> bool {
-        let Self { models, loader, .. } = self;
+        let Self { models, loader, stopped, .. } = self;
+        stopped.store(true, Ordering::Relaxed);
         drop(models);
         loader.join(timeout)
     }

@@ -158,6 +158,7 @@ impl ServedModel {
             rows: self.model.rows(),
             dim: self.model.dim(),
             bytes: bytes as u64,
+            damaged_files: self.readiness.damaged_files(),
             lanes: [
                 LaneFigures::new("search", &searches),
                 LaneFigures::new("full_pass", &full_passes),

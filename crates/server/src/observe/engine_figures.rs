@@ -14,6 +14,8 @@ pub struct EngineFigures {
     pub dim: usize,
     /// Bytes of its table: vectors and norms.
     pub bytes: u64,
+    /// Files that were found damaged: its own, or those that its heads need.
+    pub damaged_files: u64,
     /// Searches, full passes, classified texts and expanded texts.
     pub lanes: [LaneFigures; 4],
     /// Slots of the queue, which the lanes share.

@@ -194,6 +194,12 @@ fn of_models(models: &[EngineFigures]) -> Vec<Family> {
             one.dim as u64
         }),
         gauges("kindred_model_bytes", "Size of the vectors and norms", models, |one| one.bytes),
+        gauges(
+            "kindred_model_damaged_files",
+            "Files of the model, or that its heads need, found damaged since it was loaded",
+            models,
+            |one| one.damaged_files,
+        ),
         gauges("kindred_queue_capacity_queries", "Queue capacity, in slots", models, |one| {
             one.queue_capacity
         }),

@@ -62,6 +62,7 @@ fn head(shapes: &[(usize, usize, usize)], hidden: &[usize]) -> (Arc<ModelStore>,
         other_words: 0.5,
         weights: String::new(),
         training: serde_json::Map::new(),
+        checksum: None,
     };
     let parts = Parts {
         description,

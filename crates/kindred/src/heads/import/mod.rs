@@ -157,6 +157,7 @@ pub fn import_head(
         other_words: 1.0,
         weights: String::new(),
         training: origin(file, state),
+        checksum: None,
     };
     let Names { convolutions, layers } = imported;
     let parts = Parts { description, classifier, tuned, added, unknown };

@@ -221,6 +221,7 @@ pub fn train_classifier(
         other_words,
         weights: String::new(),
         training: serde_json::Map::new(),
+        checksum: None,
     };
     let mut parts = Parts {
         description,

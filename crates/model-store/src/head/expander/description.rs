@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::super::description::{HeadKind, MadeFor, Tokens, check_version};
-use super::super::{HEAD_VERSION, HeadError};
+use super::super::{HEAD_VERSION, HeadError, seal};
 use crate::ModelStore;
 
 /// The description of an expander.
@@ -30,6 +30,9 @@ pub struct ExpanderDescription {
     /// How it was made, for people: the data, settings and results.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub training: serde_json::Map<String, serde_json::Value>,
+    /// The checksum of all this. Heads of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
 }
 
 /// Where an expander's terms are.
@@ -57,13 +60,9 @@ impl ExpanderDescription {
         if read.kind != HeadKind::Expander {
             return Err(damaged("it is not an expander".to_owned()));
         }
+        seal::check(path, json)?;
         read.tokens.as_ref().map_or(Ok(()), Tokens::check).map_err(damaged)?;
         Ok(read)
-    }
-
-    pub(super) fn to_json(&self) -> String {
-        let json = serde_json::to_string_pretty(self).expect("a description is JSON");
-        json + "\n"
     }
 
     /// That of an expander whose terms are the words of its model. Weights are logarithms; nothing was learnt.
@@ -77,6 +76,7 @@ impl ExpanderDescription {
             log1p: true,
             weights: String::new(),
             training: serde_json::Map::new(),
+            checksum: None,
         }
     }
 }

@@ -18,7 +18,7 @@ pub use description::{ExpanderDescription, TermsFrom};
 pub use weights::ExpanderWeights;
 
 use super::description::Tokens;
-use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE};
+use super::{HEAD, HEAD_FILE, HeadError, WEIGHTS_FILE, seal};
 use crate::ModelStore;
 use crate::format::Checksum;
 use crate::mapped::Mapped;
@@ -66,8 +66,8 @@ impl HasTable for Own {
 }
 
 impl Expander {
-    /// Opens an expander's folder. Checks the description, that it was made for this model, all shapes, the checksum of the weights,
-    /// and that they are finite.
+    /// Opens an expander's folder. Checks the description and its checksum, that it was made for this
+    /// model, all shapes, the checksum of the weights, and that they are finite.
     ///
     /// # Errors
     /// If the folder is no expander, is damaged, or was made for another model. Each names the cure.
@@ -186,6 +186,17 @@ impl Expander {
         &self.description
     }
 
+    /// The checksum that belongs into its description, if that has none.
+    pub fn missing_checksum(&self) -> Option<String> {
+        seal::missing(self.description.checksum.as_ref(), &self.description)
+    }
+
+    /// The model folder that has the terms, if the expander's own model does not. Opening an expander
+    /// opens it, but does not verify all of it: [`ModelStore::verify`] does.
+    pub fn terms_folder(&self) -> Option<&Arc<ModelStore>> {
+        matches!(self.description.terms, TermsFrom::Folder { .. }).then_some(&self.words)
+    }
+
     /// The number of terms.
     pub fn len(&self) -> usize {
         self.terms.table().rows()
@@ -273,7 +284,7 @@ fn shape(description: &ExpanderDescription, words: &ModelStore, model: &ModelSto
     Shape { terms: words.rows(), dim: words.dim(), token_dim }
 }
 
-/// Writes an expander's folder, complete or not at all. The checksum of the weights is computed.
+/// Writes an expander's folder, complete or not at all. The checksums are computed.
 ///
 /// # Errors
 /// If `out` exists (unless it is a head and `replace` is set), or can't be written; if the weights do not fit the model.
@@ -290,9 +301,11 @@ pub fn write_expander(
     let file = weights.write(shape).map_err(damaged)?;
     let description =
         ExpanderDescription { weights: Checksum::of(&file).to_string(), ..description.clone() };
+    let checksum = Some(seal::checksum_of(&description));
+    let description = ExpanderDescription { checksum, ..description };
     Expander::from_parts(out, description.clone(), &file, model)?;
     let folder = NewFolder::beside(&HEAD, out, replace)?;
-    let json = description.to_json();
+    let json = seal::to_json(&description);
     folder.complete(&[(HEAD_FILE, json.as_bytes()), (WEIGHTS_FILE, &file)])?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 
 use super::*;
+use crate::head::tests::without_checksum;
 use crate::head::{Cut, HEAD_VERSION, Head, HeadKind, MadeFor, Tokeniser, about};
 use crate::prepare::{Input, PrepareOptions, prepare_folder};
 
@@ -119,6 +120,7 @@ fn terms_of_another_folder() {
     let weights = ExpanderWeights { projection, ..Default::default() };
     write_expander(&out, false, &description, &weights, &model).unwrap();
     let open = Expander::open(&out, &model).unwrap();
+    assert_eq!(open.terms_folder().unwrap().rows(), 2);
     assert_eq!((open.len(), open.term(Row(1)), open.token_dim()), (2, "y", 2));
 
     // Vectors from the request are compared with the terms as they are.
@@ -152,7 +154,13 @@ fn what_does_not_fit_is_refused_with_the_cure() {
         refused(rows, "`terms.rows` are not ascending rows of the model");
     }
     write_expander(&out, false, &description(&model), &weights, &model).unwrap();
-    let json = fs::read_to_string(out.join(HEAD_FILE)).unwrap();
+    let sealed = fs::read_to_string(out.join(HEAD_FILE)).unwrap();
+    let changed = sealed.replace("\"log1p\": true", "\"log1p\": false");
+    assert!(changed != sealed, "{sealed}");
+    fs::write(out.join(HEAD_FILE), changed).unwrap();
+    let error = Expander::open(&out, &model).unwrap_err().to_string();
+    assert!(error.contains("head.json is damaged: its checksum is"), "{error}");
+    let json = without_checksum(&sealed);
     for (from, to, expected) in [
         ("\"expander\"", "\"classifier\"", "it is not an expander"),
         ("\"expander\"", "\"ranker\"", "unknown variant `ranker`"),
@@ -169,6 +177,8 @@ fn what_does_not_fit_is_refused_with_the_cure() {
         assert!(error.contains(expected) && error.contains("train"), "{error}");
     }
     fs::write(out.join(HEAD_FILE), &json).unwrap();
+    let checksum = Expander::open(&out, &model).unwrap().missing_checksum().expect("it has none");
+    assert!(sealed.contains(&checksum), "{sealed}");
     let rows: [(&str, &[f32]); 1] = [("a", &[1.0, 0.0])];
     let other = Arc::new(ModelStore::from_rows("other", 2, rows).unwrap());
     let error = Expander::open(&out, &other).unwrap_err().to_string();

@@ -1,9 +1,12 @@
 //! The formats of vectors files. Each has two parts: splitting bytes into whole records ([`Framing`], sequentially),
 //! and parsing records ([`Parser`], on all cores).
 
+mod choose;
+mod column;
 mod detect;
 mod fixed;
 mod header;
+mod matrix;
 mod numbers;
 mod plan;
 mod text;
@@ -11,8 +14,10 @@ mod word2vec;
 
 use std::fmt;
 
+pub(super) use choose::plan;
+pub(super) use column::FirstColumn;
 pub(super) use detect::BYTE_ORDER_MARK;
-pub(super) use plan::{Plan, Unit, plan};
+pub(super) use plan::{Expected, Plan, Unit};
 pub(crate) use text::ends_in_a_number;
 pub(super) use text::parse_component;
 

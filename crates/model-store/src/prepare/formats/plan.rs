@@ -1,16 +1,9 @@
-//! Decides how to read a particular file.
+//! What it takes to read a particular file.
 
 use std::sync::Arc;
 
-use super::detect::{detect, first_line, without_mark};
-use super::fixed::{FixedFraming, FixedRows};
-use super::header::{NumbersHeader, Word2vecHeader};
-use super::text::{LineFraming, Lines, spaces};
-use super::word2vec::{RowFraming, Rows};
-use super::{Framing, Parser, VectorsFormat};
-use crate::number::Number;
-use crate::prepare::words_file::WordList;
-use crate::prepare::{MAX_DIM, PrepareOptions};
+use super::column::FirstColumn;
+use super::{Framing, Parser};
 
 /// How to read a file, from its first bytes and the user's options.
 pub(in crate::prepare) struct Plan {
@@ -22,8 +15,19 @@ pub(in crate::prepare) struct Plan {
     pub(in crate::prepare) records: Unit,
     pub(in crate::prepare) framing: Box<dyn Framing>,
     pub(in crate::prepare) parser: Arc<dyn Parser>,
-    /// The number of records in the header, if the framing does not count them.
-    pub(in crate::prepare) expected: Option<u64>,
+    /// The number of records, if it is known and the framing does not check it.
+    pub(in crate::prepare) expected: Option<Expected>,
+    /// For lines that begin with their word.
+    pub(in crate::prepare) first_column: Option<FirstColumn>,
+}
+
+/// A number of records that is known.
+#[derive(Debug, Clone)]
+pub(in crate::prepare) struct Expected {
+    pub(in crate::prepare) rows: u64,
+    /// Where it is from, for a file that has another number.
+    pub(in crate::prepare) said: String,
+    pub(in crate::prepare) cure: &'static str,
 }
 
 /// What messages call a record.
@@ -43,217 +47,4 @@ impl Unit {
             Self::Row => "row",
         }
     }
-}
-
-/// `head` are the first bytes of the file; `bytes_total` is its size, if known.
-pub(in crate::prepare) fn plan(
-    head: &[u8],
-    bytes_total: Option<u64>,
-    options: &PrepareOptions,
-    words: Option<WordList>,
-) -> Result<Plan, String> {
-    let format = match options.format {
-        Some(_) if head.is_empty() => return Err("the file is empty".into()),
-        Some(format) => format,
-        None => detect(head, words.is_some())?,
-    };
-    if options.tensor.is_some() && format != VectorsFormat::Safetensors {
-        return Err(format!("--tensor is for safetensors files; this is {format}"));
-    }
-    let plan = match (format, words) {
-        (VectorsFormat::Npy, words) => table(NumbersHeader::npy(head)?, "npy", words)?,
-        (VectorsFormat::Safetensors, words) => {
-            let header = NumbersHeader::safetensors(head, options.tensor.as_deref())?;
-            table(header, "safetensors", words)?
-        }
-        (VectorsFormat::GloveNorm, Some(words)) => {
-            norms_and_components(bytes_total, options, words)?
-        }
-        (_, Some(_)) => {
-            return Err(format!(
-                "the file itself contains the words ({format}); --words is for npy, safetensors and \
-                 glove-norm with numbers only"
-            ));
-        }
-        (VectorsFormat::Glove, None) => glove(head, false, options)?,
-        (VectorsFormat::GloveNorm, None) => glove(head, true, options)?,
-        (VectorsFormat::Word2vec, None) => word2vec_text(head)?,
-        (VectorsFormat::Word2vecBinary, None) => word2vec_binary(head)?,
-    };
-    if plan.dim == 0 {
-        return Err("its rows have no components".into());
-    }
-    if plan.dim > MAX_DIM {
-        let dim = plan.dim;
-        return Err(format!("{dim} components per row are too many; the maximum is {MAX_DIM}"));
-    }
-    if let Some(dim) = options.dim
-        && dim.get() != plan.dim
-    {
-        return Err(format!("its rows have {} components, but --dim says {dim}", plan.dim));
-    }
-    Ok(plan)
-}
-
-fn glove(head: &[u8], with_norm: bool, options: &PrepareOptions) -> Result<Plan, String> {
-    let (text, skip) = without_mark(head);
-    let mut hint = "";
-    let dim = match options.dim {
-        Some(dim) => dim.get(),
-        None => {
-            let line = first_line(text).trim_ascii_end();
-            if line.is_empty() {
-                return Err("line 1 is empty; it should have a word and its components".into());
-            }
-            let fields = spaces(line) + 1;
-            let others = if with_norm { 2 } else { 1 };
-            if fields <= others {
-                return Err(
-                    "line 1 has no space; it should have a word and its components, separated by single spaces"
-                        .into(),
-                );
-            }
-            if Word2vecHeader::read(text).is_some() {
-                hint = "; line 1 looks like the header of --format word2vec";
-            }
-            fields - others
-        }
-    };
-    Ok(Plan {
-        description: if with_norm { "glove text with norms" } else { "glove text" }.into(),
-        dim,
-        skip: skip as u64,
-        records: Unit::Line { first: 1 },
-        framing: Box::new(LineFraming),
-        parser: Arc::new(Lines { dim: dim.min(MAX_DIM), with_norm, hint }),
-        expected: None,
-    })
-}
-
-fn word2vec_header(head: &[u8]) -> Result<(Word2vecHeader, u64), String> {
-    let (text, skip) = without_mark(head);
-    let header = Word2vecHeader::read(text).ok_or(
-        "line 1 is not a word2vec header; it should have two whole numbers, rows and components",
-    )?;
-    let skip = skip + header.bytes;
-    if head.len() == skip {
-        return Err(format!(
-            "it has only a header, which announces {} rows of {} components",
-            header.rows, header.dim
-        ));
-    }
-    Ok((header, skip as u64))
-}
-
-fn word2vec_text(head: &[u8]) -> Result<Plan, String> {
-    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
-    let hint = " (according to the header in line 1; if line 1 is a word and its number, use --format glove)";
-    Ok(Plan {
-        description: "word2vec text".into(),
-        dim,
-        skip,
-        records: Unit::Line { first: 2 },
-        framing: Box::new(LineFraming),
-        parser: Arc::new(Lines { dim: dim.clamp(1, MAX_DIM), with_norm: false, hint }),
-        expected: Some(rows),
-    })
-}
-
-fn word2vec_binary(head: &[u8]) -> Result<Plan, String> {
-    let (Word2vecHeader { rows, dim, .. }, skip) = word2vec_header(head)?;
-    let dim_or_less = dim.min(MAX_DIM);
-    Ok(Plan {
-        description: "word2vec binary".into(),
-        dim,
-        skip,
-        records: Unit::Row,
-        framing: Box::new(RowFraming { dim: dim_or_less, rows, found: 0 }),
-        parser: Arc::new(Rows { dim: dim_or_less }),
-        expected: None,
-    })
-}
-
-fn table(
-    header: NumbersHeader,
-    description: &str,
-    words: Option<WordList>,
-) -> Result<Plan, String> {
-    let NumbersHeader { rows, dim, number, start, may_go_on } = header;
-    let words = words.ok_or_else(|| {
-        format!(
-            "{description} holds no words; give them with --words FILE, one per line, in row order"
-        )
-    })?;
-    if words.len() as u64 != rows {
-        return Err(format!("it has {rows} rows, but {} has {} words", words.name(), words.len()));
-    }
-    let parser =
-        FixedRows { dim: dim.clamp(1, MAX_DIM), number, with_norm: false, words: Arc::new(words) };
-    Ok(Plan {
-        description: format!("{description} {}", number.name()),
-        dim,
-        skip: start,
-        records: Unit::Row,
-        framing: Box::new(FixedFraming {
-            row_bytes: parser.row_bytes(),
-            rows,
-            found: 0,
-            may_go_on,
-        }),
-        parser: Arc::new(parser),
-        expected: None,
-    })
-}
-
-/// The 2020 report's binary format: a float32 norm and float32 components per word, without a header.
-fn norms_and_components(
-    bytes_total: Option<u64>,
-    options: &PrepareOptions,
-    words: WordList,
-) -> Result<Plan, String> {
-    let rows = words.len() as u64;
-    let dim = match (options.dim, bytes_total) {
-        (Some(dim), _) => dim.get(),
-        (None, None) => {
-            return Err(
-                "the dimension of a compressed file or a pipe can't be derived from its size; give --dim"
-                    .into(),
-            );
-        }
-        (None, Some(bytes)) => {
-            let row_bytes = bytes / rows.max(1);
-            if rows == 0
-                || row_bytes * rows != bytes
-                || !row_bytes.is_multiple_of(4)
-                || row_bytes < 8
-            {
-                return Err(format!(
-                    "its {bytes} bytes do not divide into rows of float32 (a norm and components) for the \
-                     {rows} words in {}; one of the files may be cut off, or this is another format (--format)",
-                    words.name()
-                ));
-            }
-            usize::try_from(row_bytes / 4 - 1).unwrap_or(usize::MAX)
-        }
-    };
-    let parser = FixedRows {
-        dim: dim.min(MAX_DIM),
-        number: Number::F32,
-        with_norm: true,
-        words: Arc::new(words),
-    };
-    Ok(Plan {
-        description: "norms and components, float32".into(),
-        dim,
-        skip: 0,
-        records: Unit::Row,
-        framing: Box::new(FixedFraming {
-            row_bytes: parser.row_bytes(),
-            rows,
-            found: 0,
-            may_go_on: false,
-        }),
-        parser: Arc::new(parser),
-        expected: None,
-    })
 }

@@ -10,6 +10,7 @@ mod heads;
 mod info;
 mod operations;
 mod plan;
+mod public;
 mod rank;
 pub(super) mod search;
 mod suggestions;
@@ -34,6 +35,7 @@ use crate::http::render::server_timing;
 use crate::models::{Call, Reloader};
 use crate::observe::MAX_ROUTES;
 
+pub(crate) use self::public::check_public_routes;
 pub(super) use self::table::{HotGet, HotPost, HotRoute};
 pub use self::words::MAX_LISTED;
 

@@ -66,7 +66,7 @@ pub(in crate::http) async fn check(
             NotReady::EngineRestarting { retry_after } => {
                 ApiError::EngineRestarting { retry_after_seconds: whole_seconds(retry_after) }
             }
-            NotReady::TooSlow(_) | NotReady::WrongAnswer => {
+            NotReady::TooSlow(_) | NotReady::WrongAnswer | NotReady::Damaged => {
                 ApiError::NotReady { reason: format!("the model `{}`: {why}", served.name()) }
             }
         })?;

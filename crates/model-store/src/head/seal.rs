@@ -1,0 +1,54 @@
+//! The checksum of `head.json`, over everything else in it: labels, temperature and tokens decide
+//! answers as much as the weights do.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::HeadError;
+use crate::format::Checksum;
+
+/// The field with the checksum. Heads of earlier versions do not have it.
+const FIELD: &str = "checksum";
+
+/// The checksum of a description: of its JSON without this field, with sorted keys and without white
+/// space.
+pub(super) fn checksum_of(description: &impl Serialize) -> String {
+    // By way of its text, in which a float32 has fewer digits than the same number in float64.
+    let json = serde_json::to_string(description).expect("a description is JSON");
+    of_value(serde_json::from_str(&json).expect("it was just written")).to_string()
+}
+
+fn of_value(mut json: Value) -> Checksum {
+    if let Value::Object(fields) = &mut json {
+        fields.remove(FIELD);
+    }
+    // Without the Cargo feature `preserve_order` they are sorted anyway.
+    json.sort_all_objects();
+    Checksum::of(json.to_string().as_bytes())
+}
+
+/// The checksum that a description should have, if it has none.
+pub(super) fn missing(has: Option<&String>, description: &impl Serialize) -> Option<String> {
+    has.is_none().then(|| checksum_of(description))
+}
+
+/// Checks a description that can be read, if it has a checksum.
+pub(super) fn check(path: &Path, json: &[u8]) -> Result<(), HeadError> {
+    let damaged = |reason| HeadError::Damaged { path: path.to_owned(), reason };
+    let json: Value = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+    let Some(expected) = json.get(FIELD).cloned() else { return Ok(()) };
+    let found = of_value(json).to_string();
+    if expected.as_str() == Some(&found) {
+        return Ok(());
+    }
+    Err(damaged(format!(
+        "its checksum is {found}, not {expected}; it was changed after it was made"
+    )))
+}
+
+/// As it is written.
+pub(super) fn to_json(description: &impl Serialize) -> String {
+    serde_json::to_string_pretty(description).expect("a description is JSON") + "\n"
+}

@@ -1,0 +1,176 @@
+//! Passes parsed rows into the model, and says which were bad.
+
+use std::io::{self, Seek, Write};
+
+use super::biases::Biases;
+use super::formats::{BadRecord, FirstColumn, Parsed, Unit};
+use super::pipeline::{Position, byte_name};
+use super::unpack::{ReadSoFar, file_name};
+use super::{ModelWriter, PrepareOptions, Progress, Summary};
+use crate::ModelError;
+use crate::format::Provenance;
+
+/// Passes rows into the model.
+pub(super) struct Rows<W> {
+    writer: ModelWriter<W>,
+    pub(super) biases: Option<Biases>,
+    unit: Unit,
+    pub(super) so_far: ReadSoFar,
+    /// What the words look like, if they may be numbers of a matrix.
+    column: Option<FirstColumn>,
+    skips: bool,
+    dim_is_of_line_1: bool,
+    first_bad: Option<(u64, String)>,
+    bad: u64,
+    repeated: u64,
+}
+
+impl<W: Write + Seek> Rows<W> {
+    pub(super) fn new(
+        writer: ModelWriter<W>,
+        biases: Option<Biases>,
+        unit: Unit,
+        so_far: ReadSoFar,
+        column: Option<FirstColumn>,
+        options: &PrepareOptions,
+    ) -> Self {
+        Self {
+            writer,
+            biases,
+            unit,
+            so_far,
+            column,
+            skips: options.skip_bad_rows,
+            dim_is_of_line_1: options.dim.is_none(),
+            first_bad: None,
+            bad: 0,
+            repeated: 0,
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            bytes_read: self.so_far.bytes_read(),
+            bytes_total: self.so_far.bytes_total,
+            rows: self.writer.rows(),
+        }
+    }
+
+    pub(super) fn take(
+        &mut self,
+        position: Position,
+        parsed: Parsed,
+        can_not_write: impl Fn(io::Error) -> ModelError,
+    ) -> Result<(), ModelError> {
+        if let Some(first) = &parsed.first_bad {
+            if !self.skips || !first.may_be_skipped {
+                return Err(self.bad_record(position, first));
+            }
+            self.bad += parsed.bad.len() as u64;
+            let number = self.number(position.records + first.record);
+            self.first_bad.get_or_insert((number, first.reason.clone()));
+        }
+        if let Some(column) = &mut self.column {
+            column.see(&parsed);
+        }
+        let biases = self.biases.as_ref().map_or(Ok(Vec::new()), |biases| {
+            let row_name = |record| format!("{} {}", self.unit.name(), self.number(record));
+            biases.of_chunk(position.records, &parsed, &self.so_far.path, row_name)
+        })?;
+        self.repeated += self.writer.add_parsed(&parsed, &biases).map_err(can_not_write)?;
+        Ok(())
+    }
+
+    /// The number in messages: lines count from 1, rows from 0.
+    fn number(&self, record: u64) -> u64 {
+        match self.unit {
+            Unit::Line { first } => first + record,
+            Unit::Row => record,
+        }
+    }
+
+    fn bad_record(&self, position: Position, bad: &BadRecord) -> ModelError {
+        let path = self.so_far.path.clone();
+        let number = self.number(position.records + bad.record);
+        let mut reason = bad.reason.clone();
+        match self.unit {
+            Unit::Line { .. } if !bad.may_be_skipped => {
+                self.so_far.bad(format!("line {number}: {reason}"))
+            }
+            Unit::Line { .. } => {
+                if number == 1 && self.dim_is_of_line_1 && reason.contains("not a number") {
+                    reason += "; if the first word contains spaces, give --dim";
+                }
+                ModelError::BadLine { path, line: number, reason }
+            }
+            Unit::Row => {
+                let byte = byte_name(position.bytes + bad.byte as u64, &self.so_far);
+                if bad.may_be_skipped {
+                    ModelError::BadRow { path, row: number, byte, reason }
+                } else {
+                    self.so_far.bad(format!("row {number}, {byte}: {reason}"))
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(
+        self,
+        description: &str,
+        options: &PrepareOptions,
+    ) -> Result<(ModelWriter<W>, Summary, Provenance), ModelError> {
+        let Self { writer, biases, unit, so_far, column, first_bad, bad, repeated, .. } = self;
+        let unit = unit.name();
+        if writer.rows() == 0 {
+            return Err(so_far.bad(match first_bad {
+                None => "it has no rows".into(),
+                Some((number, reason)) => {
+                    format!("every {unit} is invalid; the first, {unit} {number}: {reason}")
+                }
+            }));
+        }
+        let kept = writer.rows() as u64 + repeated;
+        if let Some((number, reason)) = first_bad.as_ref().filter(|_| bad > kept) {
+            return Err(so_far.bad(format!(
+                "{bad} of {} {unit}s are invalid, so it is hardly a file of word vectors; the first, \
+                 {unit} {number}: {reason}; check what the file is, and if only line 1 differs from the \
+                 others, give --dim",
+                bad + kept
+            )));
+        }
+        if let Some(reason) = column.and_then(|column| column.is_a_matrix(repeated)) {
+            return Err(so_far.bad(reason));
+        }
+        let (source_bytes, source_checksum) = so_far.finish()?;
+        let mut format = description.to_owned();
+        if let Some(words) = &options.words {
+            format += &format!(" with words in {}", file_name(words));
+        }
+        if let Some(biases) = biases {
+            format += &format!(" with biases in {}", biases.name());
+        }
+        if let Some(packing) = so_far.packing {
+            format += &format!(", {packing}");
+        }
+        let provenance = Provenance {
+            source: file_name(&so_far.path),
+            source_format: format.clone(),
+            source_bytes,
+            source_checksum,
+            prepared_by: Provenance::this_program(),
+            prepared_at: Provenance::now(),
+            bad_rows_skipped: bad,
+            duplicate_words_dropped: repeated,
+        };
+        let summary = Summary {
+            format,
+            rows: writer.rows(),
+            dim: writer.dim(),
+            source_bytes,
+            bad_rows_skipped: bad,
+            first_bad_row: first_bad.map(|(number, reason)| format!("{unit} {number}: {reason}")),
+            duplicate_words_dropped: repeated,
+        };
+        Ok((writer, summary, provenance))
+    }
+}

@@ -1,0 +1,221 @@
+//! Numbers without words, files that are something else, and files of which most rows are bad.
+
+use model_store::ModelStore;
+use model_store::prepare::{Input, PrepareOptions, VectorsFormat, prepare_in_memory};
+
+use super::support::{Packing, Scratch};
+
+/// A matrix as NumPy's `savetxt` writes it by default.
+const SAVED: &str = "-1.738266000000000000e+00 1.000000000000000000e+00 3.000000000000000000e+00
+0.000000000000000000e+00 -5.000000000000000000e-01 2.000000000000000000e+00
+";
+
+fn plain() -> PrepareOptions {
+    PrepareOptions::default()
+}
+
+fn skipping() -> PrepareOptions {
+    PrepareOptions { skip_bad_rows: true, ..plain() }
+}
+
+#[track_caller]
+fn refused(content: impl AsRef<[u8]>, options: &PrepareOptions, expected: &[&str]) {
+    let error = Scratch::new().refused(content, options);
+    for part in expected {
+        assert!(error.contains(part), "{part:?} is missing: {error}");
+    }
+}
+
+#[test]
+fn a_matrix_without_words_is_refused_with_the_cure() {
+    let matrices = [
+        SAVED.to_owned(),
+        "-1.7 -1.3 -1.3\n-0.1 -0.9 0.8\n0.7 -0.05 0.8\n".to_owned(),
+        "0.5 nan\n0.25 1\n".to_owned(),
+        "nan 0.5\n0.25 1\n".to_owned(),
+        "0 1 0\n1 0 0\n".to_owned(),
+        "0 1.5\n0 2.5\n1 0.5\n".to_owned(),
+        "1 2 0\n-3 4 1\n".to_owned(),
+        "1e5 0.5\n2 0.5\n".to_owned(),
+        // With a header of its size, as one adds it by hand.
+        "2 2\n0.5 1 2\n0.25 1 2\n".to_owned(),
+        "1 1\n0 5\n".to_owned(),
+        // Longer than what is looked at before everything is read.
+        (0..3000)
+            .map(|n| format!("{} 0.5 0.25\n", if n < 2999 { n.to_string() } else { "0.1".into() }))
+            .collect(),
+    ];
+    for matrix in &matrices {
+        let all = ["--words FILE", "--allow-numeric-words", "the words are numbers, from `"];
+        refused(matrix, &plain(), &all);
+        refused(Packing::Gzip.pack(matrix.as_bytes()), &skipping(), &all);
+    }
+    for matrix in
+        ["0.5\t1\n1\t2\n", "0.5,1\n1,2\n", "0.5, 1\n1, 2\n", "0.5\n1\n", "3\n4\n", "nan\n1\n"]
+    {
+        refused(matrix, &plain(), &["its lines have numbers and no words", "--words FILE"]);
+    }
+}
+
+#[test]
+fn words_that_are_numbers_are_words_of_a_vocabulary() {
+    let rows = |content: &str, options: &PrepareOptions| {
+        let scratch = Scratch::new();
+        let summary = scratch.prepare(content, options).unwrap_or_else(|error| panic!("{error}"));
+        (summary.rows, summary.dim, scratch.open().words().word(contract::Row(0)).to_owned())
+    };
+    // More numbers than are looked at first, and then a word.
+    let late: String = (0..200).map(|n| format!("{n} 0.5 1\n")).collect::<String>() + "the 1 2\n";
+    assert_eq!(rows(&late, &plain()), (201, 2, "0".into()));
+    assert_eq!(rows("1.5 1 2\nthe 1 2\n", &plain()), (2, 2, "1.5".into()));
+    // The nodes of a graph, as node2vec writes them.
+    assert_eq!(rows("3 2\n17 1 0\n4 0 1\n0 1 1\n", &plain()), (3, 2, "17".into()));
+    assert_eq!(rows("17 0.5 0\n4 0 1\n", &plain()), (2, 2, "17".into()));
+    let allowed = PrepareOptions { allow_numeric_words: true, ..plain() };
+    assert_eq!(rows(SAVED, &allowed), (2, 2, "-1.738266000000000000e+00".into()));
+    assert_eq!(rows("0 1 0\n1 0 0\n", &allowed), (2, 2, "0".into()));
+}
+
+#[test]
+fn a_matrix_is_read_with_its_words() {
+    let scratch = Scratch::new();
+    let options = scratch.with_words("the\nof\n");
+    let expected = [[0.5, -1000.0, 3.0], [0.0, -0.5, 2.0]].concat();
+    for (content, format) in [
+        ("0.5 -1e3 3\n0 -0.5 2\n", None),
+        ("0.5 -1e3 3\n0 -0.5 2", Some(VectorsFormat::Glove)),
+        ("\u{feff}0.5\t-1e3\t3\r\n0\t-0.5\t2\r\n", None),
+        ("  0.5   -1000   3 \n  0.0  -0.5   2\n", None),
+        ("0.5,-1e3,3\n0, -0.5, 2\n", None),
+        ("5e-01;-1e3;3\n0;-.5;2\n", None),
+        ("2 3\n0.5 -1e3 3\n0 -0.5 2\n", None),
+        ("2 3\n0.5 -1e3 3\n0 -0.5 2\n", Some(VectorsFormat::Word2vec)),
+    ] {
+        for packing in [Packing::Plain, Packing::Gzip] {
+            let options = PrepareOptions { format, replace: true, ..options.clone() };
+            let summary = scratch.prepare(packing.pack(content.as_bytes()), &options).unwrap();
+            assert_eq!((summary.rows, summary.dim), (2, 3), "{content:?}");
+            let model = scratch.open();
+            assert_eq!(model.table().components(), expected, "{content:?}");
+            assert_eq!(model.words().row("of"), Some(contract::Row(1)));
+            assert!(summary.format.contains("with words in words.any"), "{}", summary.format);
+        }
+    }
+    // Two columns of whole numbers look like a header.
+    let options = PrepareOptions { replace: true, ..options };
+    scratch.prepare("4 5\n1 2\n", &options).unwrap();
+    assert_eq!(scratch.open().table().components(), [4.0, 5.0, 1.0, 2.0]);
+    scratch.prepare("0.5\n2\n", &options).unwrap();
+    assert_eq!(scratch.open().dim(), 1);
+}
+
+#[test]
+fn a_large_matrix_keeps_its_words_in_order() {
+    let rows = 150_000;
+    let scratch = Scratch::new();
+    let words: String = (0..rows).map(|row| format!("w{row}\n")).collect();
+    let mut options = scratch.with_words(words);
+    let line = |row: usize| match row {
+        70_000 => "0.5 x 1\n".to_owned(),
+        row => format!("{row} 0.123456789 -{row}.5\n"),
+    };
+    options.skip_bad_rows = true;
+    let matrix: String = (0..rows).map(line).collect();
+    let summary = scratch.prepare(&matrix, &options).unwrap();
+    assert_eq!((summary.rows, summary.bad_rows_skipped), (rows - 1, 1));
+    let said = summary.first_bad_row.unwrap();
+    assert_eq!(said, "line 70001: component 2 is not a number: `x`");
+    let model = scratch.open();
+    for row in [0, 1, 69_999, 70_001, 100_000, rows - 1] {
+        let found = model.words().row(&format!("w{row}")).unwrap();
+        assert_eq!(model.table().row(found)[0], row as f32);
+    }
+    assert_eq!(model.words().row("w70000"), None);
+}
+
+#[test]
+fn words_and_rows_that_do_not_agree_are_refused() {
+    let scratch = Scratch::new();
+    let options = scratch.with_words("the\nof\n");
+    for (content, expected) in [
+        ("1 2\n3 4\n5 6\n", "line 3: words.any has only 2 words; give one word for each row"),
+        ("0.5 2\n", "words.any has 2 words, one for each row, but it has 1"),
+        ("2 3\n1 2 3\n", "words.any has 2 words, one for each row, but it has 1"),
+        ("0.5 2\n0.5\n", "line 2: 1 components instead of 2"),
+        ("0.5 2\n0.5 1 2\n", "line 2: 3 components instead of 2"),
+        ("0.5,2\n0.5,\n", "the file itself contains the words"),
+        ("the 0.5 2\nof 1 2\n", "the file itself contains the words"),
+        ("2 2\nthe 0.5 2\nof 1 2\n", "the file itself contains the words"),
+    ] {
+        let skipping = PrepareOptions { skip_bad_rows: true, ..options.clone() };
+        let error = scratch.refused(content, &options);
+        assert!(error.contains(expected), "{content:?}: {error}");
+        if !expected.contains("components") {
+            let error = scratch.refused(content, &skipping);
+            assert!(error.contains(expected), "{content:?}, skipping: {error}");
+        }
+    }
+    let dim = PrepareOptions { dim: std::num::NonZeroUsize::new(3), ..options };
+    assert!(scratch.refused("0.5 2\n1 2\n", &dim).contains("--dim says 3"));
+}
+
+const POINTER: &str = "version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 990000000
+";
+
+#[test]
+fn a_git_lfs_pointer_is_refused_whatever_is_asked() {
+    let expected = ["it is a Git LFS pointer", "git lfs pull"];
+    for format in VectorsFormat::ALL.map(Some).into_iter().chain([None]) {
+        refused(POINTER, &PrepareOptions { format, ..skipping() }, &expected);
+        let packed = Packing::Zip.pack(POINTER.as_bytes());
+        refused(packed, &PrepareOptions { format, ..skipping() }, &expected);
+    }
+    let allowed = PrepareOptions { allow_numeric_words: true, ..skipping() };
+    refused(POINTER, &allowed, &expected);
+    // In place of the words; in place of a model's files.
+    let scratch = Scratch::new();
+    let error = scratch.refused("0.5 1\n1 2\n2 3\n", &scratch.with_words(POINTER));
+    assert!(error.contains("words.any: it is a Git LFS pointer"), "{error}");
+    let scratch = Scratch::new();
+    scratch.prepare("a 1 2\n", &plain()).unwrap();
+    for name in ["vectors.safetensors", "words.txt", "words.fst"] {
+        let path = scratch.out().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, POINTER).unwrap();
+        let error = ModelStore::open(&scratch.out()).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("git lfs pull"), "{error}");
+        std::fs::write(&path, whole).unwrap();
+    }
+    // A word that begins like one.
+    let input = Input::Bytes { name: "v", bytes: b"version 1 2\nversions 2 3\n" };
+    prepare_in_memory(input, &plain()).unwrap();
+}
+
+#[test]
+fn a_file_of_which_most_rows_are_bad_does_not_become_a_model() {
+    for (content, expected) in [
+        (
+            "<!DOCTYPE html>\n<html><head><title>Quota exceeded</title></head>\nhits 3\n",
+            "2 of 3 lines are invalid",
+        ),
+        (
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Code>Denied</Code>\n<a> 1 2\n",
+            "2 of 3 lines are invalid",
+        ),
+        ("the 1 2\nof 1\nto 2\nin 3\nis 1 2\n", "the first, line 2: 1 components instead of 2"),
+    ] {
+        refused(
+            content,
+            &skipping(),
+            &[expected, "hardly a file of word vectors", "the first, line"],
+        );
+    }
+    let half = "the 1 2\nof 1\nto 2\nin 1 2\n";
+    let summary = Scratch::new().prepare(half, &skipping()).unwrap();
+    assert_eq!((summary.rows, summary.bad_rows_skipped), (2, 2), "as many as were kept");
+    let repeated = "the 1 2\nthe 1 2\nthe 1 2\nof 1\nto 2\n";
+    let summary = Scratch::new().prepare(repeated, &skipping()).unwrap();
+    assert_eq!((summary.rows, summary.bad_rows_skipped), (1, 2), "repeated rows are not bad");
+}
